@@ -1,0 +1,227 @@
+"""This module holds diagnostics: what is wrong with a program, where, why, and what would help.
+
+A diagnostic's help carries the edits that apply it, so an editor (and our own tests) can try the way out
+that the message promises. Rendering yields styled pieces; the command line alone decides about colour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Literal
+
+from ephemera.base.span import Source, Span
+
+Severity = Literal["error", "warning"]
+
+
+class Code(StrEnum):
+    """Every kind of mistake that is found before a program runs; `docs/diagnostics.md` explains each."""
+
+    # text and syntax
+    ENCODING = "encoding"
+    TOO_LARGE = "too-large"
+    TOO_DEEP = "too-deep"
+    BAD_TOKEN = "bad-token"
+    UNTERMINATED = "unterminated"
+    UNBALANCED = "unbalanced"
+    SYNTAX = "syntax"
+    DURATION = "bad-duration"
+    BAD_NUMBER = "bad-number"
+    # declarations
+    DUPLICATE_DECLARATION = "duplicate-declaration"
+    UNKNOWN_TYPE = "unknown-type"
+    UNKNOWN_ZONE = "unknown-zone"
+    # names
+    UNKNOWN_EVENT = "unknown-event"
+    UNKNOWN_IDENTIFIER = "unknown-identifier"
+    DUPLICATE_IDENTIFIER = "duplicate-identifier"
+    PARTIAL_IDENTIFIER = "partial-identifier"
+    NOT_A_WINDOW = "not-a-window"
+    TIMER_CYCLE = "timer-cycle"
+    UNKNOWN_ATTRIBUTE = "unknown-attribute"
+    UNKNOWN_FUNCTION = "unknown-function"
+    MIXED_COMPARISON = "mixed-comparison"
+    MISUSED_TABLE = "misused-table"
+    # shape
+    ARITY = "wrong-arity"
+    METRIC = "wrong-parameters"
+    REGEX = "bad-regex"
+    MISPLACED_AGGREGATE = "misplaced-aggregate"
+    MISPLACED_TERM = "misplaced-term"
+    NO_EVENT = "no-event"
+    TOO_MANY_ALTERNATIVES = "too-many-alternatives"
+    # safety and types
+    UNBOUND_VARIABLE = "unbound-variable"
+    TYPE_CLASH = "type-clash"
+    # time
+    IMPOSSIBLE_DATE = "impossible-date"
+    CONTRADICTORY_DURATION = "contradictory-duration"
+    # programs
+    NOT_STRATIFIABLE = "not-stratifiable"
+    STRATUM_ORDER = "stratum-order"
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace what stands in the span by the text."""
+
+    span: Span
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Help:
+    """What to do about it, and the edits that do it (none where only the author can know)."""
+
+    message: str
+    edits: tuple[Edit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Related:
+    """A second place that has to do with it."""
+
+    span: Span
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """A mistake: its kind, what it is in a sentence, where it is, and what helps."""
+
+    code: Code
+    message: str
+    span: Span
+    related: tuple[Related, ...] = ()
+    notes: tuple[str, ...] = ()
+    help: tuple[Help, ...] = ()
+    severity: Severity = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All that was found in one program, in the order of its text."""
+
+    source: Source
+    diagnostics: tuple[Diagnostic, ...]
+
+    @property
+    def failed(self) -> bool:
+        return any(d.severity == "error" for d in self.diagnostics)
+
+
+def report(source: Source, diagnostics: Iterable[Diagnostic]) -> Report:
+    """What was found, put in the order of the text."""
+    return Report(source, tuple(sorted(diagnostics, key=lambda d: (d.span.start, d.span.end, d.code))))
+
+
+def apply(text: str, edits: Iterable[Edit]) -> str:
+    """The text with the edits done, from the last to the first so that offsets stay true."""
+    for edit in sorted(edits, key=lambda e: (e.span.start, e.span.end), reverse=True):
+        text = text[: edit.span.start] + edit.text + text[edit.span.end :]
+    return text
+
+
+# ---- rendering ---------------------------------------------------------------------------------------------
+
+Style = Literal["", "error", "warning", "frame", "caret", "strong"]
+Piece = tuple[str, Style]
+
+MOST_SHOWN = 50
+WIDEST_LINE = 160
+
+
+def render(found: Report) -> Iterator[Piece]:
+    """Styled pieces of text, one block a diagnostic, as a compiler prints them."""
+    for diagnostic in found.diagnostics[:MOST_SHOWN]:
+        yield from _render_one(diagnostic, found.source)
+        yield "\n", ""
+    if len(found.diagnostics) > MOST_SHOWN:
+        yield f"… and {len(found.diagnostics) - MOST_SHOWN} more\n", ""
+
+
+def render_text(found: Report) -> str:
+    """The same without styles."""
+    return "".join(text for text, _ in render(found))
+
+
+def _render_one(diagnostic: Diagnostic, source: Source) -> Iterator[Piece]:
+    places = [(diagnostic.span, ""), *((r.span, r.message) for r in diagnostic.related)]
+    numbers = [source.place(span.start).line for span, _ in places]
+    gutter = " " * len(str(max(numbers)))
+    head: Style = diagnostic.severity
+    yield f"{diagnostic.severity}[{diagnostic.code}]", head
+    yield f": {diagnostic.message}\n", "strong"
+    place = source.place(diagnostic.span.start)
+    yield f"{gutter}--> ", "frame"
+    yield f"{source.path}:{place.line}:{place.column}\n", ""
+    yield f"{gutter} |\n", "frame"
+    shown = 0
+    for (span, message), number in zip(places, numbers, strict=True):
+        if shown and number != shown and number != shown + 1:
+            yield f"{gutter} …\n", "frame"
+        if number != shown:
+            yield f"{number:>{len(gutter)}} | ", "frame"
+            yield f"{_clip(source, span)[0]}\n", ""
+        shown = number
+        yield f"{gutter} | ", "frame"
+        yield (
+            _caret(source, span, message, primary=span is diagnostic.span),
+            head if span is diagnostic.span else "caret",
+        )
+    for note in diagnostic.notes:
+        yield f"{gutter} = ", "frame"
+        yield "note: ", "strong"
+        yield f"{note}\n", ""
+    for advice in diagnostic.help:
+        yield f"{gutter} = ", "frame"
+        yield "help: ", "strong"
+        yield f"{advice.message}\n", ""
+
+
+def _clip(source: Source, span: Span) -> tuple[str, int]:
+    """The line of a span, cut to a readable width around it, and the column where the span begins in it."""
+    place = source.place(span.start)
+    line = source.line(place.line).replace("\t", " ")
+    begin = max(0, place.column - 1 - WIDEST_LINE // 2) if len(line) > WIDEST_LINE else 0
+    clipped = line[begin : begin + WIDEST_LINE]
+    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in clipped)
+    lead = "…" if begin else ""
+    return lead + printable + ("…" if begin + WIDEST_LINE < len(line) else ""), place.column - 1 - begin + len(lead)
+
+
+def _caret(source: Source, span: Span, message: str, *, primary: bool) -> str:
+    line, column = _clip(source, span)
+    width = max(1, min(span.end - span.start, len(line) - column))
+    mark = ("^" if primary else "-") * width
+    return " " * column + mark + (f" {message}" if message else "") + "\n"
+
+
+def as_json(found: Report) -> list[dict[str, Any]]:
+    """The same for machines; lines and columns count from 1, edits are in character offsets."""
+    return [
+        {
+            "code": str(d.code),
+            "severity": d.severity,
+            "message": d.message,
+            "path": found.source.path,
+            **_json_place(found.source, d.span),
+            "related": [{"message": r.message, **_json_place(found.source, r.span)} for r in d.related],
+            "notes": list(d.notes),
+            "help": [
+                {
+                    "message": h.message,
+                    "edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in h.edits],
+                }
+                for h in d.help
+            ],
+        }
+        for d in found.diagnostics
+    ]
+
+
+def _json_place(source: Source, span: Span) -> dict[str, int]:
+    begin, end = source.place(span.start), source.place(span.end)
+    return {"line": begin.line, "column": begin.column, "end_line": end.line, "end_column": end.column}

@@ -1,0 +1,35 @@
+"""This module holds the exceptions that leave Ephemera: a wrong program, and our own mistakes."""
+
+from __future__ import annotations
+
+from ephemera.base.diagnostic import Report, render_text
+
+
+class EphemeraError(Exception):
+    """What everything raised on purpose derives from."""
+
+
+class ProgramError(EphemeraError):
+    """A program that does not pass its checks; `reports` says all that is wrong with it.
+
+    >>> import ephemera
+    >>> try:
+    ...     ephemera.compile("late(id) <- o: order(i), o before p;")
+    ... except ephemera.ProgramError as error:
+    ...     [str(d.code) for r in error.reports for d in r.diagnostics]
+    ['unbound-variable', 'unknown-identifier']
+    """
+
+    def __init__(self, *reports: Report) -> None:
+        super().__init__(*reports)
+        self.reports = reports
+
+    def __str__(self) -> str:
+        return "\n" + "".join(render_text(found) for found in self.reports)
+
+
+class InternalError(EphemeraError):
+    """A mistake of ours, not of the program; it names the stage in which it was noticed."""
+
+    def __init__(self, stage: str, message: str) -> None:
+        super().__init__(f"{stage}: {message} (this is a bug in Ephemera, please report it with the program)")

@@ -1,0 +1,75 @@
+"""This module walks trees of frozen dataclasses; all tree walking of the project that needs no context is here.
+
+A node is a dataclass instance; its children are the dataclass instances in its fields, directly or in tuples.
+Walks are iterative, so no depth of tree can exhaust the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import fields, is_dataclass, replace
+from functools import cache
+from typing import Any, TypeVar
+
+from ephemera.base.span import Span
+
+T = TypeVar("T")
+
+
+@cache
+def _child_fields(cls: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(cls) if f.name != "span")
+
+
+def children(node: Any) -> Iterator[Any]:
+    """The nodes directly below, in the order of the fields."""
+    for name in _child_fields(type(node)):
+        value = getattr(node, name)
+        if isinstance(value, tuple):
+            yield from (item for item in value if is_dataclass(item))
+        elif is_dataclass(value) and not isinstance(value, (type, Span)):
+            yield value
+
+
+def walk(node: Any) -> Iterator[Any]:
+    """The node and all below it, in the order of the text."""
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        yield current
+        stack.extend(reversed(list(children(current))))
+
+
+def find(node: Any, kind: type[T] | tuple[type[T], ...]) -> Iterator[T]:
+    """Every node of a kind, in the order of the text."""
+    return (n for n in walk(node) if isinstance(n, kind))
+
+
+def depth(node: Any) -> int:
+    """How deep the tree below is; a leaf has depth 1."""
+    deepest, level = 0, [node]
+    while level:
+        deepest += 1
+        level = [child for n in level for child in children(n)]
+    return deepest
+
+
+def rebuild(node: T, change: Callable[[Any], Any]) -> T:
+    """The tree with `change` applied to every node, leaves first; unchanged parts are shared."""
+    order = list(walk(node))
+    done: dict[int, Any] = {}
+    for current in reversed(order):
+        updates: dict[str, Any] = {}
+        for name in _child_fields(type(current)):
+            value = getattr(current, name)
+            if isinstance(value, tuple):
+                new: Any = tuple(done[id(v)] if is_dataclass(v) else v for v in value)
+                if any(a is not b for a, b in zip(new, value, strict=True)):
+                    updates[name] = new
+            elif is_dataclass(value) and not isinstance(value, (type, Span)):
+                new = done[id(value)]
+                if new is not value:
+                    updates[name] = new
+        done[id(current)] = change(replace(current, **updates) if updates else current)
+    result: T = done[id(node)]
+    return result

@@ -1,0 +1,1 @@
+"""This package is the command line: `ephemera check`, `fmt`, `explain`."""

@@ -1,0 +1,262 @@
+"""This module reads the declarations of a program into its catalogue, and numbers its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
+from ephemera.base.diagnostic import Code, Edit, Help, Related
+from ephemera.base.span import Span
+from ephemera.base.time import SECOND, UNITS, microseconds
+from ephemera.rules.findings import Findings, did_you_mean
+from ephemera.rules.nodes import Catalogue, Resolved, Schema, Source
+from ephemera.syntax.nodes import (
+    All,
+    Attribute,
+    Construct,
+    ConstructTerm,
+    Derive,
+    Detect,
+    Duration,
+    EventType,
+    Head,
+    Label,
+    Program,
+    Raise,
+    Rule,
+    Statement,
+    Stratum,
+    Stream,
+    Table,
+    TimeUnit,
+    TimeZone,
+)
+
+
+def declare(program: Program, findings: Findings) -> Resolved:
+    """The catalogue, and the rules in order, each with the STRATUM block it stands in."""
+    unit = _unit(program, findings)
+    rules, blocks = _number(program.statements)
+    events, tables = _schemas(program, unit, findings)
+    locations = {str(t.label): (t.location, t.format) for t in program.statements if isinstance(t, Table)}
+    catalogue = Catalogue(
+        unit=unit,
+        zone=_zone(program, findings),
+        events=events,
+        tables=tables,
+        table_locations=locations,
+        sources=_sources(program, unit, findings),
+        derived=_derived(rules),
+        arities=_arities(rules),
+    )
+    return Resolved(catalogue, rules, blocks)
+
+
+def _number(statements: Iterable[Statement]) -> tuple[tuple[Rule, ...], tuple[int | None, ...]]:
+    rules: list[Rule] = []
+    blocks: list[int | None] = []
+    block = 0
+    for statement in statements:
+        if isinstance(statement, Rule):
+            rules.append(statement)
+            blocks.append(None)
+        elif isinstance(statement, Stratum):
+            block += 1
+            rules.extend(statement.rules)
+            blocks.extend(block for _ in statement.rules)
+    return tuple(rules), tuple(blocks)
+
+
+def head_label(head: Head) -> str | None:
+    """The label a rule derives; None for a message, or where a variable decides."""
+    match head:
+        case Derive(label, _):
+            return str(label)
+        case Detect(term):
+            return construct_label(term)
+        case Raise():
+            return None
+
+
+def construct_label(term: ConstructTerm) -> str | None:
+    """The label of what a construct term builds, if it is fixed."""
+    match term:
+        case Construct(Label() as label, _, _):
+            return str(label)
+        case All(inner, _, _):
+            return construct_label(inner)
+        case _:
+            return None
+
+
+def _derived(rules: tuple[Rule, ...]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, list[int]] = {}
+    for number, rule in enumerate(rules, 1):
+        label = head_label(rule.head)
+        if label is not None:
+            found.setdefault(label, []).append(number)
+    return {label: tuple(numbers) for label, numbers in found.items()}
+
+
+def _arities(rules: tuple[Rule, ...]) -> dict[str, tuple[int, ...]]:
+    found: dict[str, set[int]] = {}
+    terms: set[str | None] = set()
+    for rule in rules:
+        if isinstance(rule.head, Derive):
+            found.setdefault(str(rule.head.label), set()).add(len(rule.head.arguments))
+        else:
+            terms.add(head_label(rule.head))
+    return {label: tuple(sorted(arities)) for label, arities in found.items() if label not in terms}
+
+
+# ---- time --------------------------------------------------------------------------------------------------
+
+
+def length_of(duration: Duration, unit: int, findings: Findings) -> int:
+    """A duration in microseconds; what is no whole number of them is told and counts as 0."""
+    length = microseconds(((part.amount, part.unit) for part in duration.parts), unit)
+    if length is None:
+        advice = Help("the finest duration is 1 us, the longest 2^62 of them")
+        findings.add(Code.DURATION, "this is no whole number of microseconds", duration.span, help=[advice])
+        return 0
+    return length
+
+
+def _unit(program: Program, findings: Findings) -> int:
+    declared = [s for s in program.statements if isinstance(s, TimeUnit)]
+    _once("TIME UNIT", [s.span for s in declared], findings)
+    if not declared:
+        return SECOND
+    unit = length_of(declared[0].duration, SECOND, findings)
+    if unit == 0:
+        span = declared[0].duration.span
+        advice = Help("write a length such as `1 sec`", (Edit(span, "1 sec"),))
+        findings.add(Code.DURATION, "the time unit has no length", span, help=[advice])
+    return unit or SECOND
+
+
+def _zone(program: Program, findings: Findings) -> str:
+    declared = [s for s in program.statements if isinstance(s, TimeZone)]
+    _once("TIME ZONE", [s.span for s in declared], findings)
+    if not declared:
+        return "UTC"
+    zone = declared[0].zone
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        span = declared[0].span
+        close = did_you_mean(zone, available_timezones(), span, "write a name such as `Europe/Berlin` or `UTC`")
+        edits = tuple(Edit(span, f'TIME ZONE "{e.text}";') for e in close.edits)
+        findings.add(Code.UNKNOWN_ZONE, f"there is no time zone `{zone}`", span, help=[Help(close.message, edits)])
+        return "UTC"
+    return zone
+
+
+def _once(what: str, spans: list[Span], findings: Findings) -> None:
+    for span in spans[1:]:
+        findings.add(
+            Code.DUPLICATE_DECLARATION,
+            f"a program has one {what}",
+            span,
+            related=[Related(spans[0], "declared here before")],
+            help=[Help("remove one of the two", (Edit(span, ""),))],
+        )
+
+
+# ---- events, tables, streams -------------------------------------------------------------------------------
+
+
+def _schemas(program: Program, unit: int, findings: Findings) -> tuple[dict[str, Schema], dict[str, Schema]]:
+    events: dict[str, Schema] = {}
+    tables: dict[str, Schema] = {}
+    for statement in program.statements:
+        match statement:
+            case EventType():
+                schema = _event(statement, unit, findings)
+                target = events
+            case Table(label, attributes, _, _):
+                schema = Schema(str(label), _attributes(attributes, findings), span=label.span)
+                target = tables
+            case _:
+                continue
+        before = events.get(schema.label) or tables.get(schema.label)
+        if before is not None:
+            findings.add(
+                Code.DUPLICATE_DECLARATION,
+                f"`{schema.label}` is declared twice",
+                schema.span,
+                related=[Related(before.span, "declared here before")],
+                help=[Help("remove one of the two", (Edit(statement.span, ""),))],
+            )
+        else:
+            target[schema.label] = schema
+    return events, tables
+
+
+def _event(declared: EventType, unit: int, findings: Findings) -> Schema:
+    attributes = None if declared.attributes is None else _attributes(declared.attributes, findings)
+    longest: int | None = 0
+    if declared.lasts is not None:
+        limit = declared.lasts.limit
+        longest = None if limit is None else length_of(limit, unit, findings)
+    rate = declared.rate
+    per_second = float(rate.count) * SECOND / UNITS[rate.per] if rate else None
+    label = str(declared.label)
+    return Schema(label, attributes, longest, declared.arrives_at_begin, per_second, span=declared.label.span)
+
+
+def _attributes(attributes: tuple[Attribute, ...], findings: Findings) -> tuple[tuple[str, str], ...]:
+    seen: dict[str, Attribute] = {}
+    for attribute in attributes:
+        if attribute.name in seen:
+            findings.add(
+                Code.DUPLICATE_DECLARATION,
+                f"the attribute `{attribute.name}` is declared twice",
+                attribute.span,
+                related=[Related(seen[attribute.name].span, "declared here before")],
+                help=[_rename(attribute, {a.name for a in attributes})],
+            )
+        seen.setdefault(attribute.name, attribute)
+    return tuple((a.name, a.type) for a in attributes)
+
+
+def _rename(attribute: Attribute, taken: set[str]) -> Help:
+    fresh = next(name for k in range(2, len(taken) + 3) if (name := f"{attribute.name}{k}") not in taken)
+    return Help(f"give it a name of its own, such as `{fresh}`", (Edit(attribute.span, f"{fresh}: {attribute.type}"),))
+
+
+def _sources(program: Program, unit: int, findings: Findings) -> tuple[Source, ...]:
+    found: dict[str, Stream] = {}
+    carried: dict[str, Label] = {}
+    for stream in (s for s in program.statements if isinstance(s, Stream)):
+        if stream.name in found:
+            findings.add(
+                Code.DUPLICATE_DECLARATION,
+                f"the stream `{stream.name}` is declared twice",
+                stream.span,
+                related=[Related(found[stream.name].span, "declared here before")],
+                help=[Help("remove one of the two", (Edit(stream.span, ""),))],
+            )
+        found.setdefault(stream.name, stream)
+        for label in stream.carries:
+            if str(label) in carried:
+                findings.add(
+                    Code.DUPLICATE_DECLARATION,
+                    f"two streams carry `{label}`",
+                    label.span,
+                    related=[Related(carried[str(label)].span, "carried here before")],
+                    help=[Help("let one stream carry it: a type has one source, which says how late it may be")],
+                )
+            carried.setdefault(str(label), label)
+    return tuple(
+        Source(
+            s.name,
+            s.location,
+            s.format,
+            tuple(str(label) for label in s.carries),
+            s.time,
+            length_of(s.watermark, unit, findings) if s.watermark else 0,
+            length_of(s.idle, unit, findings) if s.idle else None,
+        )
+        for s in found.values()
+    )

@@ -1,0 +1,157 @@
+"""This module finds which rules a rule depends on, and how: positively, negatively, by grouping, in time.
+
+The graph has a vertex for each rule and for each shape that is asked for or derived, so its size follows the
+program and not the square of it: a thousand rules on one event type are a thousand edges (thesis 10.1.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+from ephemera.base.span import Span
+from ephemera.base.tree import find, walk
+from ephemera.rules.nodes import DependencyKind, Resolved
+from ephemera.rules.patterns import pattern_label
+from ephemera.rules.shapes import Anything, Shape, head_shape, may_match, pattern_shape, shape_label
+from ephemera.syntax.nodes import (
+    Accumulation,
+    Aggregate,
+    Algebra,
+    AlgebraExpression,
+    All,
+    Composed,
+    Event,
+    Limited,
+    Pattern,
+    Rule,
+    Timer,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A shape that some pattern asks for."""
+
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A shape that some head has."""
+
+    shape: Shape
+
+
+Vertex: TypeAlias = int | Asked | Derived
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """A rule asks for a shape in some way, at some place."""
+
+    asked: Asked
+    kind: DependencyKind
+    span: Span
+
+
+class Graph:
+    """What rules ask for, and which rules may answer; see the module."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        self._resolved = resolved
+        self._heads: dict[Shape, list[int]] = {}
+        for number, rule in enumerate(resolved.rules, 1):
+            shape = head_shape(rule.head)
+            if shape is not None:
+                self._heads.setdefault(shape, []).append(number)
+        self.edges: dict[int, list[Edge]] = {
+            number: list(_edges(rule, resolved)) for number, rule in enumerate(resolved.rules, 1)
+        }
+        self._asked_by_rule: dict[int, tuple[Asked, ...]] = {
+            number: tuple(dict.fromkeys(e.asked for e in edges)) for number, edges in self.edges.items()
+        }
+        self._answers: dict[Asked, tuple[Derived, ...]] = {}
+        self._rules_of: dict[Asked, tuple[int, ...]] = {}
+
+    @cached_property
+    def _by_label(self) -> dict[str | None, list[Shape]]:
+        found: dict[str | None, list[Shape]] = {}
+        for shape in self._heads:
+            found.setdefault(shape_label(shape), []).append(shape)
+        return found
+
+    def answers(self, asked: Asked) -> tuple[Derived, ...]:
+        """The derived shapes that may match what is asked for."""
+        if asked not in self._answers:
+            label = shape_label(asked.shape)
+            open_label = label is None or isinstance(asked.shape, Anything)
+            candidates = self._heads if open_label else [*self._by_label.get(label, ()), *self._by_label.get(None, ())]
+            declared = label in self._resolved.catalogue.events
+            self._answers[asked] = tuple(
+                Derived(head) for head in candidates if may_match(asked.shape, head, declared=declared)
+            )
+        return self._answers[asked]
+
+    def rules_answering(self, asked: Asked) -> tuple[int, ...]:
+        if asked not in self._rules_of:
+            found = [number for derived in self.answers(asked) for number in self._heads[derived.shape]]
+            self._rules_of[asked] = tuple(sorted(found))
+        return self._rules_of[asked]
+
+    def successors(self, vertex: Vertex) -> tuple[Vertex, ...]:
+        match vertex:
+            case Asked():
+                return self.answers(vertex)
+            case Derived(shape):
+                return tuple(self._heads[shape])
+            case number:
+                return self._asked_by_rule[number]
+
+
+def _edges(rule: Rule, resolved: Resolved) -> Iterator[Edge]:
+    """What a rule asks for; a rule that aggregates depends by grouping on all of it."""
+    groups = next(find(rule.head, (Aggregate, All)), None) is not None
+    groups = groups or any(next(find(condition, Aggregate), None) for condition in rule.having)
+    anchors = {timer.anchor.name for timer in find(rule.body, Timer)}
+    for pattern, kind, span in _asked(rule, anchors):
+        label = pattern_label(pattern)
+        if label is not None and (label.prefix or str(label) in resolved.catalogue.tables):
+            continue
+        asked = Asked(pattern_shape(pattern))
+        yield Edge(asked, kind, span)
+        if groups and kind == "positive":
+            yield Edge(asked, "grouping", span)
+
+
+def _asked(rule: Rule, anchors: set[str]) -> Iterator[tuple[Pattern, DependencyKind, Span]]:
+    accumulated = {id(a.event) for a in find(rule.body, Accumulation)}
+    for node in walk(rule.body):
+        match node:
+            case Accumulation(_, mode, event, _):
+                yield event.pattern, "negative" if mode == "not" else "positive", node.span
+            case Event(name, pattern) if id(node) not in accumulated:
+                yield pattern, "positive", node.span
+                if name is not None and name.name in anchors:
+                    yield pattern, "temporal", node.span
+            case Algebra(name, expression, _):
+                anchored = name is not None and name.name in anchors
+                for primitive, kind in _primitives(expression, negated=False):
+                    yield primitive, kind, node.span
+                    if anchored and kind == "positive":
+                        yield primitive, "temporal", node.span
+            case _:
+                continue
+
+
+def _primitives(expression: AlgebraExpression, *, negated: bool) -> Iterator[tuple[Pattern, DependencyKind]]:
+    match expression:
+        case Composed(operator, left, right):
+            yield from _primitives(left, negated=negated)
+            yield from _primitives(right, negated=negated or operator == "-")
+        case Limited(operand, _):
+            yield from _primitives(operand, negated=negated)
+        case _:
+            yield expression, "negative" if negated else "positive"

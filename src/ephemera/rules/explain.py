@@ -1,0 +1,138 @@
+"""This module prints rules: stratum, dependencies and normal form of each, as text and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, TypeVar
+
+from ephemera.base.span import Source
+from ephemera.base.time import describe, split
+from ephemera.base.tree import find, rebuild
+from ephemera.rules.declare import head_label
+from ephemera.rules.nodes import (
+    CollectLiteral,
+    Dependency,
+    EventLiteral,
+    NormalRule,
+    NotLiteral,
+    Ruleset,
+    TimerLike,
+    TimerLiteral,
+)
+from ephemera.syntax.format import format_condition, format_head, format_pattern
+from ephemera.syntax.format_terms import algebra, word
+from ephemera.syntax.nodes import Derive, Duration, Element, Name, Quantity, Var
+
+T = TypeVar("T")
+
+
+def readable(node: T, *, arrow: bool) -> T:
+    """The node as its author would write it: durations in their largest units, in arrow rules no `var`."""
+    in_terms = {id(v) for element in find(node, Element) for v in find(element, Var)}
+
+    def change(n: Any) -> Any:
+        if isinstance(n, Duration):
+            return Duration(tuple(Quantity(Decimal(count), unit) for count, unit in split(_microseconds(n))))
+        if arrow and isinstance(n, Var) and id(n) not in in_terms:
+            return Name(n.name)
+        return n
+
+    return rebuild(node, change)
+
+
+def _microseconds(duration: Duration) -> int:
+    return int(sum(part.amount for part in duration.parts))
+
+
+def as_text(rules: Ruleset, source: Source) -> str:
+    """A paragraph a rule."""
+    return "\n".join(_text(rules, source))
+
+
+def _text(rules: Ruleset, source: Source) -> Iterator[str]:
+    for number, rule in enumerate(rules.resolved.rules, 1):
+        place = source.place(rule.span.start)
+        if number > 1:
+            yield ""
+        yield f"rule {number}  {format_head(readable(rule.head, arrow=isinstance(rule.head, Derive)))}"
+        yield f"  at       {source.path}:{place.line}:{place.column}"
+        yield f"  stratum  {rules.strata[number - 1]}"
+        for k, dependency in enumerate(rules.dependencies[number - 1]):
+            yield f"  {'needs' if not k else '':<7}  {_dependency(dependency)}"
+        cases = [normal for normal in rules.normal if normal.rule == number]
+        for k, normal in enumerate(cases, 1):
+            yield f"  normal form{f' {k} of {len(cases)}' if len(cases) > 1 else ''}"
+            yield from (f"    {line}" for line in _normal(normal))
+
+
+def _dependency(dependency: Dependency) -> str:
+    what = "any event" if dependency.label is None else dependency.label
+    origin = "input"
+    if dependency.rules:
+        shown = ", ".join(map(str, dependency.rules[:8])) + (", …" if len(dependency.rules) > 8 else "")
+        origin = f"rule{'s' if len(dependency.rules) > 1 else ''} {shown}"
+    return f"{what} ({', '.join(dependency.kinds)}) from {origin}"
+
+
+def _normal(normal: NormalRule) -> Iterator[str]:
+    normal = readable(normal, arrow=isinstance(normal.head, Derive))
+    yield f"{format_head(normal.head)} <-"
+    lines: list[str] = []
+    lines += (_event(e) for e in normal.events)
+    lines += (f"{word(a.name)}: algebra ({algebra(a.expression, format_pattern)})" for a in normal.algebra)
+    lines += (f"{f'at {t.at}: ' if t.at else ''}{format_pattern(t.pattern)}" for t in normal.tables)
+    lines += (_timer(t) for t in normal.timers)
+    lines += (_accumulation(c, "collect optional" if c.optional else "collect") for c in normal.collects)
+    lines += (_accumulation(n, "not") for n in normal.absences)
+    lines += (f"{f'at {r.at}: ' if r.at else ''}not {format_pattern(r.pattern)}" for r in normal.absent_rows)
+    lines += (f"{word(t.event)} matches {format_pattern(t.pattern)}" for t in normal.tests)
+    lines += (format_condition(c) for c in normal.conditions)
+    if normal.having:
+        lines.append(f"having {{ {', '.join(format_condition(c) for c in normal.having)} }}")
+    yield from (f"  {line}{',' if k < len(lines) - 1 else ''}" for k, line in enumerate(lines))
+
+
+def _event(event: EventLiteral) -> str:
+    return f"{_shown(event.name)}: {format_pattern(event.pattern)}"
+
+
+def _shown(name: str) -> str:
+    """A name as written; those we gave begin with a dollar sign."""
+    return name if name.startswith("$") else word(name)
+
+
+def _timer(timer: TimerLike) -> str:
+    if isinstance(timer, TimerLiteral):
+        return f"{_shown(timer.name)}: {timer.kind}({_shown(timer.anchor)}, {describe(timer.length)})"
+    return f"{_shown(timer.name)}: between({_shown(timer.first)}, {_shown(timer.last)})"
+
+
+def _accumulation(literal: CollectLiteral | NotLiteral, mode: str) -> str:
+    limits = f"({'incl' if literal.begin else 'excl'},{'incl' if literal.end else 'excl'})"
+    bounds = "" if literal.begin and literal.end else limits
+    where = ""
+    if literal.conditions:
+        where = f" where {{ {', '.join(format_condition(c) for c in literal.conditions)} }}"
+    return f"while{bounds} {_shown(literal.window)}: {mode} {_event(literal.event)}{where}"
+
+
+def as_json(rules: Ruleset, source: Source) -> list[dict[str, Any]]:
+    """One object a rule: number, head, place, stratum, `depends` with label, kinds and rules, normal forms."""
+    cases: dict[int, list[NormalRule]] = {}
+    for normal in rules.normal:
+        cases.setdefault(normal.rule, []).append(normal)
+    return [
+        {
+            "rule": number,
+            "head": head_label(rule.head),
+            "line": source.place(rule.span.start).line,
+            "column": source.place(rule.span.start).column,
+            "stratum": rules.strata[number - 1],
+            "depends": [
+                {"event": d.label, "how": list(d.kinds), "rules": list(d.rules)} for d in rules.dependencies[number - 1]
+            ],
+            "normal": ["\n".join(_normal(normal)) for normal in cases.get(number, ())],
+        }
+        for number, rule in enumerate(rules.resolved.rules, 1)
+    ]

@@ -1,0 +1,201 @@
+"""This module checks event identifiers: each is defined once on every way through a rule, and used where it is.
+
+An identifier's scope is the rule. The branches of an `or` may each define it; used outside, it must be defined
+in every branch. The identifier of an accumulated query is seen only by that query's own conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ephemera.base.diagnostic import Code, Edit, Help, Related
+from ephemera.rules.findings import Findings, did_you_mean, listed
+from ephemera.rules.scope import Defined, bindings, definitions, event_names
+from ephemera.syntax.nodes import (
+    CONDITIONS,
+    Accumulation,
+    And,
+    At,
+    Between,
+    Condition,
+    Name,
+    Or,
+    Query,
+    Rule,
+    Timer,
+    Where,
+    While,
+)
+
+
+def check_identifiers(rule: Rule, findings: Findings) -> None:
+    """Tells identifiers that are unknown, given twice, or defined in some branches only."""
+    _Identifiers(rule, findings).check()
+
+
+class _Identifiers:
+    def __init__(self, rule: Rule, findings: Findings) -> None:
+        self._rule = rule
+        self._findings = findings
+        self._variables = bindings(rule.body).all
+
+    def check(self) -> None:
+        whole = definitions(self._rule.body)
+        self._query(self._rule.body, Defined())
+        for node in (self._rule.head, *self._rule.having):
+            self._uses(event_names(node, self._variables), whole)
+        self._cycles()
+
+    def _query(self, query: Query | Condition, outside: Defined) -> None:
+        match query:
+            case And(items):
+                self._duplicates(items)
+                seen = _merged(outside, definitions(query))
+                for item in items:
+                    self._query(item, seen)
+            case Or(items):
+                for item in items:
+                    self._query(item, outside)
+            case Where(inner, conditions):
+                self._query(inner, outside)
+                seen = _merged(outside, definitions(inner))
+                for condition in conditions:
+                    self._uses(event_names(condition, self._variables), seen)
+            case Timer(name, _, anchor, _):
+                own = {name.name: name} if name else {}
+                self._uses([anchor], _merged(outside, Defined(own, own)))
+            case Accumulation():
+                self._accumulation(query, outside)
+            case At(moment, _, _):
+                self._uses([moment], outside)
+            case _ if isinstance(query, CONDITIONS):
+                self._uses(event_names(query, self._variables), outside)
+
+    def _accumulation(self, query: Accumulation, outside: Defined) -> None:
+        match query.window:
+            case While(event, _, _):
+                self._window(event, outside)
+            case Between(first, last):
+                self._window(first, outside)
+                self._window(last, outside)
+        own = query.event.name
+        seen = outside
+        if own is not None:
+            if own.name in outside.some:
+                self._duplicate(own, outside.some[own.name])
+            seen = _merged(outside, Defined({own.name: own}, {own.name: own}))
+        for condition in query.conditions:
+            self._uses(event_names(condition, self._variables), seen)
+
+    def _duplicates(self, items: tuple[Query | Condition, ...]) -> None:
+        seen: dict[str, Name] = {}
+        for item in items:
+            for name, node in definitions(item).some.items():
+                if name in seen:
+                    self._duplicate(node, seen[name])
+                seen.setdefault(name, node)
+
+    def _duplicate(self, node: Name, before: Name) -> None:
+        taken = set(definitions(self._rule.body).some)
+        fresh = next(name for k in range(2, len(taken) + 3) if (name := f"{node.name}{k}") not in taken)
+        self._findings.add(
+            Code.DUPLICATE_IDENTIFIER,
+            f"the identifier `{node.name}` is given to two events of the rule",
+            node.span,
+            related=[Related(before.span, "given here before")],
+            help=[Help(f"give this one a name of its own, such as `{fresh}`", (Edit(node.span, fresh),))],
+        )
+
+    def _uses(self, names: Iterator[Name] | list[Name], seen: Defined) -> None:
+        for name in names:
+            if name.name in seen.sure:
+                continue
+            if name.name in seen.some:
+                self._partial(name, seen)
+            else:
+                self._unknown(name, seen)
+
+    def _partial(self, name: Name, seen: Defined) -> None:
+        self._findings.add(
+            Code.PARTIAL_IDENTIFIER,
+            f"`{name.name}` is defined in some branches of the `or` only",
+            name.span,
+            related=[Related(seen.some[name.name].span, "defined here")],
+            help=[Help(f"define `{name.name}` in every branch, or use it within the branch that does")],
+        )
+
+    def _unknown(self, name: Name, seen: Defined) -> None:
+        notes = [f"the rule's identifiers are {listed(sorted(seen.some))}"] if seen.some else []
+        if name.name in self._variables:
+            notes.insert(0, f"`{name.name}` is a variable; an event's identifier stands before its pattern")
+        otherwise = f"write `{name.name}:` before the event that is meant"
+        self._findings.add(
+            Code.UNKNOWN_IDENTIFIER,
+            f"no event of the rule is called `{name.name}`",
+            name.span,
+            notes=notes,
+            help=[_only_choice(name, seen) or did_you_mean(name.name, seen.some, name.span, otherwise)],
+        )
+
+    def _window(self, name: Name, seen: Defined) -> None:
+        if name.name in seen.sure:
+            return
+        if name.name in seen.some:
+            self._partial(name, seen)
+            return
+        what = "is a variable, not an event" if name.name in self._variables else "is no event or timer of this rule"
+        self._findings.add(
+            Code.NOT_A_WINDOW,
+            f"`{name.name}` {what}, so it cannot be a window",
+            name.span,
+            notes=[f"the rule's events and timers are {listed(sorted(seen.some))}"] if seen.some else [],
+            help=[
+                _only_choice(name, seen)
+                or did_you_mean(name.name, seen.some, name.span, f"define it, as in `{name.name}: extend(o, 1h)`")
+            ],
+        )
+
+    def _cycles(self) -> None:
+        """Timers whose anchors lead back to themselves."""
+        anchors: dict[str, Timer] = {t.name.name: t for t in _timers(self._rule.body) if t.name is not None}
+        told: set[str] = set()
+        for start, timer in anchors.items():
+            path = [start]
+            while (following := anchors[path[-1]].anchor.name) in anchors and following not in path:
+                path.append(following)
+            if following == start and not told & set(path):
+                told |= set(path)
+                chain = " → ".join([*path, start])
+                events = [n for n in definitions(self._rule.body).some if n not in anchors]
+                edits = (Edit(timer.anchor.span, events[0]),) if events else ()
+                self._findings.add(
+                    Code.TIMER_CYCLE,
+                    f"the timer `{start}` is defined by itself: {chain}",
+                    timer.anchor.span,
+                    help=[
+                        Help("anchor one of them to an event" + (f", such as `{events[0]}`" if events else ""), edits)
+                    ],
+                )
+
+
+def _only_choice(name: Name, seen: Defined) -> Help | None:
+    """Where there is only one event, it must be the one that is meant."""
+    if len(seen.some) != 1:
+        return None
+    only = next(iter(seen.some))
+    return Help(f"did you mean `{only}`?", (Edit(name.span, only),))
+
+
+def _merged(a: Defined, b: Defined) -> Defined:
+    return Defined({**b.sure, **a.sure}, {**b.some, **a.some})
+
+
+def _timers(query: Query | Condition) -> Iterator[Timer]:
+    match query:
+        case Timer():
+            yield query
+        case And(items) | Or(items):
+            for item in items:
+                yield from _timers(item)
+        case Where(inner, _):
+            yield from _timers(inner)

@@ -1,0 +1,214 @@
+"""This module defines what the rules stage produces: the catalogue of a program, and rules in normal form.
+
+In a resolved rule every variable is a `Var`, every `Name` is an event identifier, every duration is a whole
+number of microseconds. A normal rule (thesis figure 13.2) is one conjunction: events first, then tables,
+timers in the order of their anchors, collections, absences, and conditions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from ephemera.base.span import NOWHERE, Span
+from ephemera.syntax.nodes import (
+    AlgebraExpression,
+    Condition,
+    Head,
+    Pattern,
+    Rule,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """A declared event type or table: its attributes in order, None where the shape is left open."""
+
+    label: str
+    attributes: tuple[tuple[str, str], ...] | None
+    longest: int | None = 0
+    """The longest an event of the type lasts, in microseconds; None is no limit, 0 a point."""
+    arrives_at_begin: bool = False
+    per_second: float | None = None
+    span: Span = field(default=NOWHERE, kw_only=True, compare=False)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.attributes or ())
+
+    @property
+    def arity(self) -> int | None:
+        return None if self.attributes is None else len(self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A declared stream: one source, whose event types share a bound."""
+
+    name: str
+    location: str | None
+    format: str | None
+    carries: tuple[str, ...]
+    time: tuple[str, ...]
+    watermark: int
+    idle: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """All that a program declares, and the rules that derive each label."""
+
+    unit: int
+    zone: str
+    events: Mapping[str, Schema]
+    tables: Mapping[str, Schema]
+    table_locations: Mapping[str, tuple[str | None, str | None]]
+    sources: tuple[Source, ...]
+    derived: Mapping[str, tuple[int, ...]]
+    """For each label the numbers of the rules that derive it."""
+    arities: Mapping[str, tuple[int, ...]]
+    """The arities of the labels that only arrow rules derive."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether events are declared at all, so that an unknown one is a mistake."""
+        return bool(self.events)
+
+
+# ---- normal form -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class EventLiteral:
+    """A simple event query; absolute timers and calendars are events of an infinite stream."""
+
+    name: str
+    pattern: Pattern
+
+
+@dataclass(frozen=True, slots=True)
+class AlgebraLiteral:
+    name: str
+    expression: AlgebraExpression
+    restricted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TableLiteral:
+    """Rows of a table; `at` names the event at whose end a changing table is read."""
+
+    pattern: Pattern
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimerLiteral:
+    """A relative timer on one anchor, by a length in microseconds."""
+
+    name: str
+    kind: str
+    anchor: str
+    length: int
+
+
+@dataclass(frozen=True, slots=True)
+class GapLiteral:
+    """The timer between two events, [first.e, last.s]: what ``from first until last`` opens."""
+
+    name: str
+    first: str
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class CollectLiteral:
+    window: str
+    begin: bool
+    end: bool
+    event: EventLiteral
+    conditions: tuple[Condition, ...]
+    optional: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NotLiteral:
+    window: str
+    begin: bool
+    end: bool
+    event: EventLiteral
+    conditions: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentRowLiteral:
+    pattern: Pattern
+    at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TestLiteral:
+    """The event must match this pattern with every variable bound: the part of a query term with negated
+    variables that can be decided only when other events have bound them (thesis 13.4.4).
+    """
+
+    __test__ = False  # not a test case, whatever pytest thinks
+
+    event: str
+    pattern: Pattern
+
+
+TimerLike: TypeAlias = TimerLiteral | GapLiteral
+
+
+@dataclass(frozen=True, slots=True)
+class NormalRule:
+    """One alternative of a rule: a conjunction in the order of figure 13.2."""
+
+    rule: int
+    """The number of the rule it comes from, counted from 1 in the order of the program."""
+    head: Head
+    events: tuple[EventLiteral, ...]
+    algebra: tuple[AlgebraLiteral, ...]
+    tables: tuple[TableLiteral, ...]
+    timers: tuple[TimerLike, ...]
+    collects: tuple[CollectLiteral, ...]
+    absences: tuple[NotLiteral, ...]
+    absent_rows: tuple[AbsentRowLiteral, ...]
+    tests: tuple[TestLiteral, ...]
+    conditions: tuple[Condition, ...]
+    having: tuple[Condition, ...]
+    unbound: frozenset[str] = frozenset()
+    """Optional variables that have no value in this alternative."""
+
+
+DependencyKind = Literal["positive", "negative", "grouping", "temporal"]
+
+
+@dataclass(frozen=True, slots=True)
+class Dependency:
+    """What a rule asks for: a label (None stands for any), how, and which rules may answer."""
+
+    label: str | None
+    kinds: tuple[DependencyKind, ...]
+    rules: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A program whose every name is known: the catalogue, and the rules as written."""
+
+    catalogue: Catalogue
+    rules: tuple[Rule, ...]
+    blocks: tuple[int | None, ...]
+    """For each rule the STRATUM block it stands in, counted from 1, or None."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ruleset:
+    """The product of the stage: resolved rules with their strata, dependencies and normal forms."""
+
+    resolved: Resolved
+    strata: tuple[int, ...]
+    dependencies: tuple[tuple[Dependency, ...], ...]
+    normal: tuple[NormalRule, ...]

@@ -1,0 +1,406 @@
+"""This module brings resolved rules into normal form: one conjunction each (thesis 13.4.1, figures 13.2 and 13.3).
+
+Disjunctions split a rule, nested conjunctions are flattened, literals are ordered, sugar is expanded:
+
+- `from a until c` becomes the timer between the two and `while(excl,excl)`, with `a before c`;
+- an attribute's name becomes its position (declared) or a child (undeclared), `_` a variable of its own;
+- inverse relations are turned round, `extend-backward` is `extend-begin`, events without a name get one;
+- `optional t` splits a rule into one with t and one `without t`, which leaves t's variables unbound; in a
+  collected query it stays, because the collection is one, and in a negated one it says nothing and goes;
+- a `without` whose variables other events bind is tested when they are bound (13.4.4, made exact: the event must
+  match the whole pattern again, with every variable known).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import count, product
+from typing import Any, TypeVar
+
+from ephemera.base.diagnostic import Code, Help
+from ephemera.base.errors import InternalError
+from ephemera.base.span import Span
+from ephemera.base.tree import find, rebuild
+from ephemera.rules.findings import Findings
+from ephemera.rules.nodes import (
+    AbsentRowLiteral,
+    AlgebraLiteral,
+    Catalogue,
+    CollectLiteral,
+    EventLiteral,
+    GapLiteral,
+    NormalRule,
+    NotLiteral,
+    Resolved,
+    TableLiteral,
+    TestLiteral,
+    TimerLike,
+    TimerLiteral,
+)
+from ephemera.rules.patterns import pattern_label
+from ephemera.rules.scope import pattern_bindings
+from ephemera.syntax.nodes import (
+    Absent,
+    Accumulation,
+    Algebra,
+    AllOf,
+    And,
+    Anonymous,
+    Argument,
+    At,
+    Atom,
+    Between,
+    Condition,
+    Construct,
+    Duration,
+    Element,
+    Event,
+    Field,
+    Head,
+    Label,
+    Name,
+    NamedAtom,
+    Optional,
+    OptionalConstruct,
+    Or,
+    Pattern,
+    Query,
+    Relation,
+    Rule,
+    Timer,
+    Var,
+    Where,
+    While,
+    Without,
+)
+
+MOST_ALTERNATIVES = 256
+
+INVERSES = {
+    "after": "before",
+    "met-by": "meets",
+    "overlapped-by": "overlaps",
+    "started-by": "starts",
+    "contains": "during",
+    "finished-by": "finishes",
+}
+
+_Member = Event | Timer | Accumulation | Absent | At | Algebra | Condition
+_Literals = tuple[Any, ...]
+T = TypeVar("T")
+
+
+def normalize(resolved: Resolved, findings: Findings) -> tuple[NormalRule, ...]:
+    """The normal forms of all rules, in their order."""
+    return tuple(
+        normal
+        for number, rule in enumerate(resolved.rules, 1)
+        for normal in _normal_rules(number, rule, resolved.catalogue, findings)
+    )
+
+
+def _normal_rules(number: int, rule: Rule, catalogue: Catalogue, findings: Findings) -> Iterable[NormalRule]:
+    if _alternatives(rule.body) > MOST_ALTERNATIVES:
+        findings.add(
+            Code.TOO_MANY_ALTERNATIVES,
+            f"the rule has more than {MOST_ALTERNATIVES} alternatives",
+            Span(rule.span.start, rule.head.span.end),
+            help=[Help("derive parts of it by rules of their own, which share their alternatives")],
+        )
+        return
+    for case in _cases(rule.body):
+        for members, unbound in _split_optional(case):
+            yield _Normalizer(number, rule, catalogue, members, unbound).normal()
+
+
+# ---- disjunction and optional parts ------------------------------------------------------------------------
+
+
+def _alternatives(query: Query | Condition) -> int:
+    """How many normal rules a body becomes."""
+    match query:
+        case And(items):
+            total = 1
+            for item in items:
+                total = min(total * _alternatives(item), MOST_ALTERNATIVES + 1)
+            return total
+        case Or(items):
+            return min(sum(_alternatives(item) for item in items), MOST_ALTERNATIVES + 1)
+        case Where(inner, _):
+            return _alternatives(inner)
+        case Event(_, pattern):
+            return min(1 << sum(1 for _ in find(pattern, Optional)), MOST_ALTERNATIVES + 1)
+        case _:
+            return 1
+
+
+def _cases(query: Query | Condition) -> list[list[_Member]]:
+    """The disjuncts of a body, each a flat list of literals and conditions."""
+    match query:
+        case And(items):
+            return [[m for part in parts for m in part] for parts in product(*(_cases(item) for item in items))]
+        case Or(items):
+            return [case for item in items for case in _cases(item)]
+        case Where(inner, conditions):
+            more = [c for condition in conditions for c in _conjuncts(condition)]
+            return [[*case, *more] for case in _cases(inner)]
+        case AllOf():
+            return [list(_conjuncts(query))]
+        case _:
+            return [[query]]
+
+
+def _conjuncts(condition: Condition) -> Iterable[Condition]:
+    return condition.conditions if isinstance(condition, AllOf) else (condition,)
+
+
+def _split_optional(members: list[_Member]) -> list[tuple[list[_Member], frozenset[str]]]:
+    """The members with each optional part present, and with it absent and its variables unbound."""
+    done: list[tuple[list[_Member], frozenset[str]]] = [([], frozenset())]
+    for member in members:
+        variants: list[tuple[_Member, frozenset[str]]] = [(member, frozenset())]
+        if isinstance(member, Event):
+            variants = [(replace(member, pattern=p), unbound) for p, unbound in _pattern_variants(member.pattern)]
+        done = [([*before, m], out | unbound) for before, out in done for m, unbound in variants]
+    return [
+        (case, unbound - frozenset(v for m in case if isinstance(m, Event) for v in pattern_bindings(m.pattern).sure))
+        for case, unbound in done
+    ]
+
+
+def _pattern_variants(pattern: Any) -> list[tuple[Any, frozenset[str]]]:
+    found = next(find(pattern, Optional), None)
+    if found is None:
+        return [(pattern, frozenset())]
+    lost = pattern_bindings(found.term)
+    present = rebuild(pattern, lambda n: n.term if n is found else n)
+    absent = rebuild(pattern, lambda n: Without(_bare(n.term), span=n.span) if n is found else n)
+    with_it = _pattern_variants(present)
+    without_it = [(p, unbound | lost.sure | lost.perhaps) for p, unbound in _pattern_variants(absent)]
+    return with_it + without_it
+
+
+def _bare(term: T) -> T:
+    """A term whose optional parts are left out: what must be absent is absent with or without them."""
+
+    def drop(node: Any) -> Any:
+        if isinstance(node, Element) and any(isinstance(c, Optional) for c in node.children):
+            return replace(node, children=tuple(c for c in node.children if not isinstance(c, Optional)))
+        return node
+
+    return rebuild(term, drop)
+
+
+# ---- one alternative ---------------------------------------------------------------------------------------
+
+
+class _Normalizer:
+    def __init__(
+        self, number: int, rule: Rule, catalogue: Catalogue, members: Sequence[_Member], unbound: frozenset[str]
+    ) -> None:
+        self._number = number
+        self._rule = rule
+        self._catalogue = catalogue
+        self._members = members
+        self._unbound = unbound
+        self._names = (f"${k}" for k in count(1))
+        self._blanks = (f"_{k}" for k in count(1))
+        self._bound_by: list[tuple[int, frozenset[str]]] = [
+            (k, pattern_bindings(m.pattern).sure) for k, m in enumerate(members) if isinstance(m, Event)
+        ]
+
+    def normal(self) -> NormalRule:
+        parts: dict[type, list[Any]] = {
+            kind: []
+            for kind in (
+                EventLiteral,
+                AlgebraLiteral,
+                TableLiteral,
+                TimerLiteral,
+                CollectLiteral,
+                NotLiteral,
+                AbsentRowLiteral,
+                TestLiteral,
+            )
+        }
+        conditions: list[Condition] = []
+        for position, member in enumerate(self._members):
+            match member:
+                case Event():
+                    literals = self._event(position, member)
+                case Timer(name, kind, anchor, duration):
+                    kind = "extend-begin" if kind == "extend-backward" else kind
+                    literals = (TimerLiteral(self._name(name), kind, anchor.name, _length(duration)),)
+                case Algebra(name, expression, restricted):
+                    literals = (AlgebraLiteral(self._name(name), self._primitives(expression), restricted),)
+                case Accumulation():
+                    literals, more = self._accumulation(member)
+                    conditions.extend(more)
+                case Absent(pattern):
+                    literals = (AbsentRowLiteral(self._pattern(pattern)),)
+                case At(moment, pattern, negated):
+                    row = AbsentRowLiteral if negated else TableLiteral
+                    literals = (row(self._pattern(pattern), moment.name),)
+                case _:
+                    conditions.append(_turned(member))
+                    continue
+            for literal in literals:
+                parts[TimerLiteral if isinstance(literal, GapLiteral) else type(literal)].append(literal)
+        return NormalRule(
+            rule=self._number,
+            head=_head(self._rule.head, self._unbound),
+            events=tuple(parts[EventLiteral]),
+            algebra=tuple(parts[AlgebraLiteral]),
+            tables=tuple(parts[TableLiteral]),
+            timers=_anchored(parts[TimerLiteral]),
+            collects=tuple(parts[CollectLiteral]),
+            absences=tuple(parts[NotLiteral]),
+            absent_rows=tuple(parts[AbsentRowLiteral]),
+            tests=tuple(parts[TestLiteral]),
+            conditions=tuple(dict.fromkeys(conditions)),
+            having=tuple(c for condition in self._rule.having for c in _conjuncts(condition)),
+            unbound=self._unbound,
+        )
+
+    def _name(self, name: Name | None) -> str:
+        return next(self._names) if name is None else name.name
+
+    def _event(self, position: int, event: Event) -> _Literals:
+        label = pattern_label(event.pattern)
+        if label is not None and str(label) in self._catalogue.tables:
+            return (TableLiteral(self._pattern(event.pattern)),)
+        name = self._name(event.name)
+        pattern = self._pattern(event.pattern)
+        if not self._needs_test(position, event.pattern):
+            return (EventLiteral(name, pattern),)
+        return EventLiteral(name, _without_negations(pattern)), TestLiteral(name, pattern)
+
+    def _needs_test(self, position: int, pattern: Pattern) -> bool:
+        """Whether a variable that the pattern only negates is bound by another event."""
+        found = pattern_bindings(pattern)
+        elsewhere = frozenset(v for k, bound in self._bound_by if k != position for v in bound)
+        collected = frozenset(
+            v
+            for m in self._members
+            if (isinstance(m, Accumulation) and m.mode != "not") or (isinstance(m, At) and not m.negated)
+            for v in pattern_bindings(m.event.pattern if isinstance(m, Accumulation) else m.pattern).sure
+        )
+        return bool((found.never - found.sure) & (elsewhere | collected))
+
+    def _accumulation(self, member: Accumulation) -> tuple[_Literals, list[Condition]]:
+        gap: tuple[TimerLike, ...] = ()
+        conditions: list[Condition] = []
+        match member.window:
+            case While(event, begin, end):
+                window = event.name
+            case Between(first, last):
+                window, begin, end = next(self._names), False, False
+                gap = (GapLiteral(window, first.name, last.name),)
+                conditions.append(Relation("before", first, last, span=member.window.span))
+        pattern = member.event.pattern
+        own = tuple(_turned(c) for condition in member.conditions for c in _conjuncts(condition))
+        if member.mode == "not":
+            inner = EventLiteral(self._name(member.event.name), self._pattern(_bare(pattern)))
+            return (*gap, NotLiteral(window, begin, end, inner, own)), conditions
+        inner = EventLiteral(self._name(member.event.name), self._pattern(pattern))
+        collect = CollectLiteral(window, begin, end, inner, own, member.mode == "collect optional")
+        return (*gap, collect), conditions
+
+    # ---- patterns ------------------------------------------------------------------------------------------
+
+    def _pattern(self, pattern: Pattern) -> Pattern:
+        if isinstance(pattern, NamedAtom):
+            pattern = self._positions(pattern)
+        if isinstance(pattern, Atom):
+            return replace(pattern, arguments=tuple(self._argument(a) for a in pattern.arguments))
+        return pattern
+
+    def _primitives(self, expression: Any) -> Any:
+        return rebuild(expression, lambda n: self._pattern(n) if isinstance(n, Atom | NamedAtom) else n)
+
+    def _argument(self, argument: Argument) -> Argument:
+        return Var(next(self._blanks), span=argument.span) if isinstance(argument, Anonymous) else argument
+
+    def _positions(self, atom: NamedAtom) -> Atom | Element:
+        schema = self._catalogue.events.get(str(atom.label)) or self._catalogue.tables.get(str(atom.label))
+        if schema is None or schema.attributes is None:
+            children = tuple(_child(field) for field in atom.fields)
+            return Element(atom.label, ordered=False, partial=True, children=children, span=atom.span)
+        given = {field.name: field.argument for field in atom.fields}
+        arguments = tuple(given.get(name, Anonymous(span=atom.span)) for name in schema.names)
+        return Atom(atom.label, arguments, span=atom.span)
+
+
+def _child(field: Field) -> Element:
+    label = Label(field.name, span=field.span)
+    if isinstance(field.argument, Anonymous):
+        return Element(label, ordered=False, partial=True, children=(), span=field.span)
+    if isinstance(field.argument, Name):
+        raise InternalError("normalize", f"the name `{field.argument.name}` was not resolved")
+    return Element(label, ordered=False, partial=False, children=(field.argument,), span=field.span)
+
+
+def _without_negations(pattern: Any) -> Any:
+    """The pattern with its `without` parts left out: it matches at least where the whole does."""
+
+    def drop(node: Any) -> Any:
+        if isinstance(node, Element) and any(isinstance(c, Without) for c in node.children):
+            kept = tuple(c for c in node.children if not isinstance(c, Without))
+            return replace(node, children=kept)
+        return node
+
+    return rebuild(pattern, drop)
+
+
+def _length(duration: Duration) -> int:
+    (part,) = duration.parts
+    if part.unit != "us":
+        raise InternalError("normalize", "a duration was not resolved to microseconds")
+    return int(part.amount)
+
+
+def _turned(condition: Condition) -> Condition:
+    """Inverse relations the other way round, in every part of a condition."""
+
+    def turn(node: Any) -> Any:
+        if isinstance(node, Relation) and node.relation in INVERSES:
+            return Relation(INVERSES[node.relation], node.right, node.left, node.parameters, span=node.span)
+        return node
+
+    return rebuild(condition, turn)
+
+
+def _anchored(timers: list[TimerLike]) -> tuple[TimerLike, ...]:
+    """Timers so that each stands behind those it is anchored to."""
+    waiting = list(timers)
+    names = {timer.name for timer in timers}
+    placed: list[TimerLike] = []
+    known: set[str] = set()
+    while waiting:
+        ready = [t for t in waiting if all(a in known or a not in names for a in _anchors(t))]
+        if not ready:
+            raise InternalError("normalize", "timers anchored to each other were not refused")
+        placed += ready
+        known |= {t.name for t in ready}
+        waiting = [t for t in waiting if t not in ready]
+    return tuple(placed)
+
+
+def _anchors(timer: TimerLike) -> tuple[str, ...]:
+    return (timer.anchor,) if isinstance(timer, TimerLiteral) else (timer.first, timer.last)
+
+
+def _head(head: Head, unbound: frozenset[str]) -> Head:
+    """The head with `optional` decided: its default where a variable has no value, else what it wraps."""
+
+    def decide(node: Any) -> Any:
+        if isinstance(node, OptionalConstruct) and not any(v.name in unbound for v in find(node.term, Var)):
+            return node.term
+        if isinstance(node, OptionalConstruct) and node.default is not None:
+            return node.default
+        if isinstance(node, Construct) and any(isinstance(c, OptionalConstruct) for c in node.children):
+            return replace(node, children=tuple(c for c in node.children if not isinstance(c, OptionalConstruct)))
+        return node
+
+    return rebuild(head, decide)

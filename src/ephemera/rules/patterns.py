@@ -1,0 +1,354 @@
+"""This module checks event patterns against what is declared: known events, arity, attributes, tables, regexes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from ephemera.base.diagnostic import Code, Edit, Help, Related
+from ephemera.base.span import Span
+from ephemera.base.tree import children, find, walk
+from ephemera.rules.declare import head_label
+from ephemera.rules.findings import Findings, did_you_mean, listed
+from ephemera.rules.nodes import Resolved, Schema
+from ephemera.syntax.nodes import (
+    Absent,
+    Accumulation,
+    Algebra,
+    AnyEvent,
+    As,
+    At,
+    Atom,
+    Call,
+    Composed,
+    Derive,
+    Element,
+    Event,
+    Label,
+    Limited,
+    NamedAtom,
+    Node,
+    Optional,
+    Pattern,
+    Regex,
+    Without,
+)
+
+FUNCTIONS = {
+    "div": (2, 2),
+    "mod": (2, 2),
+    "subtract": (2, 2),
+    "add": (2, None),
+    "mult": (2, None),
+    "concat": (1, None),
+    "begin": (1, 1),
+    "end": (1, 1),
+    "duration": (1, 1),
+    "datetime": (1, 1),
+}
+"""The functions of construct terms and expressions, with the fewest and the most arguments."""
+
+_NOT_LINEAR = re.compile(r"(?<!\\)(?:\\\\)*(\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9])")
+
+
+def pattern_label(pattern: Pattern) -> Label | None:
+    """The label an event must carry; None where any may."""
+    match pattern:
+        case Atom(label) | NamedAtom(label) | AnyEvent(label) | Element(Label() as label):
+            return label
+        case As(_, Element(Label() as label)):
+            return label
+        case _:
+            return None
+
+
+def check_patterns(resolved: Resolved, number: int, findings: Findings, *, complete: bool) -> None:
+    """`complete` is whether the whole program could be read, so that an unknown event is a mistake."""
+    _Patterns(resolved, number, findings, complete=complete).check()
+
+
+class _Patterns:
+    def __init__(self, resolved: Resolved, number: int, findings: Findings, *, complete: bool) -> None:
+        self._rules = resolved.rules
+        self._rule = resolved.rules[number - 1]
+        self._catalogue = catalogue = resolved.catalogue
+        self._findings = findings
+        self._complete = complete
+        self._carried = {label for source in catalogue.sources for label in source.carries}
+
+    def check(self) -> None:
+        self._head()
+        for node in walk(self._rule.body):
+            match node:
+                case Event(name, pattern):
+                    self._event(pattern, name.span if name else None)
+                case Absent(pattern):
+                    self._table(pattern, node.span, "`not` without a window")
+                case At(_, pattern, _):
+                    self._table(pattern, node.span, "`at`")
+                case Accumulation(_, _, event, _):
+                    self._no_table(event.pattern, "a window")
+                case Algebra(_, expression, _):
+                    for primitive in _primitives(expression):
+                        self._no_table(primitive, "an algebra expression")
+                        self._event(primitive, None)
+                case Regex(pattern):
+                    self._regex(node)
+        self._misplaced()
+        for node in (self._rule.head, self._rule.body, *self._rule.having):
+            for call in find(node, Call):
+                self._call(call)
+
+    # ---- events --------------------------------------------------------------------------------------------
+
+    def _event(self, pattern: Pattern, name: Span | None) -> None:
+        label = pattern_label(pattern)
+        if label is None or label.prefix:
+            return
+        table = self._catalogue.tables.get(label.name)
+        if table is not None:
+            if name is not None:
+                self._findings.add(
+                    Code.MISUSED_TABLE,
+                    f"`{label.name}` is a table: its rows have no time, so none can be named",
+                    name,
+                    help=[Help("leave the identifier out", (Edit(Span(name.start, label.span.start), ""),))],
+                )
+            self._shape(pattern, table)
+            return
+        schema = self._catalogue.events.get(label.name)
+        if schema is not None:
+            self._shape(pattern, schema)
+        elif label.name in self._catalogue.derived:
+            self._derived_shape(pattern, label)
+        elif self._catalogue.is_closed and self._complete and label.name not in self._carried:
+            self._unknown_event(label)
+
+    def _unknown_event(self, label: Label) -> None:
+        known = [*self._catalogue.events, *self._catalogue.derived, *self._catalogue.tables, *self._carried]
+        notes = [f"the program knows {listed(sorted(set(known)))}"] if len(known) <= 12 else []
+        if "-" in label.name:
+            notes.append("`-` joins names; a minus in an algebra expression needs spaces")
+        self._findings.add(
+            Code.UNKNOWN_EVENT,
+            f"no event `{label.name}` is declared, and no rule derives one",
+            label.span,
+            notes=notes,
+            help=[did_you_mean(label.name, known, label.span, f"declare it: `EVENT {label.name}(…);`")],
+        )
+
+    def _shape(self, pattern: Pattern, schema: Schema) -> None:
+        if schema.attributes is None:
+            return
+        match pattern:
+            case Atom(label, arguments) if len(arguments) != len(schema.attributes):
+                self._arity(pattern, label, len(arguments), schema)
+            case NamedAtom(_, fields):
+                for field in fields:
+                    if field.name not in schema.names:
+                        span = Span(field.span.start, field.span.start + len(field.name))
+                        self._unknown_attribute(field.name, span, schema)
+            case Element():
+                self._children(pattern, schema)
+            case As(_, Element() as inner):
+                self._children(inner, schema)
+
+    def _children(self, element: Element, schema: Schema) -> None:
+        for child in _children_elements(element):
+            if isinstance(child.label, Label) and str(child.label) not in schema.names:
+                self._unknown_attribute(str(child.label), child.label.span, schema)
+
+    def _arity(self, pattern: Node, label: Label, given: int, schema: Schema, origin: str = "") -> None:
+        wanted = len(schema.attributes or ())
+        edits: tuple[Edit, ...] = ()
+        if isinstance(pattern, Atom):
+            if given < wanted:
+                where = pattern.span.end - 1
+                added = ", ".join("_" for _ in range(wanted - given))
+                edits = (Edit(Span(where, where), f", {added}" if given else added),)
+                advice = (
+                    f"add `{added}` for {'the attributes' if wanted - given > 1 else 'the attribute'} of no interest"
+                )
+            else:
+                surplus = pattern.arguments[wanted:]
+                begin = pattern.arguments[wanted - 1].span.end if wanted else surplus[0].span.start
+                edits = (Edit(Span(begin, surplus[-1].span.end), ""),)
+                advice = "remove what is too much"
+        else:
+            advice = f"give it {_count(wanted, 'attribute')}"
+        self._findings.add(
+            Code.ARITY,
+            f"`{label}` has {_count(wanted, 'attribute')}, not {given}",
+            pattern.span,
+            related=[Related(schema.span, origin or f"declared with {listed(schema.names)}")],
+            help=[Help(advice, edits)],
+        )
+
+    def _unknown_attribute(self, name: str, span: Span, schema: Schema) -> None:
+        self._findings.add(
+            Code.UNKNOWN_ATTRIBUTE,
+            f"`{schema.label}` has no attribute `{name}`",
+            span,
+            related=[Related(schema.span, f"declared with {listed(schema.names)}")],
+            help=[did_you_mean(name, schema.names, span, f"its attributes are {listed(schema.names)}")],
+        )
+
+    def _derived_shape(self, pattern: Pattern, label: Label) -> None:
+        """An event that rules derive but nothing declares has the arities that their heads give it."""
+        arities = self._catalogue.arities.get(label.name)
+        if arities is None:
+            return
+        head = self._rules[self._catalogue.derived[label.name][0] - 1].head
+        if isinstance(pattern, NamedAtom) and self._catalogue.is_closed:
+            self._findings.add(
+                Code.UNKNOWN_ATTRIBUTE,
+                f"`{label}` is derived by position: its attributes have no names",
+                pattern.span,
+                help=[Help(f"write it by position, or declare it: `EVENT {label}(…);`")],
+            )
+        if isinstance(pattern, Atom) and len(pattern.arguments) not in arities:
+            given, wanted = len(pattern.arguments), " or ".join(map(str, arities))
+            if self._catalogue.is_closed:
+                positions = tuple((str(k), "any") for k in range(1, arities[0] + 1))
+                self._arity(pattern, label, given, Schema(label.name, positions, span=head.span), "derived here")
+            else:
+                self._findings.add(
+                    Code.ARITY,
+                    f"`{label}` is derived with {wanted} attributes, and asked for with {given}",
+                    pattern.span,
+                    severity="warning",
+                    related=[Related(head.span, "derived here")],
+                    help=[Help("an event has a fixed number of attributes; declare it if it is another one")],
+                )
+
+    # ---- tables --------------------------------------------------------------------------------------------
+
+    def _table(self, pattern: Pattern, span: Span, what: str) -> None:
+        label = pattern_label(pattern)
+        schema = None if label is None else self._catalogue.tables.get(str(label))
+        if schema is not None:
+            self._shape(pattern, schema)
+            return
+        name = "this" if label is None else f"`{label}`"
+        advice = (
+            Help(f"say in which window it must be absent, as in `while w: not {label}(…)`")
+            if what.startswith("`not`")
+            else Help("an event is asked for without `at`")
+        )
+        self._findings.add(Code.MISUSED_TABLE, f"{what} asks a table, and {name} is an event", span, help=[advice])
+
+    def _no_table(self, pattern: Pattern, where: str) -> None:
+        label = pattern_label(pattern)
+        if label is not None and str(label) in self._catalogue.tables:
+            self._findings.add(
+                Code.MISUSED_TABLE,
+                f"`{label}` is a table: its rows have no time, so they cannot lie in {where}",
+                label.span,
+                help=[Help(f"ask for it outside, as in `{label}(…)` or `not {label}(…)`")],
+            )
+
+    # ---- heads, calls, terms -------------------------------------------------------------------------------
+
+    def _head(self) -> None:
+        head = self._rule.head
+        label = head_label(head)
+        if label is None:
+            return
+        if label in self._catalogue.tables:
+            span = head.label.span if isinstance(head, Derive) else head.span
+            self._findings.add(
+                Code.MISUSED_TABLE,
+                f"`{label}` is a table, and rules derive events",
+                span,
+                related=[Related(self._catalogue.tables[label].span, "declared here")],
+                help=[
+                    Help(
+                        "derive an event of another name",
+                        (Edit(span, f"{label}-event"),) if isinstance(head, Derive) else (),
+                    )
+                ],
+            )
+        schema = self._catalogue.events.get(label)
+        if schema is not None and isinstance(head, Derive) and schema.arity not in (None, len(head.arguments)):
+            self._arity(head, head.label, len(head.arguments), schema)
+
+    def _call(self, call: Call) -> None:
+        limits = FUNCTIONS.get(call.function)
+        name = Span(call.span.start, call.span.start + len(call.function))
+        if limits is None:
+            self._findings.add(
+                Code.UNKNOWN_FUNCTION,
+                f"there is no function `{call.function}`",
+                name,
+                help=[did_you_mean(call.function, FUNCTIONS, name, f"the functions are {listed(sorted(FUNCTIONS))}")],
+            )
+            return
+        fewest, most = limits
+        if len(call.arguments) < fewest or (most is not None and len(call.arguments) > most):
+            wanted = str(fewest) if fewest == most else f"at least {fewest}"
+            edits: tuple[Edit, ...] = ()
+            if most is not None and len(call.arguments) > most:
+                edits = (Edit(Span(call.arguments[most - 1].span.end, call.arguments[-1].span.end), ""),)
+            self._findings.add(
+                Code.ARITY,
+                f"`{call.function}` takes {wanted} argument{'' if wanted == '1' else 's'}, not {len(call.arguments)}",
+                call.span,
+                help=[Help(f"give it {wanted}", edits)],
+            )
+
+    def _regex(self, regex: Regex) -> None:
+        problem: str | None = None
+        try:
+            re.compile(regex.pattern)
+        except re.error as error:
+            problem = f"this is no regular expression: {error.msg}"
+        except (OverflowError, RecursionError):
+            problem = "this regular expression is too large"
+        advice = Help("write `.*` for any text, and `\\` before a sign that stands for itself")
+        if problem is None and (found := _NOT_LINEAR.search(regex.pattern)):
+            problem = f"`{found[1]}` cannot be matched in linear time"
+            advice = Help("do without backreferences, look-around and atomic groups")
+        if problem is not None:
+            self._findings.add(Code.REGEX, problem, regex.span, help=[advice])
+
+    def _misplaced(self) -> None:
+        """`without` and `optional` make sense only as children of an element."""
+        for node in walk(self._rule.body):
+            if isinstance(node, Element):
+                continue
+            for child in children(node):
+                if isinstance(child, Without | Optional):
+                    word = "without" if isinstance(child, Without) else "optional"
+                    self._findings.add(
+                        Code.MISPLACED_TERM,
+                        f"`{word}` says what an element may lack, so it stands directly inside one",
+                        child.span,
+                        help=[
+                            Help(
+                                f"leave out `{word}`",
+                                (Edit(Span(child.span.start, child.term.span.start), ""),),
+                            )
+                        ],
+                    )
+
+
+def _children_elements(element: Element) -> Iterator[Element]:
+    for child in element.children:
+        inner = child.term if isinstance(child, Without | Optional | As) else child
+        if isinstance(inner, Element):
+            yield inner
+
+
+def _primitives(expression: Node) -> Iterator[Pattern]:
+    match expression:
+        case Composed(_, left, right):
+            yield from _primitives(left)
+            yield from _primitives(right)
+        case Limited(operand, _):
+            yield from _primitives(operand)
+        case Atom() | NamedAtom() | AnyEvent() | Element():
+            yield expression
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}" if number else f"no {what}s"

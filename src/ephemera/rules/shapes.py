@@ -1,0 +1,172 @@
+"""This module abstracts patterns and heads to shapes, and says which heads a pattern may match.
+
+A shape forgets variables and values and keeps labels, brackets and numbers of children: dependencies are by
+label and shape. The question errs on the side of yes. An event with positions is the ordered term of its values;
+if its type is declared, it is the term of its attributes too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias, assert_never
+
+from ephemera.syntax.nodes import (
+    All,
+    AnyEvent,
+    As,
+    Atom,
+    Construct,
+    ConstructTerm,
+    Derive,
+    Desc,
+    Detect,
+    Element,
+    Head,
+    Label,
+    NamedAtom,
+    Optional,
+    OptionalConstruct,
+    Pattern,
+    QueryTerm,
+    Raise,
+    Without,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """A variable, a computed value, or a descendant: no label can be told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """A text or number, which is no element."""
+
+
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """An event by position."""
+
+    label: str
+    arity: int
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """Any event that carries the label."""
+
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """An element: the children it must have, and how many more (None: any number) it may have."""
+
+    label: str | None
+    ordered: bool
+    children: tuple[Shape, ...]
+    spare: int | None
+
+
+Shape: TypeAlias = Anything | Leaf | Positions | Labelled | Tree
+
+ANYTHING = Anything()
+LEAF = Leaf()
+
+
+def pattern_shape(pattern: Pattern) -> Shape:
+    """The shape that a pattern asks for."""
+    match pattern:
+        case Atom(label, arguments):
+            return Positions(str(label), len(arguments))
+        case NamedAtom(label, _) | AnyEvent(label):
+            return Labelled(str(label))
+        case _:
+            return _term_shape(pattern)
+
+
+def _term_shape(term: QueryTerm) -> Shape:
+    match term:
+        case As(_, inner):
+            return _term_shape(inner)
+        case Element(label, ordered, partial, children):
+            needed = tuple(_term_shape(c) for c in children if not isinstance(c, Without | Optional))
+            optional = sum(isinstance(c, Optional) for c in children)
+            name = str(label) if isinstance(label, Label) else None
+            return Tree(name, ordered, needed, None if partial else optional)
+        case Desc() | Without() | Optional():
+            return ANYTHING
+        case _:
+            return ANYTHING if type(term).__name__ == "Var" else LEAF
+
+
+def head_shape(head: Head) -> Shape | None:
+    """The shape of the events a rule derives; messages are not queryable."""
+    match head:
+        case Derive(label, arguments):
+            return Positions(str(label), len(arguments))
+        case Detect(term):
+            return _construct_shape(term)
+        case Raise():
+            return None
+        case _:
+            assert_never(head)
+
+
+def _construct_shape(term: ConstructTerm) -> Shape:
+    match term:
+        case All(inner, _, _) | OptionalConstruct(inner, _):
+            return _construct_shape(inner)
+        case Construct(label, ordered, children):
+            fixed = tuple(_construct_shape(c) for c in children)
+            many = any(isinstance(c, All | OptionalConstruct) for c in children)
+            name = str(label) if isinstance(label, Label) else None
+            return Tree(name, ordered, fixed, None if many else 0)
+        case _:
+            return LEAF if type(term).__name__ in ("Text", "Number", "Bool") else ANYTHING
+
+
+def shape_label(shape: Shape) -> str | None:
+    """The label of a shape, if it has one."""
+    return shape.label if isinstance(shape, Positions | Labelled | Tree) else None
+
+
+def may_match(query: Shape, head: Shape, *, declared: bool) -> bool:
+    """Whether an event of the head's shape may match a pattern of the query's; both carry the same label."""
+    match query, head:
+        case (Anything() | Labelled(), _) | (_, Anything() | Labelled()):
+            return True
+        case Leaf(), _:
+            return isinstance(head, Leaf)
+        case _, Leaf():
+            return False
+        case Positions(a, n), Positions(b, m):
+            return a == b and n == m
+        case Positions(a, n), Tree(b, _, children, spare):
+            return b in (None, a) and (declared or _fits(n, 0, len(children), spare))
+        case Tree(a, _, children, spare), Positions(b, m):
+            return a in (None, b) and (declared or _fits(len(children), spare, m, 0))
+        case Tree(), Tree():
+            return _tree_may_match(query, head)
+        case _:
+            return True
+
+
+def _tree_may_match(query: Tree, head: Tree) -> bool:
+    if query.label is not None and head.label is not None and query.label != head.label:
+        return False
+    if not _fits(len(query.children), query.spare, len(head.children), head.spare):
+        return False
+    if query.ordered and not head.ordered and head.spare == 0 and len(head.children) > 1:
+        return False
+    return all(any(may_match(q, h, declared=False) for h in head.children) for q in query.children)
+
+
+def _fits(needed: int, spare: int | None, least: int, more: int | None) -> bool:
+    """Whether `needed` children and up to `spare` further ones can be what `least` (or with `more`, others) give.
+
+    A head with `all` or `optional` in it may build more or fewer children than it has members.
+    """
+    if more is None:
+        return True
+    return needed <= least and (spare is None or least <= needed + spare)

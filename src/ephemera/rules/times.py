@@ -1,0 +1,378 @@
+"""This module checks what rules say about time: metric parameters, durations that contradict, dates that are not.
+
+Only contradictions that two conditions of one conjunction show by themselves are found here; what follows from
+several together is the business of the temporal analysis.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from ephemera.base.diagnostic import Code, Edit, Help, Related
+from ephemera.base.span import Span
+from ephemera.base.time import describe
+from ephemera.base.tree import find, walk
+from ephemera.rules.calendar import FIELDS, RANGES, WORDS, impossible, parse_date, parse_moment, parse_time
+from ephemera.rules.declare import length_of
+from ephemera.rules.findings import Findings, did_you_mean, listed
+from ephemera.rules.nodes import Catalogue
+from ephemera.rules.patterns import pattern_label
+from ephemera.syntax.nodes import (
+    CONDITIONS,
+    AllOf,
+    And,
+    Apart,
+    As,
+    Atom,
+    Call,
+    Condition,
+    Duration,
+    Element,
+    Event,
+    Label,
+    Name,
+    NamedAtom,
+    Node,
+    Number,
+    Or,
+    Pattern,
+    Query,
+    Relation,
+    Rule,
+    Text,
+    Timer,
+    Unlimited,
+    Where,
+    Within,
+)
+
+PARAMETERS = {
+    "before": (1, 2),
+    "after": (1, 2),
+    "meets": (1,),
+    "met-by": (1,),
+    "equals": (1, 2),
+    "during": (1, 2, 4),
+    "contains": (1, 2, 4),
+    "overlaps": (1, 2, 4),
+    "overlapped-by": (1, 2, 4),
+    "starts": (1, 2, 3),
+    "started-by": (1, 2, 3),
+    "finishes": (1, 2, 3),
+    "finished-by": (1, 2, 3),
+}
+"""How many metric parameters a relation takes (semantics, table of metric conditions)."""
+
+_RANGES = {
+    **{(relation, 2): ((0, 1),) for relation in ("before", "after", "starts", "started-by", "finishes", "finished-by")},
+    **{(relation, 3): ((1, 2),) for relation in ("starts", "started-by", "finishes", "finished-by")},
+    **{(relation, 4): ((0, 1), (2, 3)) for relation in ("during", "contains", "overlaps", "overlapped-by")},
+}
+"""Which parameters are the two ends of a range."""
+
+_EXACT = {
+    *((relation, 1) for relation in PARAMETERS if relation not in ("meets", "met-by", "equals")),
+    *((relation, 2) for relation in ("during", "contains", "overlaps", "overlapped-by")),
+}
+"""The forms whose parameters are exact distances."""
+
+
+def check_times(rule: Rule, catalogue: Catalogue, findings: Findings) -> None:
+    """Tells what a rule says about time that cannot be."""
+    checker = _Times(rule, catalogue, findings)
+    for node in (rule.head, rule.body, *rule.having):
+        checker.node(node)
+    checker.contradictions(rule.body)
+
+
+@dataclass(frozen=True, slots=True)
+class _Distance:
+    """What one condition says of the gap between two events."""
+
+    least: int
+    most: int | None
+    node: Node
+
+
+class _Times:
+    def __init__(self, rule: Rule, catalogue: Catalogue, findings: Findings) -> None:
+        self._rule = rule
+        self._catalogue = catalogue
+        self._findings = findings
+
+    def _length(self, duration: Duration) -> int:
+        return length_of(duration, self._catalogue.unit, self._findings)
+
+    def node(self, node: Node) -> None:
+        for current in walk(node):
+            match current:
+                case Duration():
+                    self._length(current)
+                case Relation():
+                    self._relation(current)
+                case Apart(events, _) if len(events) != 2:
+                    self._findings.add(
+                        Code.METRIC,
+                        f"`apart-by` takes two events, not {len(events)}",
+                        current.span,
+                        help=[Help("write one condition for each pair of events")],
+                    )
+                case Call("datetime", (Text(moment),)):
+                    self._moment(current, moment)
+                case Event(_, pattern):
+                    self._absolute(pattern)
+
+    # ---- metric parameters ---------------------------------------------------------------------------------
+
+    def _relation(self, relation: Relation) -> None:
+        given = len(relation.parameters)
+        if not given:
+            return
+        allowed = PARAMETERS[relation.relation]
+        if given not in allowed:
+            wanted = " or ".join(map(str, allowed))
+            first, last = relation.parameters[0].span, relation.parameters[-1].span
+            keep = max((n for n in allowed if n < given), default=0)
+            edits = (Edit(Span(relation.parameters[keep - 1].span.end, last.end), ""),) if keep else ()
+            self._findings.add(
+                Code.METRIC,
+                f"`{relation.relation}` takes {wanted} parameters, not {given}",
+                first.to(last),
+                help=[Help(f"give it {wanted}", edits)],
+            )
+            return
+        for parameter in relation.parameters:
+            if isinstance(parameter, Unlimited) and (relation.relation, given) in _EXACT:
+                self._findings.add(
+                    Code.METRIC,
+                    "this parameter is an exact distance, so it cannot be `*`",
+                    parameter.span,
+                    help=[Help(f"leave the parameters out for the plain `{relation.relation}`")],
+                )
+        for low, high in _RANGES.get((relation.relation, given), ()):
+            self._range(relation, low, high)
+
+    def _range(self, relation: Relation, low: int, high: int) -> None:
+        least, most = relation.parameters[low], relation.parameters[high]
+        if not (isinstance(least, Duration) and isinstance(most, Duration)):
+            return
+        if self._length(least) > self._length(most):
+            texts = describe(self._length(least)), describe(self._length(most))
+            self._findings.add(
+                Code.CONTRADICTORY_DURATION,
+                f"nothing is at least {texts[0]} and at most {texts[1]}",
+                least.span.to(most.span),
+                help=[Help("turn the two round", (Edit(least.span.to(most.span), f"{texts[1]}, {texts[0]}"),))],
+            )
+
+    # ---- contradictions ------------------------------------------------------------------------------------
+
+    def contradictions(self, query: Query | Condition) -> None:
+        """Pairs of conditions that hold together in one conjunction and cannot."""
+        gaps: dict[frozenset[str], list[_Distance]] = {}
+        for condition in _conjuncts(query):
+            for pair, distance in self._distances(condition):
+                for other in gaps.setdefault(pair, []):
+                    self._clash(pair, other, distance)
+                gaps[pair].append(distance)
+        for timer in find(query, Timer):
+            self._shortened(timer)
+        for nested in find(query, Or):
+            for branch in nested.items:
+                self.contradictions(branch)
+
+    def _distances(self, condition: Condition) -> Iterator[tuple[frozenset[str], _Distance]]:
+        match condition:
+            case Within(events, duration):
+                most = self._length(duration)
+                for pair in combinations(sorted({e.name for e in events}), 2):
+                    yield frozenset(pair), _Distance(0, most, condition)
+            case Apart(events, duration) if len(events) == 2:
+                yield frozenset(e.name for e in events), _Distance(self._length(duration), None, condition)
+            case Relation("before" | "after", Name(left), Name(right), (least, *rest)):
+                low = self._length(least) if isinstance(least, Duration) else 0
+                upper = rest[0] if rest else least
+                high = self._length(upper) if isinstance(upper, Duration) else None
+                yield frozenset((left, right)), _Distance(low, high, condition)
+
+    def _clash(self, pair: frozenset[str], a: _Distance, b: _Distance) -> None:
+        longer, shorter = (a, b) if a.least >= b.least else (b, a)
+        if shorter.most is None or longer.least <= shorter.most or len(pair) < 2:
+            return
+        least, most = describe(longer.least), describe(shorter.most)
+        edits = [Edit(duration.span, least) for duration in find(shorter.node, Duration)][-1:]
+        self._findings.add(
+            Code.CONTRADICTORY_DURATION,
+            f"{listed(sorted(pair))} are at least {least} apart, and at most {most}",
+            b.node.span,
+            related=[Related(a.node.span, "this contradicts it")],
+            help=[Help(f"write {least} or more instead of {most}", tuple(edits))],
+        )
+
+    def _shortened(self, timer: Timer) -> None:
+        """A point cannot be shortened: the timer would end before it begins, so it never occurs."""
+        if timer.kind not in ("shorten", "shorten-begin"):
+            return
+        longest = self._longest(timer.anchor.name)
+        length = self._length(timer.duration)
+        if longest is None or length <= longest:
+            return
+        what = "is a point in time" if longest == 0 else f"lasts at most {describe(longest)}"
+        self._findings.add(
+            Code.CONTRADICTORY_DURATION,
+            f"`{timer.anchor.name}` {what}: shortened by {describe(length)} it would end before it begins",
+            timer.duration.span,
+            help=[
+                Help(f"shorten it by at most {describe(longest)}", (Edit(timer.duration.span, describe(longest)),)),
+                Help("declare that it may be longer: `LASTS AT MOST …` or `LASTS ANY`"),
+            ],
+        )
+
+    def _longest(self, name: str) -> int | None:
+        """How long the event of that name lasts at most, where its type is declared."""
+        for event in find(self._rule.body, Event):
+            if event.name is not None and event.name.name == name:
+                label = pattern_label(event.pattern)
+                schema = self._catalogue.events.get(str(label)) if label else None
+                derived = label is not None and str(label) in self._catalogue.derived
+                return schema.longest if schema and not derived else None
+        return None
+
+    # ---- dates ---------------------------------------------------------------------------------------------
+
+    def _moment(self, call: Call, text: str) -> None:
+        if parse_moment(text) is None:
+            self._findings.add(
+                Code.IMPOSSIBLE_DATE,
+                f"`{text}` is no date and time",
+                call.span,
+                help=[Help("write it as in `2026-09-18T09:00Z`, with a day that there is")],
+            )
+
+    def _absolute(self, pattern: Pattern) -> None:
+        label = pattern_label(pattern)
+        if label is None or str(label) != "timer:datetime":
+            return
+        fields: dict[str, int | str] = {}
+        spans: list[Span] = []
+        mentioned = 0
+        for name, span, value in _datetime_fields(pattern):
+            mentioned += 1
+            if name not in FIELDS:
+                self._findings.add(
+                    Code.UNKNOWN_ATTRIBUTE,
+                    f"`timer:datetime` has no field `{name}`",
+                    span,
+                    help=[did_you_mean(name, FIELDS, span, f"the fields are {listed(FIELDS)}")],
+                )
+            elif value is not None and self._field(name, value):
+                fields[name] = value.value if isinstance(value, Text) else int(value.value)
+                spans.append(value.span)
+        if not mentioned:
+            self._findings.add(
+                Code.IMPOSSIBLE_DATE,
+                "a timer without any field would go off at every instant",
+                pattern.span,
+                help=[Help('name the fields that matter, as in `timer:datetime {{ time { "9:00" } }}`')],
+            )
+        reason = impossible(fields)
+        if reason is not None:
+            last = spans[-1]
+            self._findings.add(
+                Code.IMPOSSIBLE_DATE,
+                f"this timer never goes off: {reason}",
+                pattern.span,
+                help=[Help("leave one of the fields free", self._freed(pattern, last))],
+            )
+
+    def _field(self, name: str, value: Number | Text) -> bool:
+        """Whether a field's value is one that it can have; if not, that is told."""
+        possible: tuple[str, ...] = ()
+        match name, value:
+            case ("date", Text(text)) if parse_date(text):
+                return True
+            case ("time", Text(text)) if parse_time(text):
+                return True
+            case (_, Number(number)) if name in RANGES and RANGES[name][0] <= number <= RANGES[name][1]:
+                return True
+            case (_, Text(text)) if name in WORDS:
+                possible = WORDS[name]
+                if text in possible:
+                    return True
+        shown = repr(value.value) if isinstance(value, Number) else f"`{value.value}`"
+        if possible:
+            close = did_you_mean(str(value.value), possible, value.span, f"it is one of {listed(possible)}")
+            advice = Help(close.message, tuple(Edit(e.span, f'"{e.text}"') for e in close.edits))
+        elif name in RANGES:
+            low, high = RANGES[name]
+            nearest = min(max(value.value, low), high) if isinstance(value, Number) else low
+            advice = Help(f"it is a number from {low} to {high}", (Edit(value.span, str(nearest)),))
+        elif name in WORDS:
+            advice = Help(f"it is one of {listed(WORDS[name])}", (Edit(value.span, f'"{WORDS[name][0]}"'),))
+        else:
+            advice = Help('write a date as "2026-03-01", a time as "9:00"', self._nearby(name, value))
+        self._findings.add(Code.IMPOSSIBLE_DATE, f"there is no {name} {shown}", value.span, help=[advice])
+        return False
+
+    @staticmethod
+    def _nearby(name: str, value: Number | Text) -> tuple[Edit, ...]:
+        """The last day of the month for a day behind it."""
+        text = str(value.value)
+        if name == "date" and len(text) == 10:
+            for day in (30, 29, 28):
+                if parse_date(f"{text[:8]}{day}"):
+                    return (Edit(value.span, f'"{text[:8]}{day}"'),)
+        return ()
+
+    @staticmethod
+    def _freed(pattern: Pattern, value: Span) -> tuple[Edit, ...]:
+        """The edit that takes the field with this value out of the pattern."""
+        members: tuple[Node, ...] = ()
+        if isinstance(pattern, Element):
+            members = pattern.children
+        elif isinstance(pattern, NamedAtom):
+            members = pattern.fields
+        for k, member in enumerate(members):
+            if member.span.start <= value.start and value.end <= member.span.end:
+                if k:
+                    return (Edit(Span(members[k - 1].span.end, member.span.end), ""),)
+                return (Edit(Span(member.span.start, members[1].span.start), ""),)
+        return ()
+
+
+def _conjuncts(query: Query | Condition) -> Iterator[Condition]:
+    """The conditions that every answer fulfils, without those of branches."""
+    match query:
+        case And(items):
+            for item in items:
+                yield from _conjuncts(item)
+        case Where(inner, conditions):
+            yield from _conjuncts(inner)
+            for condition in conditions:
+                yield from _conjuncts(condition)
+        case AllOf(conditions):
+            for condition in conditions:
+                yield from _conjuncts(condition)
+        case _ if isinstance(query, CONDITIONS):
+            yield query
+
+
+def _datetime_fields(pattern: Pattern) -> Iterator[tuple[str, Span, Number | Text | None]]:
+    """The fields a pattern names, each with the value it fixes, if it does."""
+    match pattern:
+        case As(_, Element() as inner):
+            yield from _datetime_fields(inner)
+        case NamedAtom(_, fields):
+            for field in fields:
+                value = field.argument if isinstance(field.argument, Number | Text) else None
+                yield field.name, Span(field.span.start, field.span.start + len(field.name)), value
+        case Element(_, _, _, children):
+            for child in children:
+                member = child.term if isinstance(child, As) else child
+                if isinstance(member, Element) and isinstance(member.label, Label):
+                    only = member.children[0] if len(member.children) == 1 else None
+                    yield member.label.name, member.label.span, only if isinstance(only, Number | Text) else None
+        case Atom():
+            return

@@ -1,0 +1,371 @@
+"""This module infers the kinds of variables and finds those that clash.
+
+Kinds are those of the values: number (`int`, `float` and lengths of time), string, bool, time, term; `any` where
+nothing is known, and `nothing` while a rule that derives it has not been looked at. They come from declared
+attributes, constants, functions, and from what rules derive: the attributes of a derived event have the kinds that
+all its rules agree on, found by iteration.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, assert_never
+
+from ephemera.base.diagnostic import Code, Edit, Help, Related
+from ephemera.base.span import Span
+from ephemera.base.tree import walk
+from ephemera.rules.calendar import RANGES
+from ephemera.rules.findings import Findings
+from ephemera.rules.nodes import Catalogue, Resolved, Schema
+from ephemera.rules.patterns import pattern_label
+from ephemera.rules.scope import bindings, is_event_comparison
+from ephemera.syntax.nodes import (
+    Absent,
+    Aggregate,
+    Anonymous,
+    Argument,
+    As,
+    At,
+    Atom,
+    Binary,
+    Bool,
+    Call,
+    Comparison,
+    Derive,
+    Duration,
+    Element,
+    Event,
+    Expression,
+    Label,
+    Name,
+    NamedAtom,
+    Negative,
+    Node,
+    Null,
+    Number,
+    Pattern,
+    Rule,
+    Text,
+    Value,
+    Var,
+)
+
+Kind = Literal["number", "string", "bool", "time", "term", "any", "nothing"]
+
+KIND_OF_TYPE: dict[str, Kind] = {"int": "number", "float": "number", "string": "string", "bool": "bool", "time": "time"}
+_FUNCTION_KINDS: dict[str, Kind] = {
+    **dict.fromkeys(("div", "mod", "subtract", "add", "mult", "duration"), "number"),
+    "concat": "string",
+    "begin": "time",
+    "end": "time",
+    "datetime": "time",
+}
+_NUMERIC_FUNCTIONS = ("div", "mod", "subtract", "add", "mult")
+_UNKNOWN = ("any", "nothing")
+_Column: TypeAlias = tuple[Kind, ...]
+
+
+def check_types(resolved: Resolved, sound: set[int], findings: Findings) -> None:
+    """Checks the rules whose numbers are in `sound`: the others have mistakes that would only echo here."""
+    columns = _infer(resolved)
+    for number in sorted(sound):
+        _Kinds(resolved.rules[number - 1], resolved.catalogue, columns, findings).check()
+
+
+def _infer(resolved: Resolved) -> dict[tuple[str, int], _Column]:
+    """The kinds of the attributes of derived events, by label and arity."""
+    catalogue = resolved.catalogue
+    columns: dict[tuple[str, int], _Column] = {}
+    if not catalogue.is_closed:
+        return columns  # any event may come from outside as well, with values of any kind
+    readers: dict[tuple[str, int], set[int]] = {}
+    for number, rule in enumerate(resolved.rules, 1):
+        for atom in (n for n in walk(rule.body) if isinstance(n, Atom)):
+            readers.setdefault((str(atom.label), len(atom.arguments)), set()).add(number)
+    waiting = deque(range(1, len(resolved.rules) + 1))
+    queued = set(waiting)
+    while waiting:
+        number = waiting.popleft()
+        queued.discard(number)
+        rule = resolved.rules[number - 1]
+        if not isinstance(rule.head, Derive) or str(rule.head.label) in catalogue.events:
+            continue
+        kinds = _Kinds(rule, catalogue, columns, None)
+        key = (str(rule.head.label), len(rule.head.arguments))
+        before = columns.get(key, _column_of("nothing", key[1]))
+        after = tuple(_union(b, kinds.of(a)) for b, a in zip(before, rule.head.arguments, strict=True))
+        if after != before or key not in columns:
+            columns[key] = after
+            for reader in sorted(readers.get(key, ())):
+                if reader not in queued:
+                    queued.add(reader)
+                    waiting.append(reader)
+    return columns
+
+
+def _column_of(kind: Kind, arity: int) -> _Column:
+    return (kind,) * arity
+
+
+def _union(a: Kind, b: Kind) -> Kind:
+    if "nothing" in (a, b):
+        return b if a == "nothing" else a
+    return a if a == b else "any"
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    kind: Kind
+    node: Node
+
+
+class _Kinds:
+    """The kinds of one rule's variables; without findings it only infers."""
+
+    def __init__(
+        self,
+        rule: Rule,
+        catalogue: Catalogue,
+        columns: dict[tuple[str, int], _Column],
+        findings: Findings | None,
+    ) -> None:
+        self._rule = rule
+        self._catalogue = catalogue
+        self._columns = columns
+        self._findings = findings
+        self._variables: dict[str, _Known] = {}
+        self._names = bindings(rule.body).all
+        for node in walk(rule.body):
+            if isinstance(node, Event | At | Absent):
+                self._pattern(node.pattern)
+            elif isinstance(node, Atom | NamedAtom):
+                self._pattern(node)
+
+    def check(self) -> None:
+        for node in walk(self._rule):
+            if isinstance(node, Comparison):
+                self._comparison(node)
+            elif isinstance(node, Binary | Negative | Call | Aggregate):
+                self._operation(node)
+        self._head()
+
+    # ---- what is known -------------------------------------------------------------------------------------
+
+    def _pattern(self, pattern: Pattern) -> None:
+        match pattern:
+            case Atom(label, arguments):
+                column = self._column(str(label), len(arguments))
+                for argument, kind in zip(arguments, column, strict=True):
+                    self._bind(argument, kind)
+            case NamedAtom(label, fields):
+                schema = self._schema(str(label))
+                for field in fields:
+                    self._bind(field.argument, _attribute_kind(schema, str(label), field.name))
+            case Element() | As(_, Element()):
+                self._element(pattern)
+
+    def _element(self, pattern: Element | As) -> None:
+        element = pattern.term if isinstance(pattern, As) else pattern
+        label = pattern_label(pattern)
+        if label is None or not isinstance(element, Element):
+            return
+        schema = self._schema(str(label))
+        for child in element.children:
+            if isinstance(child, Element) and isinstance(child.label, Label) and len(child.children) == 1:
+                only = child.children[0]
+                if isinstance(only, Var | Text | Number | Bool | Null):
+                    self._bind(only, _attribute_kind(schema, str(label), str(child.label)))
+
+    def _schema(self, label: str) -> Schema | None:
+        return self._catalogue.events.get(label) or self._catalogue.tables.get(label)
+
+    def _column(self, label: str, arity: int) -> _Column:
+        schema = self._schema(label)
+        if schema is not None and schema.arity == arity:
+            return tuple(_kind_of_type(kind) for _, kind in schema.attributes or ())
+        if self._findings is None and label in self._catalogue.derived:
+            return self._columns.get((label, arity), _column_of("nothing", arity))
+        return self._columns.get((label, arity), _column_of("any", arity))
+
+    def _bind(self, argument: Argument, kind: Kind) -> None:
+        match argument:
+            case Name(name) | Var(name):
+                known = self._variables.get(name)
+                if known is None or known.kind in _UNKNOWN:
+                    self._variables[name] = _Known(kind, argument)
+                elif kind not in (*_UNKNOWN, known.kind):
+                    self._clash(
+                        f"`{name}` is a {known.kind} in one place and a {kind} in another: no event has both",
+                        argument.span,
+                        Related(known.node.span, f"a {known.kind} here"),
+                        self._fresh(argument, name),
+                    )
+            case Anonymous() | Null():
+                return
+            case Text() | Number() | Bool():
+                given = _kind_of_value(argument)
+                if given not in _UNKNOWN and kind not in (*_UNKNOWN, given):
+                    shown = _shown(argument)
+                    self._clash(
+                        f"{shown} is a {given}, and the attribute a {kind}",
+                        argument.span,
+                        None,
+                        _as_kind(argument, kind),
+                    )
+            case _:
+                assert_never(argument)
+
+    def _fresh(self, node: Node, name: str) -> Help:
+        taken = self._names
+        fresh = next(n for k in range(2, len(taken) + 3) if (n := f"{name}{k}") not in taken)
+        written = f"var {fresh}" if isinstance(node, Var) else fresh
+        return Help(f"name the two apart, as in `{fresh}`", (Edit(node.span, written),))
+
+    # ---- expressions ---------------------------------------------------------------------------------------
+
+    def of(self, e: Expression | Node) -> Kind:
+        match e:
+            case Var(name) | Name(name):
+                known = self._variables.get(name)
+                return known.kind if known else "any"
+            case Text() | Number() | Bool() | Null():
+                return _kind_of_value(e)
+            case Duration() | Negative():
+                return "number"
+            case Binary("+" | "-", left, right):
+                kinds = self.of(left), self.of(right)
+                if kinds == ("time", "time"):
+                    return "number"
+                return "time" if "time" in kinds else "any" if all(k in _UNKNOWN for k in kinds) else "number"
+            case Binary():
+                return "number"
+            case Call(function, _):
+                return _FUNCTION_KINDS.get(function, "any")
+            case Aggregate("min" | "max", argument, _, _) if argument is not None:
+                return self.of(argument)
+            case Aggregate():
+                return "number"
+            case _:
+                return "term"
+
+    def _comparison(self, comparison: Comparison) -> None:
+        if is_event_comparison(comparison, self._names):
+            return
+        left, right = self.of(comparison.left), self.of(comparison.right)
+        if left in _UNKNOWN or right in _UNKNOWN:
+            return
+        if left != right:
+            what = "never equal" if comparison.operator in ("=", "!=") else "in no order"
+            help = _as_kind(comparison.right, left) if isinstance(comparison.right, Text | Number | Bool) else None
+            if help is None and isinstance(comparison.left, Text | Number | Bool):
+                help = _as_kind(comparison.left, right)
+            self._clash(
+                f"a {left} and a {right} are {what}",
+                comparison.span,
+                None,
+                help or Help("compare two values of one kind"),
+                notes=list(self._origins(comparison)),
+            )
+        elif comparison.operator not in ("=", "!=") and left in ("bool", "term"):
+            self._clash(
+                f"a {left} is neither less nor greater than another",
+                comparison.span,
+                None,
+                Help("numbers, strings and times have an order; others are compared by `=` and `!=`"),
+            )
+
+    def _origins(self, comparison: Comparison) -> Iterator[str]:
+        for side in (comparison.left, comparison.right):
+            if isinstance(side, Name | Var):
+                yield f"`{side.name}` is a {self.of(side)}"
+
+    def _operation(self, node: Binary | Negative | Call | Aggregate) -> None:
+        operands: list[Expression] = []
+        match node:
+            case Binary("+" | "-", left, right) if "time" in (self.of(left), self.of(right)):
+                return
+            case Binary(_, left, right):
+                operands = [left, right]
+            case Negative(operand):
+                operands = [operand]
+            case Call(function, arguments) if function in _NUMERIC_FUNCTIONS:
+                operands = list(arguments)
+            case Aggregate("sum" | "avg", argument, _, _) if argument is not None:
+                operands = [argument]
+        for operand in operands:
+            kind = self.of(operand)
+            if kind not in ("number", *_UNKNOWN):
+                what = node.function if isinstance(node, Aggregate | Call) else "arithmetic"
+                help = Help("`concat(…)` joins strings") if kind == "string" else Help("give it a number")
+                if isinstance(operand, Text):
+                    help = _as_kind(operand, "number")
+                self._clash(f"{what} takes numbers, and this is a {kind}", operand.span, None, help)
+
+    def _head(self) -> None:
+        head = self._rule.head
+        if not isinstance(head, Derive):
+            return
+        schema = self._catalogue.events.get(str(head.label))
+        if schema is None or schema.arity != len(head.arguments):
+            return
+        for argument, (name, declared) in zip(head.arguments, schema.attributes or (), strict=True):
+            kind, wanted = self.of(argument), _kind_of_type(declared)
+            if kind != wanted and kind not in _UNKNOWN and wanted != "any":
+                fix = _as_kind(argument, wanted) if isinstance(argument, Text | Number | Bool) else None
+                self._clash(
+                    f"the attribute `{name}` is a {wanted}, and this is a {kind}",
+                    argument.span,
+                    Related(schema.span, "declared here"),
+                    fix or Help(f"derive a {wanted}, or declare `{name}` otherwise"),
+                )
+
+    def _clash(
+        self, message: str, span: Span, related: Related | None, help: Help, *, notes: list[str] | None = None
+    ) -> None:
+        if self._findings is not None:
+            places = [related] if related else []
+            self._findings.add(Code.TYPE_CLASH, message, span, related=places, help=[help], notes=notes or [])
+
+
+def _kind_of_type(declared: str) -> Kind:
+    return KIND_OF_TYPE.get(declared, "any")
+
+
+def _attribute_kind(schema: Schema | None, label: str, name: str) -> Kind:
+    if label == "timer:datetime":
+        return "number" if name in RANGES else "string"
+    if schema is None or schema.attributes is None:
+        return "any"
+    return _kind_of_type(dict(schema.attributes).get(name, "any"))
+
+
+def _kind_of_value(value: Value) -> Kind:
+    match value:
+        case Text():
+            return "string"
+        case Number():
+            return "number"
+        case Bool():
+            return "bool"
+        case Null():
+            return "any"
+        case _:
+            assert_never(value)
+
+
+def _shown(value: Text | Number | Bool) -> str:
+    return f'"{value.value}"' if isinstance(value, Text) else str(value.value).lower()
+
+
+def _as_kind(value: Node, kind: Kind) -> Help:
+    """The same value as another kind, where that can be."""
+    if kind == "string" and isinstance(value, Number | Bool):
+        text = f'"{str(value.value).lower()}"'
+        return Help(f"write `{text}`", (Edit(value.span, text),))
+    if kind == "number" and isinstance(value, Text):
+        digits = value.value.strip()
+        if digits.lstrip("-").replace(".", "", 1).isdigit():
+            return Help(f"write `{digits}` without quotes", (Edit(value.span, digits),))
+    return Help(f"write a {kind}")

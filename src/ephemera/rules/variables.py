@@ -1,0 +1,230 @@
+"""This module checks that rules are safe: every variable that is used has a value when it is needed.
+
+A positive event, a row of a table and a collected event bind variables; an absence, `without` and conditions
+do not. Aggregates stand in heads and in `having`, where there is something to aggregate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from ephemera.base.diagnostic import Code, Edit, Help
+from ephemera.base.suggest import suggestion
+from ephemera.base.tree import find, walk
+from ephemera.rules.findings import Findings, listed
+from ephemera.rules.scope import (
+    NOTHING,
+    Bindings,
+    bindings,
+    definitions,
+    pattern_bindings,
+    variable_names,
+)
+from ephemera.syntax.nodes import (
+    CONDITIONS,
+    Accumulation,
+    Aggregate,
+    All,
+    And,
+    Comparison,
+    Condition,
+    Construct,
+    ConstructTerm,
+    Derive,
+    Detect,
+    Name,
+    Node,
+    OptionalConstruct,
+    Or,
+    Query,
+    Raise,
+    Rule,
+    Var,
+    Where,
+)
+
+
+def check_variables(rule: Rule, findings: Findings) -> None:
+    """Tells variables without a value, and aggregates out of place."""
+    checker = _Variables(rule, findings)
+    checker.head()
+    checker.query(rule.body, NOTHING)
+    for condition in rule.having:
+        checker.uses(condition, checker.whole, "the condition on the result")
+    checker.aggregates()
+
+
+class _Variables:
+    def __init__(self, rule: Rule, findings: Findings) -> None:
+        self._rule = rule
+        self._findings = findings
+        self.whole = bindings(rule.body)
+        self._identifiers = frozenset(definitions(rule.body).some)
+
+    # ---- heads ---------------------------------------------------------------------------------------------
+
+    def head(self) -> None:
+        match self._rule.head:
+            case Derive(_, arguments):
+                for argument in arguments:
+                    self.uses(argument, self.whole, "the head")
+            case Detect(term) | Raise(_, _, term):
+                self._construct(term, optional=False)
+            case _:
+                assert_never(self._rule.head)
+
+    def _construct(self, term: ConstructTerm, *, optional: bool) -> None:
+        match term:
+            case OptionalConstruct(inner, default):
+                self._construct(inner, optional=True)
+                if default is not None:
+                    self._construct(default, optional=optional)
+            case Construct(label, _, children):
+                if isinstance(label, Var):
+                    self._construct(label, optional=optional)
+                for child in children:
+                    self._construct(child, optional=optional)
+            case All(inner, group_by, order_by):
+                self._construct(inner, optional=optional)
+                for variable in (*(group_by or ()), *(order_by.keys if order_by else ())):
+                    self._construct(variable, optional=optional)
+            case _:
+                seen = self.whole
+                if optional:
+                    seen = Bindings(seen.sure | seen.optional, seen.perhaps - seen.optional, seen.never)
+                self.uses(term, seen, "the head")
+
+    # ---- bodies --------------------------------------------------------------------------------------------
+
+    def query(self, query: Query | Condition, outside: Bindings) -> None:
+        match query:
+            case And(items):
+                seen = outside.joined(bindings(query))
+                for item in items:
+                    self.query(item, seen)
+            case Or(items):
+                for item in items:
+                    self.query(item, outside)
+            case Where(inner, conditions):
+                self.query(inner, outside)
+                seen = outside.joined(bindings(inner))
+                for condition in conditions:
+                    self.uses(condition, seen, "the condition")
+            case Accumulation(_, mode, event, conditions):
+                own = pattern_bindings(event.pattern)
+                seen = Bindings(own.sure).joined(outside)
+                what = "the condition of the negated query" if mode == "not" else "the condition of the collected query"
+                for condition in conditions:
+                    self.uses(condition, seen, what)
+            case _ if isinstance(query, CONDITIONS):
+                self.uses(query, outside, "the condition")
+
+    # ---- uses ----------------------------------------------------------------------------------------------
+
+    def uses(self, node: Node, seen: Bindings, what: str) -> None:
+        mixed = {id(side) for c in find(node, Comparison) for side in self._mixed(c)}
+        for name in variable_names(node, self.whole.all | seen.all):
+            if name.name not in seen.sure and id(name) not in mixed:
+                self._unbound(name, seen, what)
+
+    def _mixed(self, comparison: Comparison) -> Iterable[Node]:
+        """The sides of ``i = x`` where one is an event and the other a variable."""
+        left, right = comparison.left, comparison.right
+        if comparison.operator not in ("=", "!=") or not (isinstance(left, Name) and isinstance(right, Name)):
+            return ()
+        variables = [s for s in (left, right) if s.name in self.whole.all]
+        events = [s for s in (left, right) if s.name in self._identifiers and s.name not in self.whole.all]
+        if len(variables) != 1 or len(events) != 1:
+            return ()
+        self._findings.add(
+            Code.MIXED_COMPARISON,
+            f"`{events[0].name}` is an event and `{variables[0].name}` a variable: they are never equal",
+            comparison.span,
+            help=[Help("compare two variables or two events"), *self._instead(events[0], self.whole)],
+        )
+        return (left, right)
+
+    def _instead(self, name: Name, seen: Bindings) -> list[Help]:
+        close = suggestion(name.name, seen.sure)
+        return [Help(f"did you mean `{close}`?", (Edit(name.span, close),))] if close else []
+
+    def _unbound(self, name: Name | Var, seen: Bindings, what: str) -> None:
+        notes = []
+        if name.name in seen.optional or name.name in self.whole.optional:
+            notes.append(f"`{name.name}` is bound inside `optional` only, where it may have no value")
+        elif name.name in seen.perhaps:
+            notes.append(f"`{name.name}` is bound in some branches of the `or` only")
+        elif name.name in seen.never | self.whole.never:
+            notes.append(f"`{name.name}` occurs only in something that must be absent, which binds nothing")
+        elif name.name in self._identifiers:
+            notes.append(f"`{name.name}` is an event; `begin({name.name})` and `end({name.name})` are its times")
+        elif "-" in name.name and all(part in seen.sure or part.isdigit() for part in name.name.split("-")):
+            notes.append("`-` joins names, a minus needs spaces")
+        self._findings.add(
+            Code.UNBOUND_VARIABLE,
+            f"the variable `{name.name}` in {what} has no value",
+            name.span,
+            notes=notes,
+            help=[self._advice(name, seen, notes)],
+        )
+
+    def _advice(self, name: Name | Var, seen: Bindings, notes: list[str]) -> Help:
+        spell = "var {}".format if isinstance(name, Var) else str
+        if notes and notes[0].startswith("`-`"):
+            spaced = name.name.replace("-", " - ")
+            return Help(f"write `{spaced}`", (Edit(name.span, spaced),))
+        if name.name in seen.optional or name.name in self.whole.optional:
+            written = f"optional {spell(name.name)} with default null"
+            if isinstance(self._rule.head, Detect | Raise) and self._in_head(name):
+                return Help(f"write `{written}`, or another default", (Edit(name.span, written),))
+            return Help("bind it outside `optional`, or use it in the head within `optional … with default …`")
+        candidates = seen.sure - {name.name}
+        close = suggestion(name.name, candidates)
+        if close is None and len(candidates) == 1:
+            close = next(iter(candidates))
+        if close is not None:
+            return Help(f"did you mean `{close}`?", (Edit(name.span, spell(close)),))
+        known = f"; those that have one are {listed(sorted(candidates))}" if candidates else ""
+        return Help(f"bind it in an event, a table or a collected event of the body{known}")
+
+    def _in_head(self, name: Node) -> bool:
+        return any(node is name for node in walk(self._rule.head))
+
+    # ---- aggregates ----------------------------------------------------------------------------------------
+
+    def aggregates(self) -> None:
+        body = list(find(self._rule.body, Aggregate))
+        for aggregate in body:
+            self._findings.add(
+                Code.MISPLACED_AGGREGATE,
+                f"`{aggregate.function}` in the body: what is collected is counted only when the body is done",
+                aggregate.span,
+                help=[Help("put the condition into `having { … }` behind the body")],
+            )
+        outer = [*find(self._rule.head, Aggregate), *(a for c in self._rule.having for a in find(c, Aggregate))]
+        nested = {id(inner) for a in outer for inner in find(a, Aggregate) if inner is not a}
+        collects = [a for a in find(self._rule.body, Accumulation) if a.mode != "not"]
+        for aggregate in outer:
+            if id(aggregate) in nested:
+                self._findings.add(
+                    Code.MISPLACED_AGGREGATE,
+                    f"`{aggregate.function}` inside another aggregate",
+                    aggregate.span,
+                    help=[Help("derive the inner one by a rule of its own and aggregate its events")],
+                )
+            elif aggregate.argument is None and len(collects) > 1:
+                self._findings.add(
+                    Code.MISPLACED_AGGREGATE,
+                    "`count(*)` does not say which of the two collections it counts",
+                    aggregate.span,
+                    help=[self._count_help(aggregate, collects)],
+                )
+
+    def _count_help(self, aggregate: Aggregate, collects: list[Accumulation]) -> Help:
+        names = sorted(pattern_bindings(collects[0].event.pattern).sure)
+        if not names:
+            return Help("bind a variable in the collection that is meant and count that")
+        return Help(
+            f"count a variable of one, as in `count({names[0]})`", (Edit(aggregate.span, f"count({names[0]})"),)
+        )

@@ -1,0 +1,244 @@
+"""This module reads conditions: comparisons, Allen relations, metric conditions, and their `and`, `or`, `not`."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ephemera.base.diagnostic import Edit, Help
+from ephemera.base.suggest import suggestion
+from ephemera.syntax.cursor import Cursor
+from ephemera.syntax.expressions import PRECEDENCE, duration, expression, text
+from ephemera.syntax.lexer import Token
+from ephemera.syntax.nodes import (
+    AllOf,
+    AnyOf,
+    Apart,
+    Call,
+    Comparison,
+    ComparisonOperator,
+    Condition,
+    Expression,
+    InCalendar,
+    IsNull,
+    Label,
+    Moment,
+    Name,
+    Negative,
+    Not,
+    Number,
+    Parameter,
+    Relation,
+    Text,
+    Unlimited,
+    Within,
+)
+
+RELATIONS = (
+    "before",
+    "after",
+    "meets",
+    "met-by",
+    "overlaps",
+    "overlapped-by",
+    "starts",
+    "started-by",
+    "during",
+    "contains",
+    "finishes",
+    "finished-by",
+    "equals",
+)
+COMPARISONS = ("<", "<=", "=", ">=", ">", "!=")
+
+
+def continues_expression(token: Token) -> bool:
+    """Whether a token behind an operand makes it part of a condition rather than an event pattern."""
+    if token.kind == "op":
+        return token.text in COMPARISONS or token.text in PRECEDENCE or token.text == "<-"
+    return token.kind == "name" and (token.text in RELATIONS or token.text in ("is", "mod", "div"))
+
+
+def braced_conditions(c: Cursor) -> tuple[Condition, ...]:
+    """``{ c1, c2 }``, the commas being optional."""
+    c.expect("{")
+    found = [condition(c)]
+    while True:
+        c.accept(",")
+        if c.at("}"):
+            break
+        found.append(condition(c))
+    c.advance()
+    return tuple(found)
+
+
+def condition(c: Cursor) -> Condition:
+    start = c.token.start
+    cases = [_conjunction(c)]
+    while _joins(c, "or"):
+        c.advance()
+        cases.append(_conjunction(c))
+    if len(cases) == 1:
+        return cases[0]
+    members = [m for case in cases for m in (case.conditions if isinstance(case, AnyOf) else (case,))]
+    return AnyOf(tuple(members), span=c.span_from(start))
+
+
+def _conjunction(c: Cursor) -> Condition:
+    start = c.token.start
+    parts = [_negation(c)]
+    while _joins(c, "and"):
+        c.advance()
+        parts.append(_negation(c))
+    if len(parts) == 1:
+        return parts[0]
+    members = [m for part in parts for m in (part.conditions if isinstance(part, AllOf) else (part,))]
+    return AllOf(tuple(members), span=c.span_from(start))
+
+
+def _joins(c: Cursor, word: str) -> bool:
+    """Whether `and` or `or` goes on with a condition, ``{a, b} within …`` too, and begins no query of its own."""
+    if not c.is_at(word) or c.look(1).text == ":":
+        return False
+    if c.look(1).text != "{":
+        return True
+    inside = c.inside_bracket(1)
+    return bool(inside) and all(t.is_name or t.text == "," for t in inside)
+
+
+def _negation(c: Cursor) -> Condition:
+    if c.is_at("not") and c.look(1).text not in ("+", "*", "/", *COMPARISONS):
+        start = c.advance().start
+        with c.nested():
+            return Not(_negation(c), span=c.span_from(start))
+    return _simple(c)
+
+
+def _simple(c: Cursor) -> Condition:
+    start = c.token.start
+    if c.is_at("{"):
+        return _metric(c)
+    if c.is_at("(") and not continues_expression(c.after_bracket(0)):
+        c.advance()
+        inner = condition(c)
+        c.expect(")")
+        return inner
+    if not _operand_may_begin(c.token):
+        c.wants("a condition")
+        raise c.fault()
+    left = expression(c)
+    if c.token.kind == "name" and c.token.text in RELATIONS:
+        return _relation(c, left, start)
+    if c.is_at("is"):
+        c.advance()
+        negated = c.accept("not") is not None
+        c.expect("null")
+        return IsNull(left, negated, span=c.span_from(start))
+    if c.is_at("<-") and c.look(1).kind == "number":
+        return _below_negative(c, left, start)
+    if not c.is_at(*COMPARISONS):
+        c.wants("a comparison")
+        if isinstance(left, Name | Call):
+            c.wants("a temporal relation")
+        raise c.fault(None, *_comparison_help(c))
+    operator = cast(ComparisonOperator, c.advance().text)
+    if operator == "=" and c.is_at("="):
+        raise c.fault("equality is one `=`", Help("write `=`", (Edit(c.token.span, ""),)))
+    right = expression(c)
+    return Comparison(operator, left, right, span=c.span_from(start))
+
+
+def _operand_may_begin(token: Token) -> bool:
+    return token.kind in ("name", "quoted", "number", "duration", "text") or token.text in ("-", "(")
+
+
+def _comparison_help(c: Cursor) -> tuple[Help, ...]:
+    if c.token.kind != "name":
+        return ()
+    if c.token.text in ("within", "apart-by"):
+        return (Help(f"write the events in braces: `{{a, b}} {c.token.text} 1 hour`"),)
+    close = suggestion(c.token.text, RELATIONS)
+    return (Help(f"did you mean `{close}`?", (Edit(c.token.span, close),)),) if close else ()
+
+
+def _below_negative(c: Cursor, left: Expression, start: int) -> Comparison:
+    """``x <-5``, written without a space, is x < -5: an arrow makes no sense within a condition."""
+    c.advance()
+    right = expression(c)
+    span = c.span_from(start)
+    if isinstance(right, Number):
+        return Comparison("<", left, Number(-right.value, span=right.span), span=span)
+    return Comparison("<", left, Negative(right, span=right.span), span=span)
+
+
+def _relation(c: Cursor, left: Expression, start: int) -> Relation:
+    if not isinstance(left, Name) and not (isinstance(left, Call) and left.function == "datetime"):
+        raise c.fault(f"`{c.token.text}` relates events, not values", Help("name an event of the body before it"))
+    relation = c.advance().text
+    parameters: list[Parameter] = []
+    if c.accept("["):
+        parameters.append(_parameter(c))
+        while c.accept(","):
+            parameters.append(_parameter(c))
+        c.expect("]")
+    right = _moment(c)
+    return Relation(relation, left, right, tuple(parameters), span=c.span_from(start))
+
+
+def _parameter(c: Cursor) -> Parameter:
+    if star := c.accept("*"):
+        return Unlimited(span=star.span)
+    if c.is_at("-"):
+        advice = Help("write it without the sign, or turn the relation round", (Edit(c.token.span, ""),))
+        raise c.fault("a distance between events is never negative", advice)
+    return duration(c)
+
+
+def _moment(c: Cursor) -> Moment:
+    if c.is_at("datetime") and c.look(1).text == "(":
+        start = c.advance().start
+        c.expect("(")
+        quoted = c.token
+        moment = Text(text(c, "a date and time in quotes"), span=quoted.span)
+        c.expect(")")
+        return Call("datetime", (moment,), span=c.span_from(start))
+    token = c.name("an event identifier")
+    return Name(token.text, span=token.span)
+
+
+def _metric(c: Cursor) -> Condition:
+    start = c.expect("{").start
+    names = [identifier(c)]
+    while True:
+        c.accept(",")
+        if c.at("}"):
+            break
+        names.append(identifier(c))
+    c.advance()
+    events = tuple(names)
+    if c.accept("within"):
+        return Within(events, duration(c), span=c.span_from(start))
+    if c.accept("apart-by"):
+        return Apart(events, duration(c), span=c.span_from(start))
+    if c.accept("in"):
+        label = calendar(c)
+        return InCalendar(events, label, span=c.span_from(start))
+    if c.token.kind in ("number", "duration"):
+        length = duration(c)
+        c.expect("apart")
+        return Apart(events, length, span=c.span_from(start))
+    c.wants("a duration and `apart`")
+    raise c.fault()
+
+
+def calendar(c: Cursor) -> Label:
+    prefix = c.name("a calendar such as `cal:workday()`")
+    c.expect(":")
+    name = c.name("the calendar's name")
+    c.expect("(")
+    c.expect(")")
+    return Label(name.text, prefix.text, span=prefix.span.to(name.span))
+
+
+def identifier(c: Cursor) -> Name:
+    token = c.name("an event identifier")
+    return Name(token.text, span=token.span)

@@ -1,0 +1,154 @@
+"""This module reads tokens one after another for the parser, and remembers what would have fitted where.
+
+Every question the parser asks about the current token (`at`, `accept`, `expect`, `name`) is noted; when
+nothing fits, the notes are the message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
+from ephemera.base.span import Span
+from ephemera.syntax.lexer import DEEPEST_NESTING, Token, Tokens
+
+MOST_EXPECTED = 6
+
+
+class SyntaxFault(Exception):
+    """A place where the parser cannot go on; caught at the next statement."""
+
+    def __init__(self, diagnostic: Diagnostic) -> None:
+        super().__init__(diagnostic.message)
+        self.diagnostic = diagnostic
+
+
+class Cursor:
+    """A place in the tokens; see the module."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens.tokens
+        self._partner = tokens.partner
+        self._position = 0
+        self._expected: dict[str, None] = {}
+        self._depth = 0
+        self.in_block = False
+        """Whether a block rule is being read, in which ``cal:x {{ }}`` is a namespace and not an identifier."""
+        self.token = self._tokens[0]
+        """The current token."""
+
+    @property
+    def position(self) -> int:
+        return self._position
+
+    @property
+    def ended(self) -> bool:
+        return self.token.kind == "end"
+
+    def look(self, ahead: int) -> Token:
+        return self._tokens[min(self._position + ahead, len(self._tokens) - 1)]
+
+    def after_bracket(self, ahead: int) -> Token:
+        """The token behind the bracket that closes the one `ahead` tokens away (or the last token if none does)."""
+        partner = self._partner[min(self._position + ahead, len(self._tokens) - 1)]
+        return self._tokens[partner + 1] if partner >= 0 else self._tokens[-1]
+
+    def inside_bracket(self, ahead: int) -> list[Token]:
+        """The tokens between the bracket `ahead` tokens away and its partner."""
+        opener = self._position + ahead
+        return self._tokens[opener + 1 : self._partner[opener]] if self._partner[opener] >= 0 else []
+
+    def previous(self) -> Token:
+        return self._tokens[max(0, self._position - 1)]
+
+    def span_from(self, start: int) -> Span:
+        """From an offset to the end of the token read last."""
+        return Span(start, max(start, self.previous().end))
+
+    def advance(self) -> Token:
+        """Reads the current token; a name in backquotes comes without them."""
+        token = self.token
+        if token.kind != "end":
+            self._position += 1
+            self.token = self._tokens[self._position]
+        self._expected.clear()
+        return token._replace(text=token.text[1:-1]) if token.kind == "quoted" else token
+
+    def is_at(self, *words: str) -> bool:
+        """Whether the current token is one of the words or signs, without noting that it was asked."""
+        return self.token.kind in ("name", "op") and self.token.text in words
+
+    def at(self, word: str) -> bool:
+        if self.token.kind in ("name", "op") and self.token.text == word:
+            return True
+        self._expected[f"`{word}`"] = None
+        return False
+
+    def accept(self, word: str) -> Token | None:
+        return self.advance() if self.at(word) else None
+
+    def expect(self, word: str) -> Token:
+        if not self.at(word):
+            raise self.fault()
+        return self.advance()
+
+    def name(self, what: str) -> Token:
+        if not self.token.is_name:
+            self.wants(what)
+            raise self.fault()
+        return self.advance()
+
+    def text(self, what: str) -> Token:
+        if self.token.kind != "text":
+            self.wants(what)
+            raise self.fault()
+        return self.advance()
+
+    def wants(self, what: str) -> None:
+        """Notes something that would have fitted here."""
+        self._expected[what] = None
+
+    @contextmanager
+    def nested(self) -> Iterator[None]:
+        """Counts a level of nesting that has no bracket of its own, such as `desc desc desc …`."""
+        self._depth += 1
+        if self._depth > DEEPEST_NESTING:
+            raise SyntaxFault(
+                Diagnostic(
+                    Code.TOO_DEEP,
+                    f"this nests more than {DEEPEST_NESTING} deep",
+                    self.token.span,
+                    help=(Help("name a part of it by a rule of its own"),),
+                )
+            )
+        try:
+            yield
+        finally:
+            self._depth -= 1
+
+    def fault(self, message: str | None = None, *help: Help) -> SyntaxFault:
+        """The fault at the current token: the message given, or what was expected instead of it."""
+        expected = list(self._expected)
+        found = "the end of the program" if self.ended else f"`{_shorten(self.token.text)}`"
+        if message is None:
+            message = f"expected {_alternatives(expected)}, found {found}" if expected else f"unexpected {found}"
+            if not help and len(expected) == 1 and expected[0].startswith("`"):
+                help = (self._insertion(expected[0].strip("`")),)
+        return SyntaxFault(Diagnostic(Code.SYNTAX, message, self.token.span, help=help))
+
+    def _insertion(self, word: str) -> Help:
+        where = self.previous().end if self._position else 0
+        text = word if word in ",;)]}" else f" {word} "
+        return Help(f"write `{word}` here", (Edit(Span(where, where), text),))
+
+
+def _alternatives(expected: list[str]) -> str:
+    shown = expected[:MOST_EXPECTED]
+    if len(expected) > MOST_EXPECTED:
+        return ", ".join(shown) + " or the like"
+    return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= 40 else text[:37] + "…"

@@ -1,0 +1,202 @@
+"""This module reads declarations: time unit and zone, event types, streams and tables."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
+from ephemera.base.suggest import suggestion
+from ephemera.base.time import SPELLINGS
+from ephemera.syntax.cursor import Cursor, SyntaxFault
+from ephemera.syntax.expressions import duration, text
+from ephemera.syntax.nodes import (
+    Attribute,
+    Declaration,
+    Duration,
+    EventType,
+    Label,
+    Lasts,
+    Rate,
+    Stream,
+    Table,
+    TimeUnit,
+    TimeZone,
+)
+from ephemera.syntax.terms import label
+
+DECLARATIONS = ("TIME", "EVENT", "STREAM", "TABLE")
+TYPES = ("int", "float", "string", "bool", "time", "any")
+
+
+def declaration(c: Cursor) -> Declaration:
+    start = c.token.start
+    found: Declaration
+    match c.advance().text:
+        case "TIME":
+            found = _time(c, start)
+        case "EVENT":
+            found = _event(c, start)
+        case "STREAM":
+            found = _stream(c, start)
+        case _:
+            found = _table(c, start)
+    return found
+
+
+def _time(c: Cursor, start: int) -> Declaration:
+    if c.accept("UNIT"):
+        unit = duration(c)
+        c.expect(";")
+        return TimeUnit(unit, span=c.span_from(start))
+    c.expect("ZONE")
+    zone = text(c, "a time zone in quotes")
+    c.expect(";")
+    return TimeZone(zone, span=c.span_from(start))
+
+
+def _event(c: Cursor, start: int) -> EventType:
+    name = label(c, "an event type")
+    attributes = _attributes(c) if c.at("(") else None
+    lasts: Lasts | None = None
+    arrives = False
+    rate: Rate | None = None
+    while not c.at(";"):
+        if not lasts and c.at("LASTS"):
+            lasts = _lasts(c)
+        elif not arrives and c.accept("ARRIVES"):
+            c.expect("AT")
+            c.expect("BEGIN")
+            arrives = True
+        elif not rate and c.at("RATE"):
+            rate = _rate(c)
+        else:
+            raise c.fault()
+    c.advance()
+    return EventType(name, attributes, lasts, arrives, rate, span=c.span_from(start))
+
+
+def _lasts(c: Cursor) -> Lasts:
+    start = c.advance().start
+    if c.accept("ANY"):
+        return Lasts(None, span=c.span_from(start))
+    c.expect("AT")
+    c.expect("MOST")
+    return Lasts(duration(c), span=c.span_from(start))
+
+
+def _rate(c: Cursor) -> Rate:
+    start = c.advance().start
+    if c.token.kind != "number" or not c.token.text.replace(".", "").isdigit():
+        c.wants("a number")
+        raise c.fault()
+    count = Decimal(c.advance().text)
+    c.expect("per")
+    unit = c.name("a unit such as `sec`")
+    if unit.text not in SPELLINGS:
+        message = f"`{unit.text}` is no unit of time"
+        advice = Help("the units are week, day, hour, min, sec, ms, us")
+        raise SyntaxFault(Diagnostic(Code.DURATION, message, unit.span, help=(advice,)))
+    return Rate(count, SPELLINGS[unit.text], span=c.span_from(start))
+
+
+def _attributes(c: Cursor) -> tuple[Attribute, ...]:
+    c.expect("(")
+    found: list[Attribute] = []
+    if not c.at(")"):
+        found.append(_attribute(c))
+        while c.accept(","):
+            found.append(_attribute(c))
+    c.expect(")")
+    return tuple(found)
+
+
+def _attribute(c: Cursor) -> Attribute:
+    name = c.name("an attribute")
+    c.expect(":")
+    kind = c.name("a type")
+    if kind.text not in TYPES:
+        message = f"`{kind.text}` is no type"
+        close = suggestion(kind.text, TYPES, aliases=_TYPE_ALIASES)
+        advice = (
+            Help(f"write `{close}`", (Edit(kind.span, close),)) if close else Help(f"the types are {', '.join(TYPES)}")
+        )
+        raise SyntaxFault(Diagnostic(Code.UNKNOWN_TYPE, message, kind.span, help=(advice,)))
+    many = ""
+    if c.accept("["):
+        c.expect("]")
+        many = "[]"
+    return Attribute(name.text, kind.text + many, span=c.span_from(name.start))
+
+
+_TYPE_ALIASES = {
+    "integer": "int",
+    "long": "int",
+    "bigint": "int",
+    "double": "float",
+    "number": "float",
+    "decimal": "float",
+    "str": "string",
+    "text": "string",
+    "varchar": "string",
+    "boolean": "bool",
+    "timestamp": "time",
+    "datetime": "time",
+    "date": "time",
+}
+
+
+def _stream(c: Cursor, start: int) -> Stream:
+    name = c.name("a stream's name").text
+    location: str | None = None
+    form: str | None = None
+    carries: tuple[Label, ...] = ()
+    time: tuple[str, ...] = ()
+    watermark: Duration | None = None
+    idle: Duration | None = None
+    while not c.at(";"):
+        if location is None and c.accept("FROM"):
+            location = text(c, "a path in quotes")
+        elif form is None and c.accept("FORMAT"):
+            form = c.name("a format").text
+        elif not carries and c.accept("CARRIES"):
+            carries = _labels(c)
+        elif not time and c.accept("TIME"):
+            time = _stamps(c)
+        elif watermark is None and c.accept("WATERMARK"):
+            watermark = duration(c)
+        elif idle is None and c.accept("IDLE"):
+            idle = duration(c)
+        else:
+            raise c.fault()
+    c.advance()
+    return Stream(name, location, form, carries, time, watermark, idle, span=c.span_from(start))
+
+
+def _labels(c: Cursor) -> tuple[Label, ...]:
+    found = [label(c, "an event type")]
+    while c.accept(","):
+        found.append(label(c, "an event type"))
+    return tuple(found)
+
+
+def _stamps(c: Cursor) -> tuple[str, ...]:
+    first = c.name("a column or key with a time").text
+    if c.accept(","):
+        return first, c.name("a column or key with a time").text
+    return (first,)
+
+
+def _table(c: Cursor, start: int) -> Table:
+    name = label(c, "a table's name")
+    attributes = _attributes(c)
+    location: str | None = None
+    form: str | None = None
+    while not c.at(";"):
+        if location is None and c.accept("FROM"):
+            location = text(c, "a path in quotes")
+        elif form is None and c.accept("FORMAT"):
+            form = c.name("a format").text
+        else:
+            raise c.fault()
+    c.advance()
+    return Table(name, attributes, location, form, span=c.span_from(start))

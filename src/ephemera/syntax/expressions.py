@@ -1,0 +1,283 @@
+"""This module reads values, durations and arithmetic expressions.
+
+Operators climb by precedence: `*`, `/`, `div`, `mod` bind tighter than `+` and `-`, all from left to right.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from decimal import Decimal
+from itertools import pairwise
+from typing import Literal, cast
+
+from ephemera.base.diagnostic import Code, Diagnostic, Help
+from ephemera.base.time import SPELLINGS, UNITS
+from ephemera.syntax.cursor import Cursor, SyntaxFault
+from ephemera.syntax.lexer import Token
+from ephemera.syntax.nodes import (
+    Aggregate,
+    ArithmeticOperator,
+    Binary,
+    Bool,
+    Call,
+    Duration,
+    Expression,
+    Name,
+    Negative,
+    Null,
+    Number,
+    Quantity,
+    Text,
+    Value,
+    Var,
+)
+
+AGGREGATES = ("min", "max", "sum", "count", "avg")
+CONSTANTS = ("true", "false", "null")
+PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "div": 2, "mod": 2}
+LARGEST_INTEGER = 2**63 - 1
+
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([^\W\d_]+)")
+
+
+def expression(c: Cursor, minimum: int = 1) -> Expression:
+    start = c.token.start
+    left = _operand(c)
+    while (operator := _operator(c)) and PRECEDENCE[operator] >= minimum:
+        c.advance()
+        right = expression(c, PRECEDENCE[operator] + 1)
+        left = Binary(operator, left, right, span=c.span_from(start))
+    return left
+
+
+def _operator(c: Cursor) -> ArithmeticOperator | None:
+    """The operator at the cursor; `mod` and `div` may also be labels of the next child in a term."""
+    token = c.token
+    if token.kind == "op" and token.text in PRECEDENCE:
+        return cast(ArithmeticOperator, token.text)
+    if token.kind == "name" and token.text in PRECEDENCE and c.look(1).text not in ("{", "[", ":", ",", ";", ")"):
+        return cast(ArithmeticOperator, token.text)
+    return None
+
+
+def _operand(c: Cursor) -> Expression:
+    token = c.token
+    if token.kind in ("number", "duration"):
+        return _number_or_duration(c)
+    if c.is_at("-"):
+        if c.look(1).kind == "number" and c.look(1).start == token.end:
+            return value(c)
+        c.advance()
+        with c.nested():
+            return Negative(_operand(c), span=c.span_from(token.start))
+    if c.is_at("("):
+        c.advance()
+        inner = expression(c)
+        c.expect(")")
+        return inner
+    if token.kind == "text" or (token.kind == "name" and token.text in CONSTANTS and c.look(1).text != "("):
+        return value(c)
+    if token.is_name:
+        if c.look(1).text == "(" and c.look(1).kind == "op":
+            return _call(c)
+        return variable(c) or Name(c.advance().text, span=token.span)
+    c.wants("an expression")
+    raise c.fault()
+
+
+def variable(c: Cursor) -> Var | None:
+    """``var X`` if it stands here."""
+    if c.is_at("var") and c.look(1).is_name:
+        start = c.advance().start
+        return Var(c.advance().text, span=c.span_from(start))
+    return None
+
+
+def _call(c: Cursor) -> Expression:
+    start = c.advance()
+    if start.kind == "name" and start.text in AGGREGATES:
+        return _aggregate(c, start)
+    c.expect("(")
+    arguments: list[Expression] = []
+    if not c.at(")"):
+        arguments.append(expression(c))
+        while c.accept(","):
+            arguments.append(expression(c))
+    c.expect(")")
+    return Call(start.text, tuple(arguments), span=c.span_from(start.start))
+
+
+def _aggregate(c: Cursor, function: Token) -> Aggregate:
+    c.expect("(")
+    argument: Expression | None = None
+    collective = False
+    group_by: tuple[Var, ...] = ()
+    if c.is_at("*") and function.text == "count":
+        c.advance()
+    else:
+        collective = c.is_at("all") and c.look(1).text != ")"
+        if collective:
+            c.advance()
+        argument = expression(c)
+        if collective and at_group_by(c):
+            group_by = grouping(c)
+    c.expect(")")
+    return Aggregate(function.text, argument, collective, group_by, span=c.span_from(function.start))
+
+
+def at_group_by(c: Cursor) -> bool:
+    return c.is_at("group-by") or (c.is_at("group") and c.look(1).text == "by")
+
+
+def grouping(c: Cursor) -> tuple[Var, ...]:
+    """``group by { var X, var Y }``, also ``group-by var X``; the cursor is at the first word."""
+    if c.advance().text == "group":
+        c.expect("by")
+    return variables(c)
+
+
+def variables(c: Cursor) -> tuple[Var, ...]:
+    closer = "}" if c.is_at("{") else "]" if c.is_at("[") else None
+    if closer is None:
+        return (_required_variable(c),)
+    c.advance()
+    found = [_required_variable(c)]
+    while True:
+        c.accept(",")
+        if c.at(closer):
+            break
+        found.append(_required_variable(c))
+    c.advance()
+    return tuple(found)
+
+
+def _required_variable(c: Cursor) -> Var:
+    found = variable(c)
+    if found is None:
+        c.wants("`var` and a name")
+        raise c.fault()
+    return found
+
+
+def value(c: Cursor) -> Value:
+    """A text, number, `true`, `false` or `null`."""
+    token = c.token
+    if c.is_at("-"):
+        c.advance()
+        number = c.token
+        if number.kind != "number":
+            c.wants("a number")
+            raise c.fault()
+        c.advance()
+        return _number("-" + number.text, c, token)
+    if token.kind == "number":
+        c.advance()
+        return _number(token.text, c, token)
+    if token.kind == "text":
+        c.advance()
+        return Text(_unescape(token), span=token.span)
+    if token.kind == "name" and token.text in CONSTANTS:
+        c.advance()
+        return Null(span=token.span) if token.text == "null" else Bool(token.text == "true", span=token.span)
+    c.wants("a value")
+    raise c.fault()
+
+
+def text(c: Cursor, what: str) -> str:
+    return _unescape(c.text(what))
+
+
+def _unescape(token: Token) -> str:
+    try:
+        result = json.loads(token.text, strict=False)
+        result.encode("utf-8")
+    except (ValueError, UnicodeEncodeError):
+        message = "this text has an escape that JSON does not know"
+        advice = Help('write a backslash as `\\\\`; the escapes are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX')
+        raise SyntaxFault(Diagnostic(Code.BAD_TOKEN, message, token.span, help=(advice,))) from None
+    return str(result)
+
+
+def _number(digits: str, c: Cursor, start: Token) -> Number:
+    span = c.span_from(start.start)
+    number: int | float = float(digits)
+    if digits.lstrip("-").isdigit() and math.isfinite(number):
+        number = int(digits)
+        fits = -LARGEST_INTEGER - 1 <= number <= LARGEST_INTEGER
+    else:
+        fits = math.isfinite(number)
+    if not fits:
+        message = "this number does not fit: integers have 64 bits, others are finite doubles"
+        advice = Help("write it as a text, or as a smaller number")
+        raise SyntaxFault(Diagnostic(Code.BAD_NUMBER, message, span, help=(advice,)))
+    return Number(number, span=span)
+
+
+def _number_or_duration(c: Cursor) -> Expression:
+    if c.token.kind == "duration" or is_unit_word(c.look(1)):
+        return duration(c)
+    return value(c)
+
+
+def is_unit_word(token: Token) -> bool:
+    """A unit apart from its number has two letters or more, so that a name may follow a number."""
+    return token.kind == "name" and len(token.text) > 1 and token.text in SPELLINGS
+
+
+def duration(c: Cursor) -> Duration:
+    """``3 weeks 1 day``, ``3w1d``, or a bare number."""
+    start = c.token
+    parts: list[Quantity] = []
+    while c.token.kind in ("number", "duration"):
+        if c.token.kind == "duration":
+            token = c.advance()
+            parts.extend(_part(token, amount, unit) for amount, unit in _PART.findall(token.text))
+        elif is_unit_word(c.look(1)):
+            number, unit = c.advance(), c.advance()
+            parts.append(Quantity(_amount(number), SPELLINGS[unit.text], span=c.span_from(number.start)))
+        elif parts:
+            break
+        else:
+            number = c.advance()
+            parts.append(Quantity(_amount(number), "", span=number.span))
+            break
+    if not parts:
+        c.wants("a duration")
+        raise c.fault()
+    span = c.span_from(start.start)
+    sizes = [UNITS.get(part.unit, 0) for part in parts]
+    if any(a <= b for a, b in pairwise(sizes)):
+        message = "the parts of a duration stand in descending order, each unit once"
+        advice = Help("write it as in `3 weeks 1 day 4 hours 1 min 59 sec 265 ms`")
+        raise SyntaxFault(Diagnostic(Code.DURATION, message, span, help=(advice,)))
+    return Duration(tuple(parts), span=span)
+
+
+def _part(token: Token, amount: str, unit: str) -> Quantity:
+    if unit not in SPELLINGS:
+        message = f"`{unit[:20]}` is no unit of time"
+        advice = Help("the units are w, d, h, m, s, ms, us, in words week, day, hour, min, sec")
+        raise SyntaxFault(Diagnostic(Code.DURATION, message, token.span, help=(advice,)))
+    return Quantity(_checked(Decimal(amount), token), SPELLINGS[unit], span=token.span)
+
+
+def _amount(token: Token) -> Decimal:
+    if "e" in token.text or "E" in token.text:
+        message, advice = "a duration is a plain number", Help("write it without an exponent")
+        raise SyntaxFault(Diagnostic(Code.DURATION, message, token.span, help=(advice,)))
+    return _checked(Decimal(token.text), token)
+
+
+LONGEST_AMOUNT: Literal[20] = 20
+
+
+def _checked(amount: Decimal, token: Token) -> Decimal:
+    if len(amount.as_tuple().digits) > LONGEST_AMOUNT:
+        message, advice = (
+            "this duration is too long or too fine",
+            Help("microseconds are the finest, 2^62 of them the most"),
+        )
+        raise SyntaxFault(Diagnostic(Code.DURATION, message, token.span, help=(advice,)))
+    return amount

@@ -1,0 +1,236 @@
+"""This module turns program text into a tree: statement by statement, so that one mistake does not hide the next.
+
+The parser is written by hand, one function a production (`docs/decisions/0001-hand-written-parser.md`): the
+language has no reserved words and asks for messages that say what would have fitted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Report, report
+from ephemera.base.span import Source, Span
+from ephemera.base.tree import depth
+from ephemera.syntax.conditions import braced_conditions, condition
+from ephemera.syntax.cursor import Cursor, SyntaxFault
+from ephemera.syntax.declarations import DECLARATIONS, declaration
+from ephemera.syntax.expressions import expression, text
+from ephemera.syntax.lexer import Comment, tokenize
+from ephemera.syntax.nodes import (
+    And,
+    Condition,
+    ConstructTerm,
+    Derive,
+    Detect,
+    Expression,
+    Head,
+    Program,
+    Query,
+    Raise,
+    Rule,
+    Statement,
+    Stratum,
+)
+from ephemera.syntax.queries import comma_help, item, query
+from ephemera.syntax.terms import construct_term, label
+
+DEEPEST_TREE = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """A tree with its comments, and what was wrong with the text; where that failed the tree has gaps."""
+
+    source: Source
+    program: Program
+    comments: tuple[Comment, ...]
+    report: Report
+
+
+def parse(source: Source) -> Parsed:
+    tokens = tokenize(source.text)
+    cursor = Cursor(tokens)
+    found = list(tokens.diagnostics)
+    broken = [d.span for d in found]
+    statements: list[Statement] = []
+    while not cursor.ended:
+        start = cursor.position
+        begin = cursor.token.start
+        try:
+            statement = _statement(cursor)
+            if depth(statement) > DEEPEST_TREE:
+                raise SyntaxFault(_too_deep(statement))
+            statements.append(statement)
+        except SyntaxFault as fault:
+            end = cursor.token.end
+            _skip(cursor, start)
+            if not any(begin <= span.start <= max(end, cursor.previous().end) for span in broken):
+                found.append(fault.diagnostic)
+    program = Program(tuple(statements), span=Span(0, len(source.text)))
+    return Parsed(source, program, tokens.comments, report(source, found))
+
+
+def decode(data: bytes, path: str) -> Source | Report:
+    """The text of a file, or what keeps it from being text."""
+    try:
+        return Source(path, data.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        readable = Source(path, data[: error.start].decode("utf-8") + "\N{REPLACEMENT CHARACTER}")
+        where = len(readable.text) - 1
+        message = f"the file is not UTF-8: byte 0x{data[error.start]:02x} does not fit"
+        advice = Help("save it as UTF-8")
+        return report(readable, [Diagnostic(Code.ENCODING, message, Span(where, where + 1), help=(advice,))])
+
+
+def _too_deep(statement: Statement) -> Diagnostic:
+    return Diagnostic(
+        Code.TOO_DEEP,
+        f"this nests more than {DEEPEST_TREE} deep",
+        Span(statement.span.start, statement.span.start + 1),
+        help=(Help("name a part of it by a rule of its own"),),
+    )
+
+
+def _skip(c: Cursor, start: int) -> None:
+    """Goes on behind the statement that failed: its `;` or `END`, or a word that begins the next one."""
+    while not c.ended:
+        token = c.token
+        if c.position > start and token.kind == "name" and token.text in _STARTS and c.look(1).text not in ("(", ":"):
+            return
+        c.advance()
+        if token.kind in ("op", "name") and token.text in (";", "END"):
+            return
+
+
+_STARTS = ("DETECT", "RAISE", "STRATUM", *DECLARATIONS)
+
+
+def _statement(c: Cursor) -> Statement:
+    if c.token.kind == "name" and c.look(1).text not in ("(", ":"):
+        if c.token.text in DECLARATIONS:
+            return declaration(c)
+        if c.is_at("STRATUM"):
+            return _stratum(c)
+    return rule(c)
+
+
+def _stratum(c: Cursor) -> Stratum:
+    start = c.advance().start
+    rules: list[Rule] = []
+    while not (c.at("END") and c.look(1).text != "("):
+        rules.append(rule(c))
+    c.advance()
+    return Stratum(tuple(rules), span=c.span_from(start))
+
+
+def rule(c: Cursor) -> Rule:
+    if c.look(1).text != "(":
+        if c.at("DETECT"):
+            return _block_rule(c, _detect(c))
+        if c.at("RAISE"):
+            return _block_rule(c, _raise(c))
+    if not c.token.is_name:
+        c.wants("a rule or a declaration")
+        raise c.fault()
+    return _arrow_rule(c)
+
+
+def _detect(c: Cursor) -> Detect:
+    start = c.advance().start
+    return Detect(_head_term(c), span=c.span_from(start))
+
+
+def _head_term(c: Cursor) -> ConstructTerm:
+    return construct_term(c)
+
+
+def _raise(c: Cursor) -> Raise:
+    start = c.advance().start
+    c.expect("to")
+    c.expect("(")
+    given: dict[str, str] = {}
+    while len(given) < 2:
+        key = "recipient" if c.at("recipient") else "transport"
+        if key in given:
+            key = "transport" if key == "recipient" else "recipient"
+        c.expect(key)
+        c.expect("=")
+        given[key] = text(c, "a text in quotes")
+        if len(given) < 2:
+            c.expect(",")
+    c.expect(")")
+    c.expect("{")
+    term = _head_term(c)
+    c.expect("}")
+    return Raise(given["recipient"], given["transport"], term, span=c.span_from(start))
+
+
+def _block_rule(c: Cursor, head: Head) -> Rule:
+    c.expect("ON")
+    c.in_block = True
+    body: Query = query(c)
+    having = _having(c)
+    if not having and c.is_at(","):
+        raise c.fault("several queries of a body stand in an `and`", Help("write `ON and { …, … } END`"))
+    c.expect("END")
+    return Rule(head, body, having, span=c.span_from(head.span.start))
+
+
+def _having(c: Cursor) -> tuple[Condition, ...]:
+    if not c.at("having"):
+        return ()
+    c.advance()
+    return braced_conditions(c) if c.is_at("{") else (condition(c),)
+
+
+def _arrow_rule(c: Cursor) -> Rule:
+    c.in_block = False
+    head = _derive(c)
+    if not c.at("<-"):
+        if c.is_at("<=", "=") or c.is_at(":"):
+            wrong = c.token
+            raise c.fault(None, Help("write `<-`", (Edit(_arrow_span(c, wrong.span), "<-"),)))
+        raise c.fault()
+    c.advance()
+    start = c.token.start
+    items = [item(c)]
+    having: tuple[Condition, ...] = ()
+    while True:
+        if not c.at(","):
+            having = _having(c)
+            break
+        c.advance()
+        if c.is_at("having") and c.look(1).text != ":":
+            having = _having(c)
+            break
+        items.append(item(c))
+    body = And(tuple(items), span=Span(start, c.previous().end))
+    if not c.at(";"):
+        raise c.fault(None, *comma_help(c), *_end_help(c))
+    c.advance()
+    return Rule(head, body, having, span=c.span_from(head.span.start))
+
+
+def _arrow_span(c: Cursor, span: Span) -> Span:
+    """What was written for an arrow: `<=`, `=`, `:-`, `=>`."""
+    following = c.look(1)
+    joined = following.kind == "op" and following.text in ("-", ">", "=") and following.start == span.end
+    return span.to(following.span) if joined else span
+
+
+def _end_help(c: Cursor) -> tuple[Help, ...]:
+    where = c.previous().end
+    return (Help("write `;` at the end of the rule", (Edit(Span(where, where), ";"),)),)
+
+
+def _derive(c: Cursor) -> Derive:
+    start = c.token.start
+    name = label(c, "a rule or a declaration")
+    c.expect("(")
+    arguments: list[Expression] = []
+    if not c.at(")"):
+        arguments.append(expression(c))
+        while c.accept(","):
+            arguments.append(expression(c))
+    c.expect(")")
+    return Derive(name, tuple(arguments), span=c.span_from(start))

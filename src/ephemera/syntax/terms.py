@@ -1,0 +1,242 @@
+"""This module reads query terms, atoms and construct terms."""
+
+from __future__ import annotations
+
+from ephemera.base.diagnostic import Help
+from ephemera.syntax.cursor import Cursor
+from ephemera.syntax.expressions import CONSTANTS, at_group_by, expression, grouping, value, variable, variables
+from ephemera.syntax.nodes import (
+    All,
+    Anonymous,
+    Argument,
+    As,
+    Atom,
+    Construct,
+    ConstructTerm,
+    Desc,
+    Element,
+    Field,
+    Label,
+    Name,
+    NamedAtom,
+    Optional,
+    OptionalConstruct,
+    OrderBy,
+    Pattern,
+    QueryTerm,
+    Regex,
+    Var,
+    Without,
+)
+
+_BRACKETS = ("{", "[")
+_PREFIXES: dict[str, type[Desc] | type[Without] | type[Optional]] = {
+    "desc": Desc,
+    "without": Without,
+    "optional": Optional,
+}
+
+
+def at_label(c: Cursor, ahead: int = 0) -> bool:
+    """Whether a label and an opening bracket stand here: ``a {``, ``ns:a [``."""
+    if not c.look(ahead).is_name:
+        return False
+    if c.look(ahead + 1).text == ":":
+        ahead += 2
+    return c.look(ahead).is_name and c.look(ahead + 1).text in _BRACKETS
+
+
+def label(c: Cursor, what: str = "a label") -> Label:
+    first = c.name(what)
+    if c.is_at(":") and c.look(1).is_name:
+        c.advance()
+        second = c.advance()
+        return Label(second.text, first.text, span=first.span.to(second.span))
+    return Label(first.text, span=first.span)
+
+
+def query_term(c: Cursor) -> QueryTerm:
+    token = c.token
+    if token.kind == "regex":
+        c.advance()
+        return Regex(token.text, span=token.span)
+    if at_label(c):
+        return element(c, label(c))
+    if token.kind == "name" and token.text in _PREFIXES:
+        c.advance()
+        with c.nested():
+            term = query_term(c)
+        return _PREFIXES[token.text](term, span=c.span_from(token.start))
+    if (found := variable(c)) is not None:
+        return _after_variable(c, found)
+    if token.kind in ("number", "text") or c.is_at("-") or (token.kind == "name" and token.text in CONSTANTS):
+        return value(c)
+    if token.is_name:
+        c.advance()
+        advice = Help(f"write `{token.text} {{{{ }}}}` for an element or `var {token.text}` for a variable")
+        c.wants("`{`, `{{`, `[` or `[[`")
+        raise c.fault(None, advice)
+    c.wants("a query term")
+    raise c.fault()
+
+
+def _after_variable(c: Cursor, found: Var) -> QueryTerm:
+    if c.is_at(*_BRACKETS):
+        return element(c, found)
+    if c.accept("->"):
+        with c.nested():
+            term = query_term(c)
+        return As(found.name, term, span=c.span_from(found.span.start))
+    return found
+
+
+def element(c: Cursor, name: Label | Var) -> Element:
+    opener = c.advance().text
+    closer = "}" if opener == "{" else "]"
+    partial = c.is_at(opener)
+    if partial:
+        c.advance()
+    children: list[QueryTerm] = []
+    while not c.at(closer):
+        children.append(query_term(c))
+        c.accept(",")
+    c.advance()
+    if partial:
+        c.expect(closer)
+    return Element(name, opener == "[", partial, tuple(children), span=c.span_from(name.span.start))
+
+
+def pattern(c: Cursor) -> Pattern:
+    """What an event must look like: a term, or an atom with positions or attribute names."""
+    if at_label(c):
+        return element(c, label(c))
+    if c.is_at("desc"):
+        return _desc(c)
+    if (found := variable(c)) is not None:
+        return _pattern_after_variable(c, found)
+    if c.token.is_name:
+        return atom(c, label(c))
+    c.wants("an event pattern")
+    raise c.fault()
+
+
+def _desc(c: Cursor) -> Pattern:
+    if c.look(1).text == "(":
+        return atom(c, label(c))
+    start = c.advance().start
+    with c.nested():
+        term = query_term(c)
+    return Desc(term, span=c.span_from(start))
+
+
+def _pattern_after_variable(c: Cursor, found: Var) -> Pattern:
+    if c.is_at(*_BRACKETS):
+        return element(c, found)
+    if c.accept("->"):
+        return As(found.name, query_term(c), span=c.span_from(found.span.start))
+    return found
+
+
+def atom(c: Cursor, name: Label) -> Atom | NamedAtom:
+    c.expect("(")
+    start = name.span.start
+    if c.token.is_name and c.look(1).text == ":" and c.look(1).kind == "op":
+        fields = [_field(c)]
+        while c.accept(","):
+            fields.append(_field(c))
+        c.expect(")")
+        return NamedAtom(name, tuple(fields), span=c.span_from(start))
+    arguments: list[Argument] = []
+    if not c.at(")"):
+        arguments.append(argument(c))
+        while c.accept(","):
+            arguments.append(argument(c))
+    c.expect(")")
+    return Atom(name, tuple(arguments), span=c.span_from(start))
+
+
+def _field(c: Cursor) -> Field:
+    name = c.name("an attribute")
+    c.expect(":")
+    return Field(name.text, argument(c), span=c.span_from(name.start))
+
+
+def argument(c: Cursor) -> Argument:
+    token = c.token
+    if c.is_at("_"):
+        c.advance()
+        return Anonymous(span=token.span)
+    if (found := variable(c)) is not None:
+        return found
+    if token.is_name and not (token.kind == "name" and token.text in CONSTANTS):
+        return Name(c.advance().text, span=token.span)
+    if token.is_name or token.kind in ("number", "text") or c.is_at("-"):
+        return value(c)
+    c.wants("a variable, a value or `_`")
+    raise c.fault()
+
+
+# ---- construct terms ---------------------------------------------------------------------------------------
+
+
+def construct_term(c: Cursor) -> ConstructTerm:
+    start = c.token.start
+    if not at_label(c):
+        if c.is_at("all"):
+            return _all(c)
+        if c.is_at("optional"):
+            c.advance()
+            term: ConstructTerm = _all(c) if c.is_at("all") and not at_label(c) else _plain_construct(c)
+            default = None
+            if c.is_at("with") and c.look(1).text == "default":
+                c.advance()
+                c.advance()
+                default = _plain_construct(c)
+            return OptionalConstruct(term, default, span=c.span_from(start))
+    return _plain_construct(c)
+
+
+def _all(c: Cursor) -> All:
+    start = c.advance().start
+    term = _plain_construct(c)
+    group_by = grouping(c) if at_group_by(c) else None
+    order_by = _order_by(c) if c.is_at("order") and c.look(1).text == "by" else None
+    return All(term, group_by, order_by, span=c.span_from(start))
+
+
+def _order_by(c: Cursor) -> OrderBy:
+    start = c.advance().start
+    c.expect("by")
+    mode = ""
+    if c.accept("("):
+        mode = c.name("an order such as `lexical`").text
+        c.expect(")")
+    return OrderBy(mode, variables(c), span=c.span_from(start))
+
+
+def _plain_construct(c: Cursor) -> ConstructTerm:
+    """A construct element or an expression."""
+    token = c.token
+    if at_label(c):
+        return _construct(c, label(c))
+    if c.look(2).text in _BRACKETS and (found := variable(c)) is not None:
+        return _construct(c, found)
+    found_term = expression(c)
+    if isinstance(found_term, Name):
+        advice = Help(f"write `{found_term.name} {{ }}` for an element or `var {found_term.name}` for a variable")
+        raise c.fault(f"`{token.text}` is neither an element nor a variable here", advice)
+    return found_term
+
+
+def _construct(c: Cursor, name: Label | Var) -> Construct:
+    opener = c.advance().text
+    closer = "}" if opener == "{" else "]"
+    if c.is_at(opener):
+        advice = Help(f"write `{opener}` once: what is built is built in full")
+        raise c.fault("doubled brackets leave something open, and a head cannot", advice)
+    children: list[ConstructTerm] = []
+    while not c.at(closer):
+        children.append(construct_term(c))
+        c.accept(",")
+    c.advance()
+    return Construct(name, opener == "[", tuple(children), span=c.span_from(name.span.start))
