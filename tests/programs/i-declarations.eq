@@ -1,4 +1,4 @@
--- Follows interfaces.md (programs): a harbour whose streams, events and tables are all declared, in every way there is.
+-- Follows docs/language.md (declarations): a harbour whose streams, events and tables are all declared, in every way there is.
 
 TIME UNIT 1 min;
 TIME ZONE "America/Halifax";

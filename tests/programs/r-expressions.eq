@@ -1,4 +1,4 @@
--- Follows semantics.md §4 and interfaces.md (heads and conditions in arrow form): what a garage can compute and ask of
+-- Follows thesis §6.11 (heads and conditions in arrow form): what a garage can compute and ask of
 -- the stays, passes and remarks it receives.
 
 TIME UNIT 1 min;

@@ -1,4 +1,4 @@
--- Follows thesis §6.9 and semantics.md §6 (accumulation): what a beekeeper's scale reports around the opening of a
+-- Follows thesis §6.9 (accumulation): what a beekeeper's scale reports around the opening of a
 -- hive, with conditions inside and outside of the windows.
 
 -- a condition of the negated query, with a variable from outside

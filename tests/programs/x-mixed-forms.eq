@@ -1,4 +1,4 @@
--- Follows semantics.md §4 (both forms in one program): a swimming pool whose rules read each other's events across the
+-- Follows thesis §6.11 (both forms in one program): a swimming pool whose rules read each other's events across the
 -- two forms.
 
 EVENT entered(card: string, lane: int);

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
-from functools import cache
 from typing import Any, TypeVar
 
 from ephemera.base.span import Span
@@ -16,19 +15,32 @@ from ephemera.base.span import Span
 T = TypeVar("T")
 
 
-@cache
-def _child_fields(cls: Any) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cls) if f.name != "span")
+_FIELDS: dict[type, tuple[str, ...] | None] = {}
+"""For each class the fields that may hold children; None for what is no node."""
 
 
-def children(node: Any) -> Iterator[Any]:
+def _child_fields(value: Any) -> tuple[str, ...] | None:
+    cls = type(value)
+    if cls not in _FIELDS:
+        is_node = is_dataclass(cls) and cls is not Span
+        _FIELDS[cls] = tuple(f.name for f in fields(cls) if f.name != "span") if is_node else None
+    return _FIELDS[cls]
+
+
+def _is_node(value: Any) -> bool:
+    return _child_fields(value) is not None
+
+
+def children(node: Any) -> list[Any]:
     """The nodes directly below, in the order of the fields."""
-    for name in _child_fields(type(node)):
+    found: list[Any] = []
+    for name in _child_fields(node) or ():
         value = getattr(node, name)
-        if isinstance(value, tuple):
-            yield from (item for item in value if is_dataclass(item))
-        elif is_dataclass(value) and not isinstance(value, (type, Span)):
-            yield value
+        if type(value) is tuple:
+            found += [item for item in value if _is_node(item)]
+        elif _is_node(value):
+            found.append(value)
+    return found
 
 
 def walk(node: Any) -> Iterator[Any]:
@@ -37,7 +49,7 @@ def walk(node: Any) -> Iterator[Any]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(list(children(current))))
+        stack += children(current)[::-1]
 
 
 def find(node: Any, kind: type[T] | tuple[type[T], ...]) -> Iterator[T]:
@@ -60,13 +72,13 @@ def rebuild(node: T, change: Callable[[Any], Any]) -> T:
     done: dict[int, Any] = {}
     for current in reversed(order):
         updates: dict[str, Any] = {}
-        for name in _child_fields(type(current)):
+        for name in _child_fields(current) or ():
             value = getattr(current, name)
-            if isinstance(value, tuple):
-                new: Any = tuple(done[id(v)] if is_dataclass(v) else v for v in value)
+            if type(value) is tuple:
+                new: Any = tuple(done[id(v)] if _is_node(v) else v for v in value)
                 if any(a is not b for a, b in zip(new, value, strict=True)):
                     updates[name] = new
-            elif is_dataclass(value) and not isinstance(value, (type, Span)):
+            elif _is_node(value):
                 new = done[id(value)]
                 if new is not value:
                     updates[name] = new

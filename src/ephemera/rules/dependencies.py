@@ -6,7 +6,7 @@ program and not the square of it: a thousand rules on one event type are a thous
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -15,7 +15,7 @@ from ephemera.base.span import Span
 from ephemera.base.tree import find, walk
 from ephemera.rules.nodes import DependencyKind, Resolved
 from ephemera.rules.patterns import pattern_label
-from ephemera.rules.shapes import Anything, Shape, head_shape, may_match, pattern_shape, shape_label
+from ephemera.rules.shapes import Shape, Tree, head_shape, may_match, pattern_shape, shape_label
 from ephemera.syntax.nodes import (
     Accumulation,
     Aggregate,
@@ -57,6 +57,31 @@ class Edge:
     span: Span
 
 
+class _Heads:
+    """The derived shapes of one label, found by the label of a child so that many of them stay apart."""
+
+    def __init__(self) -> None:
+        self._all: list[Shape] = []
+        self._open: list[Shape] = []
+        self._by_child: dict[str, list[Shape]] = {}
+
+    def add(self, shape: Shape) -> None:
+        self._all.append(shape)
+        children = shape.children if isinstance(shape, Tree) else ()
+        labels = {shape_label(child) for child in children}
+        if not isinstance(shape, Tree) or None in labels:
+            self._open.append(shape)
+        else:
+            for label in labels:
+                self._by_child.setdefault(label or "", []).append(shape)
+
+    def candidates(self, asked: Shape) -> list[Shape]:
+        """Those that have the rarest child that is asked for, and those that may have any."""
+        needed = [shape_label(child) for child in asked.children] if isinstance(asked, Tree) else []
+        found = [self._by_child.get(label, []) for label in needed if label is not None]
+        return self._all if not found else min(found, key=len) + self._open
+
+
 class Graph:
     """What rules ask for, and which rules may answer; see the module."""
 
@@ -77,21 +102,27 @@ class Graph:
         self._rules_of: dict[Asked, tuple[int, ...]] = {}
 
     @cached_property
-    def _by_label(self) -> dict[str | None, list[Shape]]:
-        found: dict[str | None, list[Shape]] = {}
+    def _by_label(self) -> dict[str | None, _Heads]:
+        found: dict[str | None, _Heads] = {}
         for shape in self._heads:
-            found.setdefault(shape_label(shape), []).append(shape)
+            found.setdefault(shape_label(shape), _Heads()).add(shape)
         return found
+
+    def _candidates(self, asked: Shape) -> Iterable[Shape]:
+        label = shape_label(asked)
+        if label is None:
+            return self._heads
+        alike = [self._by_label[key] for key in (label, None) if key in self._by_label]
+        return (head for heads in alike for head in heads.candidates(asked))
 
     def answers(self, asked: Asked) -> tuple[Derived, ...]:
         """The derived shapes that may match what is asked for."""
         if asked not in self._answers:
-            label = shape_label(asked.shape)
-            open_label = label is None or isinstance(asked.shape, Anything)
-            candidates = self._heads if open_label else [*self._by_label.get(label, ()), *self._by_label.get(None, ())]
-            declared = label in self._resolved.catalogue.events
+            declared = shape_label(asked.shape) in self._resolved.catalogue.events
             self._answers[asked] = tuple(
-                Derived(head) for head in candidates if may_match(asked.shape, head, declared=declared)
+                Derived(head)
+                for head in self._candidates(asked.shape)
+                if may_match(asked.shape, head, declared=declared)
             )
         return self._answers[asked]
 

@@ -5,8 +5,9 @@ Disjunctions split a rule, nested conjunctions are flattened, literals are order
 - `from a until c` becomes the timer between the two and `while(excl,excl)`, with `a before c`;
 - an attribute's name becomes its position (declared) or a child (undeclared), `_` a variable of its own;
 - inverse relations are turned round, `extend-backward` is `extend-begin`, events without a name get one;
-- `optional t` splits a rule into one with t and one `without t`, which leaves t's variables unbound; in a
-  collected query it stays, because the collection is one, and in a negated one it says nothing and goes;
+- `optional t` splits a rule into one with t and one `without t`, which leaves t's variables unbound; where a head
+  groups (`all`, aggregates) and in collected queries it stays, because what is gathered is gathered once, and in a
+  negated query it says nothing and goes;
 - a `without` whose variables other events bind is tested when they are bound (13.4.4, made exact: the event must
   match the whole pattern again, with every variable known).
 """
@@ -43,7 +44,9 @@ from ephemera.rules.scope import pattern_bindings
 from ephemera.syntax.nodes import (
     Absent,
     Accumulation,
+    Aggregate,
     Algebra,
+    All,
     AllOf,
     And,
     Anonymous,
@@ -109,8 +112,9 @@ def _normal_rules(number: int, rule: Rule, catalogue: Catalogue, findings: Findi
             help=[Help("derive parts of it by rules of their own, which share their alternatives")],
         )
         return
+    groups = next(find(rule.head, (All, Aggregate)), None) is not None
     for case in _cases(rule.body):
-        for members, unbound in _split_optional(case):
+        for members, unbound in [(case, frozenset[str]())] if groups else _split_optional(case):
             yield _Normalizer(number, rule, catalogue, members, unbound).normal()
 
 
@@ -204,6 +208,7 @@ class _Normalizer:
         self._catalogue = catalogue
         self._members = members
         self._unbound = unbound
+        self._open = frozenset(v for m in members if isinstance(m, Event) for v in pattern_bindings(m.pattern).optional)
         self._names = (f"${k}" for k in count(1))
         self._blanks = (f"_{k}" for k in count(1))
         self._bound_by: list[tuple[int, frozenset[str]]] = [
@@ -249,7 +254,7 @@ class _Normalizer:
                 parts[TimerLiteral if isinstance(literal, GapLiteral) else type(literal)].append(literal)
         return NormalRule(
             rule=self._number,
-            head=_head(self._rule.head, self._unbound),
+            head=_head(self._rule.head, self._unbound, self._open),
             events=tuple(parts[EventLiteral]),
             algebra=tuple(parts[AlgebraLiteral]),
             tables=tuple(parts[TableLiteral]),
@@ -391,16 +396,19 @@ def _anchors(timer: TimerLike) -> tuple[str, ...]:
     return (timer.anchor,) if isinstance(timer, TimerLiteral) else (timer.first, timer.last)
 
 
-def _head(head: Head, unbound: frozenset[str]) -> Head:
+def _head(head: Head, unbound: frozenset[str], undecided: frozenset[str]) -> Head:
     """The head with `optional` decided: its default where a variable has no value, else what it wraps."""
 
     def decide(node: Any) -> Any:
+        if isinstance(node, OptionalConstruct) and any(v.name in undecided for v in find(node.term, Var)):
+            return node
         if isinstance(node, OptionalConstruct) and not any(v.name in unbound for v in find(node.term, Var)):
             return node.term
         if isinstance(node, OptionalConstruct) and node.default is not None:
             return node.default
-        if isinstance(node, Construct) and any(isinstance(c, OptionalConstruct) for c in node.children):
-            return replace(node, children=tuple(c for c in node.children if not isinstance(c, OptionalConstruct)))
+        if isinstance(node, Construct) and not undecided:
+            kept = tuple(c for c in node.children if not isinstance(c, OptionalConstruct))
+            return replace(node, children=kept) if len(kept) < len(node.children) else node
         return node
 
     return rebuild(head, decide)

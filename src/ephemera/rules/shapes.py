@@ -15,6 +15,7 @@ from ephemera.syntax.nodes import (
     AnyEvent,
     As,
     Atom,
+    Bool,
     Construct,
     ConstructTerm,
     Derive,
@@ -24,11 +25,14 @@ from ephemera.syntax.nodes import (
     Head,
     Label,
     NamedAtom,
+    Number,
     Optional,
     OptionalConstruct,
     Pattern,
     QueryTerm,
     Raise,
+    Text,
+    Var,
     Without,
 )
 
@@ -81,6 +85,8 @@ def pattern_shape(pattern: Pattern) -> Shape:
             return Positions(str(label), len(arguments))
         case NamedAtom(label, _) | AnyEvent(label):
             return Labelled(str(label))
+        case Element(Var(), _, _, _) | As(_, Element(Var(), _, _, _)):
+            return ANYTHING  # a label variable depends on every rule
         case _:
             return _term_shape(pattern)
 
@@ -96,8 +102,10 @@ def _term_shape(term: QueryTerm) -> Shape:
             return Tree(name, ordered, needed, None if partial else optional)
         case Desc() | Without() | Optional():
             return ANYTHING
+        case Var():
+            return ANYTHING
         case _:
-            return ANYTHING if type(term).__name__ == "Var" else LEAF
+            return LEAF
 
 
 def head_shape(head: Head) -> Shape | None:
@@ -123,7 +131,7 @@ def _construct_shape(term: ConstructTerm) -> Shape:
             name = str(label) if isinstance(label, Label) else None
             return Tree(name, ordered, fixed, None if many else 0)
         case _:
-            return LEAF if type(term).__name__ in ("Text", "Number", "Bool") else ANYTHING
+            return LEAF if isinstance(term, Text | Number | Bool) else ANYTHING
 
 
 def shape_label(shape: Shape) -> str | None:

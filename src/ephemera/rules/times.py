@@ -84,7 +84,10 @@ def check_times(rule: Rule, catalogue: Catalogue, findings: Findings) -> None:
     checker = _Times(rule, catalogue, findings)
     for node in (rule.head, rule.body, *rule.having):
         checker.node(node)
-    checker.contradictions(rule.body)
+    for conjunction in (rule.body, *(branch for choice in find(rule.body, Or) for branch in choice.items)):
+        checker.contradictions(conjunction)
+    for timer in find(rule.body, Timer):
+        checker.shortened(timer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,11 +180,6 @@ class _Times:
                 for other in gaps.setdefault(pair, []):
                     self._clash(pair, other, distance)
                 gaps[pair].append(distance)
-        for timer in find(query, Timer):
-            self._shortened(timer)
-        for nested in find(query, Or):
-            for branch in nested.items:
-                self.contradictions(branch)
 
     def _distances(self, condition: Condition) -> Iterator[tuple[frozenset[str], _Distance]]:
         match condition:
@@ -211,7 +209,7 @@ class _Times:
             help=[Help(f"write {least} or more instead of {most}", tuple(edits))],
         )
 
-    def _shortened(self, timer: Timer) -> None:
+    def shortened(self, timer: Timer) -> None:
         """A point cannot be shortened: the timer would end before it begins, so it never occurs."""
         if timer.kind not in ("shorten", "shorten-begin"):
             return

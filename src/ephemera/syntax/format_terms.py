@@ -47,7 +47,7 @@ from ephemera.syntax.nodes import (
 )
 from ephemera.syntax.queries import TIMER_KINDS
 
-_MISREAD_WORDS = {"_", "true", "false", "null", "not", "var", "all", "desc", "timer", "datetime"}
+_MISREAD_WORDS = {"_", "true", "false", "null", "not", "var", "all", "desc", "having", "timer", "datetime"}
 _MISREAD_ROOTS = {"and", "or", "not", "where", "having", "algebra", *TIMER_KINDS}
 _MISREAD_FUNCTIONS = {"not", "all", "optional", *AGGREGATES}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, NamedTuple, cast
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Related
@@ -17,6 +18,7 @@ from ephemera.base.span import Span
 
 LARGEST_TEXT = 5_000_000
 DEEPEST_NESTING = 64
+_FARTHEST_PARTNER = 1_000
 
 Kind = Literal["name", "quoted", "number", "duration", "text", "regex", "op", "end"]
 
@@ -63,6 +65,7 @@ _TOKEN = re.compile(
     rf"""
     (?P<space>\s+)
   | (?P<comment>--[^\n]*|/\*(?s:.*?)\*/)
+  | (?P<unclosed>/\*)
   | (?P<name>@?{NAME})
   | (?P<number>(?>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))(?![^\W\d])
   | (?P<duration>(?:[0-9]+(?:\.[0-9]+)?[^\W\d_]+)+)(?!\w)
@@ -75,6 +78,11 @@ _TOKEN = re.compile(
 _REGEX = re.compile(r"/(?!\*)(?:[^/\\\n]|\\.)+/")
 _PLAIN_NAME = re.compile(rf"@?{NAME}")
 _JUNK = re.compile(r"[^\s\w\"`(){}\[\],:;]+|\w+|.", re.DOTALL)
+
+_SINGLE_QUOTED = re.compile(r"'([^'\"\\\n]*)'")
+_OPEN_NAME = re.compile(r"`[^`\n(){}\[\],:;]*")
+_ALIASES = {"&&": "and", "&": "and", "!": "not", "%": "mod", "#": "--"}
+"""Signs of other languages."""
 
 _OPENERS = {"(": ")", "[": "]", "{": "}"}
 _CLOSERS = set(_OPENERS.values())
@@ -97,12 +105,11 @@ def tokenize(text: str) -> Tokens:
     fresh_line = True
     while position < len(text):
         if text[position] == "/" and _regex_may_begin(tokens) and (regex := _REGEX.match(text, position)):
-            body = re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], regex[0][1:-1])
-            tokens.append(Token("regex", body, position, regex.end()))
+            tokens.append(Token("regex", regex[0], position, regex.end()))
             position, fresh_line = regex.end(), False
             continue
         match = _TOKEN.match(text, position)
-        if match is None:
+        if match is None or match.lastgroup == "unclosed":
             diagnostic, position = _bad_token(text, position)
             found.append(diagnostic)
             fresh_line = False
@@ -140,7 +147,10 @@ def _regex_may_begin(tokens: list[Token]) -> bool:
     if not tokens:
         return False
     last = tokens[-1]
-    return (last.kind == "op" and last.text in _BEFORE_REGEX) or (last.kind == "name" and last.text in _TERM_WORDS)
+    if last.kind == "op":
+        return last.text in _BEFORE_REGEX
+    of_variable = len(tokens) > 1 and tokens[-2].kind == "name" and tokens[-2].text == "var"
+    return last.kind == "name" and last.text in _TERM_WORDS and not of_variable
 
 
 def _bad_token(text: str, position: int) -> tuple[Diagnostic, int]:
@@ -150,22 +160,41 @@ def _bad_token(text: str, position: int) -> tuple[Diagnostic, int]:
     here = Span(position, position + 1)
     match text[position]:
         case '"':
-            message, advice = "this text has no closing quote", 'close it with `"` on the same line'
-            return Diagnostic(Code.UNTERMINATED, message, here, help=(Help(advice),)), line_end
+            close = Edit(_empty(position + len(text[position:line_end].rstrip(" \t)]},;"))), '"')
+            advice = Help('close it with `"` on the same line', (close,))
+            return Diagnostic(Code.UNTERMINATED, "this text has no closing quote", here, help=(advice,)), line_end
         case "`":
-            message, advice = "this name has no closing backquote", "close it with a backquote on the same line"
-            return Diagnostic(Code.UNTERMINATED, message, here, help=(Help(advice),)), line_end
+            close = Edit(_empty(_OPEN_NAME.match(text, position).end()), "`")  # type: ignore[union-attr]
+            advice = Help("close it with a backquote on the same line", (close,))
+            return Diagnostic(Code.UNTERMINATED, "this name has no closing backquote", here, help=(advice,)), line_end
         case "/" if text.startswith("/*", position):
-            message, advice = "this comment is never closed", "close it with `*/`"
-            return (
-                Diagnostic(Code.UNTERMINATED, message, Span(position, position + 2), help=(Help(advice),)),
-                len(text),
-            )
+            advice = Help("close it with `*/`", (Edit(_empty(line_end), " */"),))
+            opener = Span(position, position + 2)
+            return Diagnostic(Code.UNTERMINATED, "this comment is never closed", opener, help=(advice,)), len(text)
+        case "'" if quoted := _SINGLE_QUOTED.match(text, position):
+            written = f'"{quoted[1]}"'
+            span = Span(position, quoted.end())
+            advice = Help(f"write `{written}`", (Edit(span, written),))
+            message = "a text stands in double quotes"
+            return Diagnostic(Code.BAD_TOKEN, message, span, help=(advice,)), quoted.end()
     junk = _JUNK.match(text, position)
     end = min(junk.end() if junk else position + 1, position + 40)
-    return Diagnostic(
-        Code.BAD_TOKEN, f"{_quote(text[position:end])} is no word of the language", Span(position, end)
-    ), end
+    found, span = text[position:end], Span(position, end)
+    message = f"{_quote(found)} is no word of the language"
+    return Diagnostic(Code.BAD_TOKEN, message, span, help=(_instead(found, span),)), end
+
+
+def _empty(position: int) -> Span:
+    return Span(position, position)
+
+
+def _instead(junk: str, span: Span) -> Help:
+    """What may have been meant by signs or letters that are no token."""
+    if junk in _ALIASES:
+        return Help(f"write `{_ALIASES[junk]}`", (Edit(span, _ALIASES[junk]),))
+    if junk[0].isdigit():
+        return Help("a name begins with a letter; another stands in backquotes", (Edit(span, f"`{junk}`"),))
+    return Help("remove it, or put it in double quotes if it belongs to a text")
 
 
 def _quote(text: str) -> str:
@@ -192,6 +221,8 @@ def _pair(tokens: list[Token]) -> tuple[list[int], list[Diagnostic]]:
                 found.append(_mismatch(tokens[open_at[-1]], token))
                 while _OPENERS[tokens[open_at.pop()].text] != token.text:
                     pass
+            elif open_at and _is_missing(tokens, index, open_at):
+                found.append(_wrong_kind(tokens[open_at.pop()], token))
             else:
                 removal = Help("remove it", (Edit(token.span, ""),))
                 found.append(
@@ -200,6 +231,29 @@ def _pair(tokens: list[Token]) -> tuple[list[int], list[Diagnostic]]:
         elif token.text == ";" and not any(tokens[i].text == "(" for i in open_at):
             open_at.clear()  # a rule has ended, so brackets that are still open miss their partner there
     return partner, found
+
+
+def _is_missing(tokens: list[Token], index: int, open_at: list[int]) -> bool:
+    """Whether the innermost open bracket finds no partner in the rest of its rule either."""
+    opener = tokens[open_at[-1]].text
+    needed = sum(tokens[i].text == opener for i in open_at)
+    for token in islice(tokens, index + 1, index + _FARTHEST_PARTNER):
+        if token.text in (";", "END"):
+            break
+        if token.kind == "op":
+            needed += (token.text == opener) - (token.text == _OPENERS[opener])
+    return needed > 0
+
+
+def _wrong_kind(opener: Token, closer: Token) -> Diagnostic:
+    wanted = _OPENERS[opener.text]
+    return Diagnostic(
+        Code.UNBALANCED,
+        f"expected `{wanted}` to close the `{opener.text}`, found `{closer.text}`",
+        closer.span,
+        related=(Related(opener.span, "opened here"),),
+        help=(Help(f"write `{wanted}` instead", (Edit(closer.span, wanted),)),),
+    )
 
 
 def _too_deep(token: Token) -> Diagnostic:

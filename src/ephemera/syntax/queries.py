@@ -92,7 +92,7 @@ def _pattern_begins(c: Cursor, ahead: int) -> bool:
     """Whether a label and a bracket stand there that are an event pattern and not a call in a condition."""
     if at_label(c, ahead):
         return True
-    if not c.look(ahead).is_name or (c.look(ahead).kind == "name" and c.look(ahead).text == "not"):
+    if not c.look(ahead).is_name or (c.look(ahead).text == "not" and c.look(ahead + 1).text != ":"):
         return False
     if c.look(ahead + 1).text == ":" and c.look(ahead + 2).is_name:
         ahead += 2

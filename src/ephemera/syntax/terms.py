@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ephemera.base.diagnostic import Help
 from ephemera.syntax.cursor import Cursor
 from ephemera.syntax.expressions import CONSTANTS, at_group_by, expression, grouping, value, variable, variables
@@ -59,7 +61,8 @@ def query_term(c: Cursor) -> QueryTerm:
     token = c.token
     if token.kind == "regex":
         c.advance()
-        return Regex(token.text, span=token.span)
+        body = re.sub(r"\\(.)", lambda m: "/" if m[1] == "/" else m[0], token.text[1:-1])
+        return Regex(body, span=token.span)
     if at_label(c):
         return element(c, label(c))
     if token.kind == "name" and token.text in _PREFIXES:
@@ -121,7 +124,7 @@ def pattern(c: Cursor) -> Pattern:
 
 
 def _desc(c: Cursor) -> Pattern:
-    if c.look(1).text == "(":
+    if c.look(1).text in ("(", ":"):
         return atom(c, label(c))
     start = c.advance().start
     with c.nested():

@@ -1,0 +1,152 @@
+"""This module shows the commands as users script against them: exit codes, streams, JSON."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ephemera.cli.main import app
+
+GOOD = "late(id) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);\n"
+BAD = "late(idd) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);\n"
+UGLY = "late( id )<-o:order(id),w:extend(o,6 hours),while w:not shipped(id); -- why\n"
+
+
+@pytest.fixture
+def runner() -> CliRunner:
+    return CliRunner()
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_check_is_silent_about_a_good_program(runner: CliRunner, tmp_path: Path) -> None:
+    result = runner.invoke(app, ["check", write(tmp_path, "good.eq", GOOD)])
+    assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
+
+
+def test_check_tells_the_place_on_standard_error(runner: CliRunner, tmp_path: Path) -> None:
+    path = write(tmp_path, "bad.eq", BAD)
+    result = runner.invoke(app, ["check", path])
+    assert result.exit_code == 1
+    assert result.stdout == ""
+    assert f"{path}:1:6" in result.stderr
+    assert "unbound-variable" in result.stderr
+
+
+def test_check_reads_several_programs_and_fails_if_one_does(runner: CliRunner, tmp_path: Path) -> None:
+    good, bad = write(tmp_path, "good.eq", GOOD), write(tmp_path, "bad.eq", BAD)
+    result = runner.invoke(app, ["check", good, bad])
+    assert result.exit_code == 1
+    assert "good.eq" not in result.stderr
+
+
+def test_check_speaks_json_to_machines(runner: CliRunner, tmp_path: Path) -> None:
+    path = write(tmp_path, "bad.eq", BAD)
+    result = runner.invoke(app, ["check", "--format", "json", path])
+    assert result.exit_code == 1
+    (entry,) = json.loads(result.stdout)
+    assert entry["code"] == "unbound-variable"
+    assert (entry["path"], entry["line"], entry["column"], entry["end_column"]) == (path, 1, 6, 9)
+    assert entry["help"][0]["edits"] == [{"start": 5, "end": 8, "text": "id"}]
+    good = runner.invoke(app, ["check", "--format", "json", write(tmp_path, "good.eq", GOOD)])
+    assert (good.exit_code, json.loads(good.stdout)) == (0, [])
+
+
+def test_check_reads_standard_input(runner: CliRunner) -> None:
+    result = runner.invoke(app, ["check", "-"], input=BAD)
+    assert result.exit_code == 1
+    assert "<stdin>:1:6" in result.stderr
+
+
+def test_a_missing_file_is_a_mistake_of_the_command_line(runner: CliRunner, tmp_path: Path) -> None:
+    result = runner.invoke(app, ["check", str(tmp_path / "none.eq")])
+    assert result.exit_code == 2
+    assert "none.eq" in result.stderr
+
+
+@pytest.mark.parametrize("arguments", [["check"], ["explain", "--stage", "nonsense", "x.eq"], ["nonsense"]])
+def test_a_wrong_command_line_exits_with_2(runner: CliRunner, arguments: list[str]) -> None:
+    assert runner.invoke(app, arguments).exit_code == 2
+
+
+def test_text_that_is_not_utf_8_is_told_with_its_place(runner: CliRunner, tmp_path: Path) -> None:
+    path = tmp_path / "latin.eq"
+    path.write_bytes(GOOD.encode() + b"-- caf\xe9\n")
+    for command in (["check"], ["fmt"], ["explain"]):
+        result = runner.invoke(app, [*command, str(path)])
+        assert result.exit_code == 1
+        assert f"{path}:2:7" in result.stderr
+        assert "not UTF-8: byte 0xe9" in result.stderr
+
+
+def test_a_byte_order_mark_is_no_mistake(runner: CliRunner, tmp_path: Path) -> None:
+    path = tmp_path / "bom.eq"
+    path.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    assert runner.invoke(app, ["check", str(path)]).exit_code == 0
+
+
+def test_too_large_a_program_is_refused(runner: CliRunner, tmp_path: Path) -> None:
+    result = runner.invoke(app, ["check", write(tmp_path, "large.eq", GOOD + " " * 5_000_000)])
+    assert result.exit_code == 1
+    assert "error[too-large]" in result.stderr
+
+
+def test_fmt_writes_the_file_anew(runner: CliRunner, tmp_path: Path) -> None:
+    path = write(tmp_path, "ugly.eq", UGLY)
+    assert runner.invoke(app, ["fmt", "--check", path]).exit_code == 1
+    assert runner.invoke(app, ["fmt", path]).exit_code == 0
+    assert Path(path).read_text() == GOOD.rstrip() + "  -- why\n"
+    assert runner.invoke(app, ["fmt", "--check", path]).exit_code == 0
+
+
+def test_fmt_leaves_a_wrong_program_as_it_is(runner: CliRunner, tmp_path: Path) -> None:
+    path = write(tmp_path, "wrong.eq", "late(id) <- o order(id);\n")
+    result = runner.invoke(app, ["fmt", path])
+    assert result.exit_code == 1
+    assert "error[syntax]" in result.stderr
+    assert Path(path).read_text() == "late(id) <- o order(id);\n"
+
+
+def test_fmt_filters_standard_input(runner: CliRunner) -> None:
+    result = runner.invoke(app, ["fmt", "-"], input=UGLY)
+    assert result.stdout == GOOD.rstrip() + "  -- why\n"
+
+
+def test_explain_shows_strata_and_dependencies(runner: CliRunner, tmp_path: Path) -> None:
+    path = write(
+        tmp_path, "two.eq", GOOD + "busy(count(i)) <- l: late(i), w: extend-begin(l, 1h), while w: collect order(i);\n"
+    )
+    result = runner.invoke(app, ["explain", path, "--stage", "rules", "--format", "json"])
+    first, second = json.loads(result.stdout)
+    assert (first["head"], first["stratum"], second["stratum"]) == ("late", 1, 2)
+    assert first["depends"] == [
+        {"event": "order", "how": ["temporal", "positive"], "rules": []},
+        {"event": "shipped", "how": ["negative"], "rules": []},
+    ]
+    assert second["depends"][0] == {"event": "late", "how": ["grouping", "temporal", "positive"], "rules": [1]}
+
+
+def test_explain_shows_the_tree(runner: CliRunner, tmp_path: Path) -> None:
+    path = write(tmp_path, "good.eq", GOOD)
+    text = runner.invoke(app, ["explain", path, "--stage", "syntax"]).stdout
+    assert text.startswith("Program\n")
+    tree = json.loads(runner.invoke(app, ["explain", path, "--stage", "syntax", "--format", "json"]).stdout)
+    assert tree["node"] == "Program"
+    assert tree["statements"][0]["head"]["label"]["name"] == "late"
+
+
+def test_the_installed_command_runs_and_colours_only_terminals(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ephemera", "check", write(tmp_path, "bad.eq", BAD)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "\x1b" not in done.stderr
+    assert done.stderr.startswith("error[unbound-variable]: the variable `idd` in the head has no value\n")

@@ -1,0 +1,189 @@
+"""This module runs the documentation: its programs are checked, its Python is executed, its sessions are replayed.
+
+Blocks are told apart by the word behind their fence:
+
+- `eq` is a whole program that passes; `eq-error` is one that does not, and in `docs/diagnostics.md` it fails with the
+  code of the section it stands in;
+- `python` runs in a namespace of its own, `pycon` is a doctest;
+- `console` is a session: lines that begin with a dollar sign are commands (`ephemera …`, `cat FILE` and `echo $?`),
+  the lines after them what they print, where a line `…` stands for any number of others.
+
+A line ``File `shop.eq`:`` before a program writes it to that file. A page has one folder, in which `examples/` is there
+too, and its sessions run in the order of the page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import io
+import re
+import shlex
+import shutil
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ephemera.base.diagnostic import Code, render_text
+from ephemera.base.span import Source
+from ephemera.cli.main import app
+from ephemera.pipeline import check
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DIAGNOSTICS = ROOT / "docs" / "diagnostics.md"
+
+WITHOUT_PROGRAM = {Code.ENCODING, Code.TOO_LARGE}
+"""Told in prose: their programs are not text, or too long for a page."""
+
+_BLOCK = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FILE = re.compile(r"^File `([\w.-]+)`:\n\n?$", re.MULTILINE)
+_SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    page: Path
+    line: int
+    language: str
+    text: str
+    file: str | None
+    section: str
+
+    def __str__(self) -> str:
+        return f"{self.page.relative_to(ROOT).as_posix()}:{self.line}"
+
+
+def read(page: Path) -> Iterator[Block]:
+    text = page.read_text(encoding="utf-8")
+    for match in _BLOCK.finditer(text):
+        before = text[: match.start()]
+        named = list(_FILE.finditer(before))
+        file = named[-1][1] if named and named[-1].end() == len(before) else None
+        sections = _SECTION.findall(before)
+        line = before.count("\n") + 1
+        yield Block(page, line, match[1], match[2], file, sections[-1] if sections else "")
+
+
+BLOCKS = [block for page in PAGES for block in read(page)]
+
+
+def blocks(*languages: str) -> list[Block]:
+    return [block for block in BLOCKS if block.language in languages]
+
+
+# ---- programs ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", blocks("eq"), ids=str)
+def test_a_program_of_the_documentation_passes(block: Block) -> None:
+    found = check(Source(str(block), block.text)).report
+    assert not found.failed, render_text(found)
+
+
+@pytest.mark.parametrize("block", blocks("eq-error"), ids=str)
+def test_a_wrong_program_of_the_documentation_fails_as_it_says(block: Block) -> None:
+    found = check(Source(str(block), block.text)).report
+    codes = {str(d.code) for d in found.diagnostics}
+    if block.page == DIAGNOSTICS:
+        assert codes == {block.section}, render_text(found)
+    else:
+        assert found.failed
+
+
+def test_every_code_has_its_section_in_the_order_of_the_codes() -> None:
+    titles = _SECTION.findall(DIAGNOSTICS.read_text(encoding="utf-8"))
+    codes = [str(code) for code in Code]
+    assert [title for title in titles if title in codes] == codes
+
+
+@pytest.mark.parametrize("code", [code for code in Code if code not in WITHOUT_PROGRAM])
+def test_every_code_is_shown_by_a_wrong_program_and_a_right_one(code: Code) -> None:
+    shown = [b.language for b in BLOCKS if b.page == DIAGNOSTICS and b.section == str(code)]
+    assert {"eq-error", "eq"} <= set(shown)
+
+
+# ---- Python ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=str)
+def test_python_of_the_documentation_runs(block: Block) -> None:
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(block.text, str(block), "exec"), {"__name__": "__main__"})
+
+
+@pytest.mark.parametrize("block", blocks("pycon"), ids=str)
+def test_python_sessions_of_the_documentation_are_real(block: Block) -> None:
+    session = doctest.DocTestParser().get_doctest(block.text, {}, str(block), str(block.page), block.line)
+    told = io.StringIO()
+    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=told.write)
+    assert not told.getvalue(), told.getvalue()
+
+
+# ---- the command line --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PAGES if any(b.language == "console" for b in read(page))], ids=lambda page: page.name
+)
+def test_sessions_of_the_documentation_are_real(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    shell = Shell()
+    for block in read(page):
+        if block.language == "console":
+            for command, expected in commands(block):
+                printed = shell.run(command)
+                assert fits(expected, printed), f"{block}: {command}\n{printed}"
+        elif block.file is not None:
+            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+
+
+class Shell:
+    """As much of a shell as a page needs; it remembers the last exit code."""
+
+    def __init__(self) -> None:
+        self._runner = CliRunner(env={"NO_COLOR": "1", "TERM": "dumb", "COLUMNS": "80"})
+        self._status = 0
+
+    def run(self, command: str) -> str:
+        match shlex.split(command):
+            case ["ephemera", *arguments]:
+                result = self._runner.invoke(app, arguments)
+                if result.exception is not None and not isinstance(result.exception, SystemExit):
+                    raise result.exception
+                self._status = result.exit_code
+                return result.output
+            case ["cat", name]:
+                return Path(name).read_text(encoding="utf-8")
+            case ["echo", "$?"]:
+                return f"{self._status}\n"
+            case _:
+                pytest.fail(f"the documentation may not say `{command}`: nothing here can run it")
+
+
+def commands(block: Block) -> Iterable[tuple[str, str]]:
+    """Each command with what the page says it prints."""
+    parts = re.split(r"^\$ (.*)\n", block.text, flags=re.MULTILINE)
+    assert not parts[0], f"{block}: a session begins with a command"
+    return zip(parts[1::2], parts[2::2], strict=True)
+
+
+def fits(expected: str, printed: str) -> bool:
+    """Whether the two are equal up to empty lines at the end; a line `…` stands for any number of lines."""
+    parts = re.split(r"^…\n", expected.rstrip("\n") + "\n", flags=re.MULTILINE)
+    return re.fullmatch("(?:.*\n)*".join(map(re.escape, parts)), printed.rstrip("\n") + "\n") is not None
+
+
+# ---- links -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_links_between_pages_lead_somewhere(page: Path) -> None:
+    links = _LINK.findall(_BLOCK.sub("", page.read_text(encoding="utf-8")))
+    missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
+    assert not missing
