@@ -1,0 +1,1 @@
+"""This package measures Ephemera; `scripts/bench` runs it."""

@@ -1,4 +1,4 @@
-"""This module makes up programs of any number of rules on a few event types, in which everything may depend on everything.
+"""This module makes up programs with any number of rules on a few event types, where all may depend on all.
 
 Heads and bodies draw on the same five derived labels, so the dependency graph is one dense component per stratum:
 rule k of a layer asks for events that hundreds of rules of the layer derive.

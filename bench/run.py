@@ -57,9 +57,8 @@ def main() -> None:
         totals.append(sum(seconds for stage, seconds in result.items() if stage != "format"))
         cells = "".join(f"{seconds:>10.3f}s" for seconds in (*result.values(), totals[-1]))
         print(f"{size:>8} {len(program(size)):>11}{cells}")
-    print(
-        f"growth: twice the rules take {totals[1] / totals[0]:.2f} and {totals[2] / totals[1]:.2f} times as long to check"
-    )
+    growth = totals[1] / totals[0], totals[2] / totals[1]
+    print(f"twice the rules take {growth[0]:.2f} and {growth[1]:.2f} times as long to check")
     if chosen.profile:
         with cProfile.Profile() as profile:
             check(Source("bench.eq", program(chosen.rules)))

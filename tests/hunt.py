@@ -1,4 +1,4 @@
-"""This module hunts for counterexamples with fresh randomness, apart from CI: `scripts/hunt [minutes] [pytest arguments]`."""
+"""This module hunts for counterexamples with fresh randomness, apart from CI: `scripts/hunt [minutes] [arguments]`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""This module reads and writes golden files for diagnostics: a program, what is said of it, and what the help makes of it.
+"""This module reads and writes golden files for diagnostics: a program, the message, and what the help makes of it.
 
 A file is named after the code, `unbound-variable.md` or `unbound-variable.negation.md`. Its blocks are the program
 (`eq`), the message (`text`), and the program after the help was applied (`eq` again). Where the help leaves the edit

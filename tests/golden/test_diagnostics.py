@@ -1,4 +1,4 @@
-"""This module shows every diagnostic: its code, its place, its words, and that its help leads to a program that passes."""
+"""This module shows every diagnostic: code, place and words, and that its help leads to a program that passes."""
 
 from __future__ import annotations
 

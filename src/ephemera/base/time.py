@@ -39,6 +39,16 @@ SPELLINGS = (
 )
 """All the ways to write a unit."""
 
+UNIT_ALIASES = {
+    **dict.fromkeys(("hr", "hrs", "std"), "hours"),
+    **dict.fromkeys(("mins", "minuts"), "min"),
+    **dict.fromkeys(("secs",), "sec"),
+    **dict.fromkeys(("wk", "wks"), "weeks"),
+    **dict.fromkeys(("msec", "msecs", "millis"), "ms"),
+    **dict.fromkeys(("usec", "usecs", "micros", "µs"), "us"),
+}
+"""What else people write for a unit."""
+
 LONGEST = 2**62
 """No duration may be longer, so that sums of a time point and a duration stay within 64 bits."""
 

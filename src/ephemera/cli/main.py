@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from enum import StrEnum
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -27,7 +28,6 @@ WRONG_COMMAND = 2
 FAILED = 3
 
 app = typer.Typer(
-    help="Finds complex events: situations that show only in several events over time, and in absences.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -67,6 +67,21 @@ OneProgram = Annotated[
 FormatOption = Annotated[Format, typer.Option("--format", help="Text for people, JSON for machines.")]
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"ephemera {version('ephemera')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    """Finds complex events: situations that show only in several events over time, and in absences."""
+
+
 @app.command("check")
 def check_command(programs: Programs, form: FormatOption = Format.text) -> None:
     """Check programs; print what is wrong with them, where, and what would help."""
@@ -102,7 +117,7 @@ def fmt_command(
         elif str(path) == "-":
             sys.stdout.write(text)
         elif text != source.text:
-            path.write_text(text, encoding="utf-8", newline="\n")
+            _write(path, text)
     _print_reports(reports, form)
     if reports or changed:
         raise typer.Exit(WRONG_PROGRAM)
@@ -149,6 +164,14 @@ def _read(path: Path) -> Source | Report:
     except OSError as error:
         typer.echo(f"cannot read {path}: {error.strerror}", err=True)
         raise typer.Exit(WRONG_COMMAND) from None
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    except OSError as error:
+        typer.echo(f"cannot write {path}: {error.strerror}", err=True)
+        raise typer.Exit(FAILED) from None
 
 
 def _print_reports(reports: list[Report], form: Format) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from decimal import ROUND_CEILING, Decimal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
@@ -45,7 +47,7 @@ def declare(program: Program, findings: Findings) -> Resolved:
         events=events,
         tables=tables,
         table_locations=locations,
-        sources=_sources(program, unit, findings),
+        sources=_sources(program, unit, events, findings),
         derived=_derived(rules),
         arities=_arities(rules),
     )
@@ -76,6 +78,17 @@ def head_label(head: Head) -> str | None:
             return construct_label(term)
         case Raise():
             return None
+
+
+def head_label_span(head: Head) -> Span:
+    """Where the label of a head stands; the whole head where it has none."""
+    match head:
+        case Derive(label, _):
+            return label.span
+        case Detect(Construct(Label() as label, _, _)) | Detect(All(Construct(Label() as label, _, _), _, _)):
+            return label.span
+        case _:
+            return head.span
 
 
 def construct_label(term: ConstructTerm) -> str | None:
@@ -115,11 +128,19 @@ def _arities(rules: tuple[Rule, ...]) -> dict[str, tuple[int, ...]]:
 def length_of(duration: Duration, unit: int, findings: Findings) -> int:
     """A duration in microseconds; what is no whole number of them is told and counts as 0."""
     length = microseconds(((part.amount, part.unit) for part in duration.parts), unit)
-    if length is None:
-        advice = Help("the finest duration is 1 us, the longest 2^62 of them")
-        findings.add(Code.DURATION, "this is no whole number of microseconds", duration.span, help=[advice])
-        return 0
-    return length
+    if length is not None:
+        return length
+    whole = [part for part in duration.parts if part.amount == part.amount.to_integral_value()]
+    if len(whole) == len(duration.parts):
+        message = "this duration is too long: the longest is about 146,000 years"
+        advice = Help("write a shorter one")
+    else:
+        message = "this duration is no whole number of microseconds, the finest that there are"
+        rounded = (replace(p, amount=p.amount.quantize(Decimal(1), ROUND_CEILING), span=p.span) for p in duration.parts)
+        written = " ".join(f"{p.amount} {p.unit}".strip() for p in rounded)
+        advice = Help(f"write `{written}`", (Edit(duration.span, written),))
+    findings.add(Code.DURATION, message, duration.span, help=[advice])
+    return 0
 
 
 def _unit(program: Program, findings: Findings) -> int:
@@ -225,7 +246,18 @@ def _rename(attribute: Attribute, taken: set[str]) -> Help:
     return Help(f"give it a name of its own, such as `{fresh}`", (Edit(attribute.span, f"{fresh}: {attribute.type}"),))
 
 
-def _sources(program: Program, unit: int, findings: Findings) -> tuple[Source, ...]:
+def _carried_once(stream: Stream, label: Label) -> Help:
+    """Takes a type out of the list that a stream carries; the only one is left to the author."""
+    k = stream.carries.index(label)
+    edits: tuple[Edit, ...] = ()
+    if k:
+        edits = (Edit(Span(stream.carries[k - 1].span.end, label.span.end), ""),)
+    elif len(stream.carries) > 1:
+        edits = (Edit(Span(label.span.start, stream.carries[1].span.start), ""),)
+    return Help(f"let only one stream carry `{label}`", edits)
+
+
+def _sources(program: Program, unit: int, events: Mapping[str, Schema], findings: Findings) -> tuple[Source, ...]:
     found: dict[str, Stream] = {}
     carried: dict[str, Label] = {}
     for stream in (s for s in program.statements if isinstance(s, Stream)):
@@ -245,9 +277,13 @@ def _sources(program: Program, unit: int, findings: Findings) -> tuple[Source, .
                     f"two streams carry `{label}`",
                     label.span,
                     related=[Related(carried[str(label)].span, "carried here before")],
-                    help=[Help("let one stream carry it: a type has one source, which says how late it may be")],
+                    notes=["a type has one source, which says how late it may be"],
+                    help=[_carried_once(stream, label)],
                 )
             carried.setdefault(str(label), label)
+            if events and str(label) not in events:
+                advice = did_you_mean(str(label), events, label.span, f"declare it: `EVENT {label}(…);`")
+                findings.add(Code.UNKNOWN_EVENT, f"no event `{label}` is declared", label.span, help=[advice])
     return tuple(
         Source(
             s.name,

@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
+from ephemera.base.span import Span
+from ephemera.base.tree import find
 from ephemera.rules.findings import Findings, did_you_mean, listed
+from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import Defined, bindings, definitions, event_names
 from ephemera.syntax.nodes import (
     CONDITIONS,
@@ -18,6 +21,7 @@ from ephemera.syntax.nodes import (
     At,
     Between,
     Condition,
+    Event,
     Name,
     Or,
     Query,
@@ -38,6 +42,8 @@ class _Identifiers:
         self._rule = rule
         self._findings = findings
         self._variables = bindings(rule.body).all
+        self._accumulated = {a.event.name.name: a.event for a in find(rule.body, Accumulation) if a.event.name}
+        """The events of windows by their identifiers, which only their own conditions know."""
 
     def check(self) -> None:
         whole = definitions(self._rule.body)
@@ -126,16 +132,40 @@ class _Identifiers:
 
     def _unknown(self, name: Name, seen: Defined) -> None:
         notes = [f"the rule's identifiers are {listed(sorted(seen.some))}"] if seen.some else []
+        otherwise = f"write `{name.name}:` before the event that is meant"
         if name.name in self._variables:
             notes.insert(0, f"`{name.name}` is a variable; an event's identifier stands before its pattern")
-        otherwise = f"write `{name.name}:` before the event that is meant"
+            otherwise = "write the identifier of the event that is meant"
+        if name.name in self._accumulated:
+            self._out_of_reach(name)
+            return
         self._findings.add(
             Code.UNKNOWN_IDENTIFIER,
             f"no event of the rule is called `{name.name}`",
             name.span,
             notes=notes,
-            help=[_only_choice(name, seen) or did_you_mean(name.name, seen.some, name.span, otherwise)],
+            help=[self._meant(name, seen) or did_you_mean(name.name, seen.some, name.span, otherwise)],
         )
+
+    def _out_of_reach(self, name: Name) -> None:
+        self._findings.add(
+            Code.UNKNOWN_IDENTIFIER,
+            f"`{name.name}` is an event of a window, which is known only in its own conditions",
+            name.span,
+            related=[Related(self._accumulated[name.name].span, "asked for here")],
+            help=[Help("put the condition right behind that event, as in `… where { … }`")],
+        )
+
+    def _meant(self, name: Name, seen: Defined) -> Help | None:
+        """The event that carries the name as its label, or the only one there is."""
+        same = [e for e in find(self._rule.body, Event) if str(pattern_label(e.pattern)) == name.name]
+        if len(same) == 1 and (same[0].name is None or same[0].name.name in seen.some):
+            if same[0].name is not None:
+                return _did_you_mean(name, same[0].name.name)
+            if id(same[0]) not in {id(a.event) for a in find(self._rule.body, Accumulation)}:
+                where = Span(same[0].span.start, same[0].span.start)
+                return Help(f"write `{name.name}:` before the event", (Edit(where, f"{name.name}: "),))
+        return _only_choice(name, seen)
 
     def _window(self, name: Name, seen: Defined) -> None:
         if name.name in seen.sure:
@@ -144,14 +174,21 @@ class _Identifiers:
             self._partial(name, seen)
             return
         what = "is a variable, not an event" if name.name in self._variables else "is no event or timer of this rule"
+        if name.name in self._accumulated:
+            what = "is asked for in a window itself"
+        timers = [t.name.name for t in find(self._rule.body, Timer) if t.name is not None and t.name.name in seen.some]
+        advice = self._meant(name, seen) or (_did_you_mean(name, timers[0]) if len(timers) == 1 else None)
+        anchor = next(iter(seen.some), "e")
         self._findings.add(
             Code.NOT_A_WINDOW,
             f"`{name.name}` {what}, so it cannot be a window",
             name.span,
             notes=[f"the rule's events and timers are {listed(sorted(seen.some))}"] if seen.some else [],
             help=[
-                _only_choice(name, seen)
-                or did_you_mean(name.name, seen.some, name.span, f"define it, as in `{name.name}: extend(o, 1h)`")
+                advice
+                or did_you_mean(
+                    name.name, seen.some, name.span, f"define it, as in `{name.name}: extend({anchor}, 1h)`"
+                )
             ],
         )
 
@@ -173,7 +210,11 @@ class _Identifiers:
                     f"the timer `{start}` is defined by itself: {chain}",
                     timer.anchor.span,
                     help=[
-                        Help("anchor one of them to an event" + (f", such as `{events[0]}`" if events else ""), edits)
+                        Help(
+                            f"anchor {'one of them' if len(path) > 1 else 'it'} to an event"
+                            + (f", such as `{events[0]}`" if events else ""),
+                            edits,
+                        )
                     ],
                 )
 
@@ -182,8 +223,11 @@ def _only_choice(name: Name, seen: Defined) -> Help | None:
     """Where there is only one event, it must be the one that is meant."""
     if len(seen.some) != 1:
         return None
-    only = next(iter(seen.some))
-    return Help(f"did you mean `{only}`?", (Edit(name.span, only),))
+    return _did_you_mean(name, next(iter(seen.some)))
+
+
+def _did_you_mean(name: Name, other: str) -> Help:
+    return Help(f"did you mean `{other}`?", (Edit(name.span, other),))
 
 
 def _merged(a: Defined, b: Defined) -> Defined:

@@ -148,8 +148,10 @@ class AbsentRowLiteral:
 
 @dataclass(frozen=True, slots=True)
 class TestLiteral:
-    """The event must match this pattern with every variable bound: the part of a query term with negated
-    variables that can be decided only when other events have bound them (thesis 13.4.4).
+    """The event must match this pattern again, with every variable bound.
+
+    This is the part of a query term that can be decided only when other events have bound the variables that it
+    negates (thesis 13.4.4).
     """
 
     __test__ = False  # not a test case, whatever pytest thinks

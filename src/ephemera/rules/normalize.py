@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import count, product
-from typing import Any, TypeVar
+from itertools import count
+from typing import Any
 
 from ephemera.base.diagnostic import Code, Help
 from ephemera.base.errors import InternalError
 from ephemera.base.span import Span
 from ephemera.base.tree import find, rebuild
+from ephemera.rules.alternatives import MOST_ALTERNATIVES, Member, alternatives, bare, cases, conjuncts, split_optional
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import (
     AbsentRowLiteral,
@@ -47,8 +48,6 @@ from ephemera.syntax.nodes import (
     Aggregate,
     Algebra,
     All,
-    AllOf,
-    And,
     Anonymous,
     Argument,
     At,
@@ -64,21 +63,15 @@ from ephemera.syntax.nodes import (
     Label,
     Name,
     NamedAtom,
-    Optional,
     OptionalConstruct,
-    Or,
     Pattern,
-    Query,
     Relation,
     Rule,
     Timer,
     Var,
-    Where,
     While,
     Without,
 )
-
-MOST_ALTERNATIVES = 256
 
 INVERSES = {
     "after": "before",
@@ -89,9 +82,7 @@ INVERSES = {
     "finished-by": "finishes",
 }
 
-_Member = Event | Timer | Accumulation | Absent | At | Algebra | Condition
 _Literals = tuple[Any, ...]
-T = TypeVar("T")
 
 
 def normalize(resolved: Resolved, findings: Findings) -> tuple[NormalRule, ...]:
@@ -104,7 +95,7 @@ def normalize(resolved: Resolved, findings: Findings) -> tuple[NormalRule, ...]:
 
 
 def _normal_rules(number: int, rule: Rule, catalogue: Catalogue, findings: Findings) -> Iterable[NormalRule]:
-    if _alternatives(rule.body) > MOST_ALTERNATIVES:
+    if alternatives(rule.body) > MOST_ALTERNATIVES:
         findings.add(
             Code.TOO_MANY_ALTERNATIVES,
             f"the rule has more than {MOST_ALTERNATIVES} alternatives",
@@ -113,87 +104,9 @@ def _normal_rules(number: int, rule: Rule, catalogue: Catalogue, findings: Findi
         )
         return
     groups = next(find(rule.head, (All, Aggregate)), None) is not None
-    for case in _cases(rule.body):
-        for members, unbound in [(case, frozenset[str]())] if groups else _split_optional(case):
+    for case in cases(rule.body):
+        for members, unbound in [(case, frozenset[str]())] if groups else split_optional(case):
             yield _Normalizer(number, rule, catalogue, members, unbound).normal()
-
-
-# ---- disjunction and optional parts ------------------------------------------------------------------------
-
-
-def _alternatives(query: Query | Condition) -> int:
-    """How many normal rules a body becomes."""
-    match query:
-        case And(items):
-            total = 1
-            for item in items:
-                total = min(total * _alternatives(item), MOST_ALTERNATIVES + 1)
-            return total
-        case Or(items):
-            return min(sum(_alternatives(item) for item in items), MOST_ALTERNATIVES + 1)
-        case Where(inner, _):
-            return _alternatives(inner)
-        case Event(_, pattern):
-            return min(1 << sum(1 for _ in find(pattern, Optional)), MOST_ALTERNATIVES + 1)
-        case _:
-            return 1
-
-
-def _cases(query: Query | Condition) -> list[list[_Member]]:
-    """The disjuncts of a body, each a flat list of literals and conditions."""
-    match query:
-        case And(items):
-            return [[m for part in parts for m in part] for parts in product(*(_cases(item) for item in items))]
-        case Or(items):
-            return [case for item in items for case in _cases(item)]
-        case Where(inner, conditions):
-            more = [c for condition in conditions for c in _conjuncts(condition)]
-            return [[*case, *more] for case in _cases(inner)]
-        case AllOf():
-            return [list(_conjuncts(query))]
-        case _:
-            return [[query]]
-
-
-def _conjuncts(condition: Condition) -> Iterable[Condition]:
-    return condition.conditions if isinstance(condition, AllOf) else (condition,)
-
-
-def _split_optional(members: list[_Member]) -> list[tuple[list[_Member], frozenset[str]]]:
-    """The members with each optional part present, and with it absent and its variables unbound."""
-    done: list[tuple[list[_Member], frozenset[str]]] = [([], frozenset())]
-    for member in members:
-        variants: list[tuple[_Member, frozenset[str]]] = [(member, frozenset())]
-        if isinstance(member, Event):
-            variants = [(replace(member, pattern=p), unbound) for p, unbound in _pattern_variants(member.pattern)]
-        done = [([*before, m], out | unbound) for before, out in done for m, unbound in variants]
-    return [
-        (case, unbound - frozenset(v for m in case if isinstance(m, Event) for v in pattern_bindings(m.pattern).sure))
-        for case, unbound in done
-    ]
-
-
-def _pattern_variants(pattern: Any) -> list[tuple[Any, frozenset[str]]]:
-    found = next(find(pattern, Optional), None)
-    if found is None:
-        return [(pattern, frozenset())]
-    lost = pattern_bindings(found.term)
-    present = rebuild(pattern, lambda n: n.term if n is found else n)
-    absent = rebuild(pattern, lambda n: Without(_bare(n.term), span=n.span) if n is found else n)
-    with_it = _pattern_variants(present)
-    without_it = [(p, unbound | lost.sure | lost.perhaps) for p, unbound in _pattern_variants(absent)]
-    return with_it + without_it
-
-
-def _bare(term: T) -> T:
-    """A term whose optional parts are left out: what must be absent is absent with or without them."""
-
-    def drop(node: Any) -> Any:
-        if isinstance(node, Element) and any(isinstance(c, Optional) for c in node.children):
-            return replace(node, children=tuple(c for c in node.children if not isinstance(c, Optional)))
-        return node
-
-    return rebuild(term, drop)
 
 
 # ---- one alternative ---------------------------------------------------------------------------------------
@@ -201,7 +114,7 @@ def _bare(term: T) -> T:
 
 class _Normalizer:
     def __init__(
-        self, number: int, rule: Rule, catalogue: Catalogue, members: Sequence[_Member], unbound: frozenset[str]
+        self, number: int, rule: Rule, catalogue: Catalogue, members: Sequence[Member], unbound: frozenset[str]
     ) -> None:
         self._number = number
         self._rule = rule
@@ -264,7 +177,7 @@ class _Normalizer:
             absent_rows=tuple(parts[AbsentRowLiteral]),
             tests=tuple(parts[TestLiteral]),
             conditions=tuple(dict.fromkeys(conditions)),
-            having=tuple(c for condition in self._rule.having for c in _conjuncts(condition)),
+            having=tuple(c for condition in self._rule.having for c in conjuncts(condition)),
             unbound=self._unbound,
         )
 
@@ -304,9 +217,9 @@ class _Normalizer:
                 gap = (GapLiteral(window, first.name, last.name),)
                 conditions.append(Relation("before", first, last, span=member.window.span))
         pattern = member.event.pattern
-        own = tuple(_turned(c) for condition in member.conditions for c in _conjuncts(condition))
+        own = tuple(_turned(c) for condition in member.conditions for c in conjuncts(condition))
         if member.mode == "not":
-            inner = EventLiteral(self._name(member.event.name), self._pattern(_bare(pattern)))
+            inner = EventLiteral(self._name(member.event.name), self._pattern(bare(pattern)))
             return (*gap, NotLiteral(window, begin, end, inner, own)), conditions
         inner = EventLiteral(self._name(member.event.name), self._pattern(pattern))
         collect = CollectLiteral(window, begin, end, inner, own, member.mode == "collect optional")

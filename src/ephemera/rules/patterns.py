@@ -71,10 +71,9 @@ class _Patterns:
     def __init__(self, resolved: Resolved, number: int, findings: Findings, *, complete: bool) -> None:
         self._rules = resolved.rules
         self._rule = resolved.rules[number - 1]
-        self._catalogue = catalogue = resolved.catalogue
+        self._catalogue = resolved.catalogue
         self._findings = findings
         self._complete = complete
-        self._carried = {label for source in catalogue.sources for label in source.carries}
 
     def check(self) -> None:
         self._head()
@@ -121,11 +120,11 @@ class _Patterns:
             self._shape(pattern, schema)
         elif label.name in self._catalogue.derived:
             self._derived_shape(pattern, label)
-        elif self._catalogue.is_closed and self._complete and label.name not in self._carried:
+        elif self._catalogue.is_closed and self._complete:
             self._unknown_event(label)
 
     def _unknown_event(self, label: Label) -> None:
-        known = [*self._catalogue.events, *self._catalogue.derived, *self._catalogue.tables, *self._carried]
+        known = [*self._catalogue.events, *self._catalogue.derived, *self._catalogue.tables]
         notes = [f"the program knows {listed(sorted(set(known)))}"] if len(known) <= 12 else []
         if "-" in label.name:
             notes.append("`-` joins names; a minus in an algebra expression needs spaces")

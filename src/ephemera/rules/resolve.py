@@ -54,7 +54,7 @@ def resolve(program: Program, findings: Findings, *, complete: bool = True) -> R
         check_variables(rule, findings)
         check_times(rule, resolved.catalogue, findings)
         if not _has_event(rule.body, resolved.catalogue):
-            _tell_no_event(rule, findings)
+            _tell_no_event(rule, resolved.catalogue, findings)
         if len(findings) == before:
             sound.add(number)
     check_types(resolved, sound, findings)
@@ -85,13 +85,24 @@ def _has_timer(query: Query | Condition) -> bool:
     return next(find(query, Timer), None) is not None
 
 
-def _tell_no_event(rule: Rule, findings: Findings) -> None:
+def _tell_no_event(rule: Rule, catalogue: Catalogue, findings: Findings) -> None:
+    branch = _branch_without_event(rule.body, catalogue)
+    what = "this alternative" if branch is not None else "the rule"
     findings.add(
         Code.NO_EVENT,
-        "the rule asks for no event, so nothing says when its answers happen",
-        rule.body.span,
-        help=[Help("ask for at least one event or absolute timer in every alternative")],
+        f"{what} asks for no event, so nothing says when its answers happen",
+        branch.span if branch is not None else rule.body.span,
+        help=[Help("ask for an event or an absolute timer" + (" in every alternative" if branch is not None else ""))],
     )
+
+
+def _branch_without_event(query: Query | Condition, catalogue: Catalogue) -> Query | None:
+    """The alternative that lacks an event where others have one."""
+    for choice in find(query, Or):
+        found = [item for item in choice.items if _has_event(item, catalogue) or _has_timer(item)]
+        if found:
+            return next((item for item in choice.items if item not in found), None)
+    return None
 
 
 def _named(rule: Rule, unit: int) -> Rule:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.graph import components, shortest_path
 from ephemera.base.span import Span
-from ephemera.rules.declare import head_label
+from ephemera.rules.declare import head_label, head_label_span
 from ephemera.rules.dependencies import Asked, Edge, Graph, Vertex
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Dependency, DependencyKind, Resolved
 from ephemera.rules.shapes import shape_label
-from ephemera.syntax.nodes import All, Construct, Derive, Detect, Label, Rule
+from ephemera.syntax.nodes import Rule
 
 _KINDS: tuple[DependencyKind, ...] = ("negative", "grouping", "temporal", "positive")
 _ADVERBS = {
@@ -100,7 +100,7 @@ def _tell_cycle(resolved: Resolved, graph: Graph, members: set[Vertex], strict: 
         first.span,
         notes=notes,
         related=related,
-        help=[_other_name(rule, resolved)],
+        help=[_other_name(rule, [resolved.rules[n - 1] for n in members if isinstance(n, int)], resolved)],
     )
 
 
@@ -113,27 +113,18 @@ def _title(rule: Rule) -> str:
     return "a message" if label is None else f"`{label}`"
 
 
-def _other_name(rule: Rule, resolved: Resolved) -> Help:
-    """Deriving under a name that nothing of the cycle asks for breaks it."""
+def _other_name(rule: Rule, others: list[Rule], resolved: Resolved) -> Help:
+    """Deriving under a name that nothing of the cycle asks for breaks it, if the old one is still known then."""
     label = head_label(rule.head)
-    span = _label_span(rule)
-    if label is None or span is None:
-        return Help("let one of the rules ask for something that the others do not derive")
+    derived = 0 if label is None else len(resolved.catalogue.derived[label])
+    known = not resolved.catalogue.is_closed or label in resolved.catalogue.events or derived > 1
+    if label is None or not known or sum(head_label(other.head) == label for other in others) > 1:
+        return Help("let one of these rules ask for something that none of them derives")
     taken = {*resolved.catalogue.events, *resolved.catalogue.derived, *resolved.catalogue.tables}
     fresh = next(name for k in range(2, len(taken) + 3) if (name := f"{label}{k}") not in taken)
     return Help(
-        f"derive it under another name, such as `{fresh}`, so that it does not feed itself", (Edit(span, fresh),)
+        f"derive it under another name, such as `{fresh}`, so that it does not feed itself", (Edit(head_label_span(rule.head), fresh),)
     )
-
-
-def _label_span(rule: Rule) -> Span | None:
-    match rule.head:
-        case Derive(label, _):
-            return label.span
-        case Detect(Construct(Label() as label, _, _)) | Detect(All(Construct(Label() as label, _, _), _, _)):
-            return label.span
-        case _:
-            return None
 
 
 # ---- strata written by hand --------------------------------------------------------------------------------
@@ -158,9 +149,16 @@ def _check_blocks(resolved: Resolved, graph: Graph, findings: Findings) -> None:
                     Code.STRATUM_ORDER,
                     f"`{label}` is derived in {where}, and this rule {_ADVERBS[edge.kind]} it",
                     edge.span,
+                    related=[Related(_later(edge, other, graph, resolved), "derived here")],
                     help=[
                         Help(
                             f"put the rules that derive `{label}` into a STRATUM before this one, or leave STRATUM out"
                         )
                     ],
                 )
+
+
+def _later(edge: Edge, block: int, graph: Graph, resolved: Resolved) -> Span:
+    """The head of the first rule in that block that derives what is asked for."""
+    answering = graph.rules_answering(edge.asked)
+    return next(resolved.rules[n - 1].head.span for n in answering if resolved.blocks[n - 1] == block)

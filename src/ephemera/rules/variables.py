@@ -139,7 +139,7 @@ class _Variables:
             return ()
         self._findings.add(
             Code.MIXED_COMPARISON,
-            f"`{events[0].name}` is an event and `{variables[0].name}` a variable: they are never equal",
+            f"`{events[0].name}` is an event and `{variables[0].name}` a variable: they cannot be compared",
             comparison.span,
             help=[Help("compare two variables or two events"), *self._instead(events[0], self.whole)],
         )
@@ -163,7 +163,7 @@ class _Variables:
             notes.append("`-` joins names, a minus needs spaces")
         self._findings.add(
             Code.UNBOUND_VARIABLE,
-            f"the variable `{name.name}` in {what} has no value",
+            f"the variable `{name.name}` in {what} {'may have' if name.name in seen.perhaps else 'has'} no value",
             name.span,
             notes=notes,
             help=[self._advice(name, seen, notes)],
@@ -179,6 +179,10 @@ class _Variables:
             if isinstance(self._rule.head, Detect | Raise) and self._in_head(name):
                 return Help(f"write `{written}`, or another default", (Edit(name.span, written),))
             return Help("bind it outside `optional`, or use it in the head within `optional … with default …`")
+        if name.name in seen.perhaps:
+            return Help(f"bind `{name.name}` in every branch of the `or`")
+        if name.name in self._identifiers and name.name not in self.whole.all:
+            return Help(f"write `end({name.name})`", (Edit(name.span, f"end({name.name})"),))
         candidates = seen.sure - {name.name}
         close = suggestion(name.name, candidates)
         if close is None and len(candidates) == 1:
@@ -209,14 +213,14 @@ class _Variables:
             if id(aggregate) in nested:
                 self._findings.add(
                     Code.MISPLACED_AGGREGATE,
-                    f"`{aggregate.function}` inside another aggregate",
+                    f"`{aggregate.function}` stands inside another aggregate",
                     aggregate.span,
                     help=[Help("derive the inner one by a rule of its own and aggregate its events")],
                 )
             elif aggregate.argument is None and len(collects) > 1:
                 self._findings.add(
                     Code.MISPLACED_AGGREGATE,
-                    "`count(*)` does not say which of the two collections it counts",
+                    f"`count(*)` does not say which of the {len(collects)} collections it counts",
                     aggregate.span,
                     help=[self._count_help(aggregate, collects)],
                 )

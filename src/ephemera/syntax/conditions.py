@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from ephemera.base.diagnostic import Edit, Help
+from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
+from ephemera.base.span import Span
 from ephemera.base.suggest import suggestion
-from ephemera.syntax.cursor import Cursor
+from ephemera.syntax.cursor import Cursor, SyntaxFault
 from ephemera.syntax.expressions import PRECEDENCE, duration, expression, text
 from ephemera.syntax.lexer import Token
 from ephemera.syntax.nodes import (
@@ -139,10 +140,11 @@ def _simple(c: Cursor) -> Condition:
         c.wants("a comparison")
         if isinstance(left, Name | Call):
             c.wants("a temporal relation")
-        raise c.fault(None, *_comparison_help(c))
-    operator = cast(ComparisonOperator, c.advance().text)
-    if operator == "=" and c.is_at("="):
-        raise c.fault("equality is one `=`", Help("write `=`", (Edit(c.token.span, ""),)))
+        raise c.fault(None, *_comparison_help(c, left))
+    sign = c.advance()
+    if c.token.text in ("=", "<", ">") and c.token.start == sign.end:
+        raise _doubled(sign, c.token)
+    operator = cast(ComparisonOperator, sign.text)
     right = expression(c)
     return Comparison(operator, left, right, span=c.span_from(start))
 
@@ -151,13 +153,34 @@ def _operand_may_begin(token: Token) -> bool:
     return token.kind in ("name", "quoted", "number", "duration", "text") or token.text in ("-", "(")
 
 
-def _comparison_help(c: Cursor) -> tuple[Help, ...]:
-    if c.token.kind != "name":
-        return ()
-    if c.token.text in ("within", "apart-by"):
-        return (Help(f"write the events in braces: `{{a, b}} {c.token.text} 1 hour`"),)
-    close = suggestion(c.token.text, RELATIONS)
+_SIGNS = {"==": "=", "<>": "!=", "=<": "<=", "=>": ">="}
+
+
+def _doubled(first: Token, second: Token) -> SyntaxFault:
+    """Signs of other languages that are two of ours."""
+    written, span = first.text + second.text, first.span.to(second.span)
+    sign = _SIGNS.get(written, first.text)
+    advice = Help(f"write `{sign}`", (Edit(span, sign),))
+    return SyntaxFault(Diagnostic(Code.SYNTAX, f"there is no sign `{written}`", span, help=(advice,)))
+
+
+def _comparison_help(c: Cursor, left: Expression) -> tuple[Help, ...]:
+    if isinstance(left, Name) and (names := _listed(c, left)):
+        first, *_, last = [names[0], *names]
+        word = c.look(2 * (len(names) - 1)).text
+        written = ", ".join(name.text for name in names)
+        edits = (Edit(Span(first.start, first.start), "{"), Edit(Span(last.end, last.end), "}"))
+        return (Help(f"write the events in braces: `{{{written}}} {word} …`", edits),)
+    close = suggestion(c.token.text, RELATIONS) if c.token.kind == "name" else None
     return (Help(f"did you mean `{close}`?", (Edit(c.token.span, close),)),) if close else ()
+
+
+def _listed(c: Cursor, first: Name) -> list[Token]:
+    """The names of ``a, b within 1 hour``, of which the first has been read; none if it is something else."""
+    names = [c.previous()] if c.previous().span == first.span else []
+    while names and c.look(2 * len(names) - 2).text == "," and c.look(2 * len(names) - 1).is_name:
+        names.append(c.look(2 * len(names) - 1))
+    return names if c.look(2 * (len(names) - 1)).text in ("within", "apart-by") else []
 
 
 def _below_negative(c: Cursor, left: Expression, start: int) -> Comparison:
@@ -227,7 +250,8 @@ def _metric(c: Cursor) -> Condition:
         c.expect("apart")
         return Apart(events, length, span=c.span_from(start))
     c.wants("a duration and `apart`")
-    raise c.fault()
+    word = "within" if c.is_at("<", "<=") else "apart-by" if c.is_at(">", ">=") else None
+    raise c.fault(None, *([Help(f"write `{word}`", (Edit(c.token.span, word),))] if word else []))
 
 
 def calendar(c: Cursor) -> Label:

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
 from ephemera.base.span import Span
+from ephemera.base.suggest import suggestion
+from ephemera.base.time import SHORT, SPELLINGS, UNIT_ALIASES
 from ephemera.syntax.lexer import DEEPEST_NESTING, Token, Tokens
 
 MOST_EXPECTED = 6
@@ -58,6 +60,11 @@ class Cursor:
         """The tokens between the bracket `ahead` tokens away and its partner."""
         opener = self._position + ahead
         return self._tokens[opener + 1 : self._partner[opener]] if self._partner[opener] >= 0 else []
+
+    def partner(self) -> Token | None:
+        """The bracket that belongs to the current one."""
+        partner = self._partner[self._position]
+        return self._tokens[partner] if partner >= 0 else None
 
     def previous(self) -> Token:
         return self._tokens[max(0, self._position - 1)]
@@ -130,17 +137,79 @@ class Cursor:
     def fault(self, message: str | None = None, *help: Help) -> SyntaxFault:
         """The fault at the current token: the message given, or what was expected instead of it."""
         expected = list(self._expected)
-        found = "the end of the program" if self.ended else f"`{_shorten(self.token.text)}`"
+        found = "the end of the program" if self.ended else f"`{shorten(self.token.text)}`"
+        span = self.behind() if self.ended else self.token.span
         if message is None:
+            if self.previous().kind == "number" and (unit := unit_fault(self.previous(), self.token)):
+                return unit
             message = f"expected {_alternatives(expected)}, found {found}" if expected else f"unexpected {found}"
-            if not help and len(expected) == 1 and expected[0].startswith("`"):
-                help = (self._insertion(expected[0].strip("`")),)
-        return SyntaxFault(Diagnostic(Code.SYNTAX, message, self.token.span, help=help))
+        return SyntaxFault(Diagnostic(Code.SYNTAX, message, span, help=help or self._advice(expected)))
 
-    def _insertion(self, word: str) -> Help:
+    def behind(self) -> Span:
+        """The empty place behind the token read last."""
         where = self.previous().end if self._position else 0
-        text = word if word in ",;)]}" else f" {word} "
-        return Help(f"write `{word}` here", (Edit(Span(where, where), text),))
+        return Span(where, where)
+
+    def missing(self, what: str, word: str) -> SyntaxFault:
+        """The fault where a word is missing behind the token read last, and something else begins."""
+        advice = Help(f"write `{word}` here", (Edit(self.behind(), word if word in _TIGHT else f"\n{word}"),))
+        return SyntaxFault(Diagnostic(Code.SYNTAX, f"{what} has no `{word}` at its end", self.behind(), help=(advice,)))
+
+    def _advice(self, expected: list[str]) -> tuple[Help, ...]:
+        """The word that was meant, the sign that is missing, or else what would fit."""
+        words = [e.strip("`") for e in expected if e.startswith("`") and e.endswith("`")]
+        token = self.token
+        close = suggestion(token.text, [w for w in words if w.isalpha()]) if token.kind == "name" else None
+        if close is not None:
+            return (Help(f"did you mean `{close}`?", (Edit(token.span, close),)),)
+        begins = token.is_name or token.kind in ("number", "duration", "text")
+        closers = [w for w in words if w in ")]}"]
+        if "," in words and begins:
+            return (Help("write `,` between the two", (Edit(self.behind(), ","),)),)
+        if closers and not begins:
+            return (Help(f"write `{closers[0]}` here", (Edit(self.behind(), closers[0]),)),)
+        if len(words) == len(expected) == 1:
+            text = words[0] if words[0] in _TIGHT else f" {words[0]} "
+            return (Help(f"write `{words[0]}` here", (Edit(self.behind(), text),)),)
+        return (Help(f"write {_alternatives(expected)} here" if expected else "remove it"),)
+
+
+_TIGHT = (",", ";", ")", "]", "}", ":")
+
+
+def unit_fault(number: Token, unit: Token) -> SyntaxFault | None:
+    """What is wrong with a word behind a number that looks like a unit of time, if it does."""
+    if unit.kind != "name":
+        return None
+    span = number.span.to(unit.span)
+    if unit.text in SPELLINGS:
+        written = f"{number.text}{unit.text}"
+        message = f"the unit `{unit.text}` of one letter stands right behind its number"
+    elif unit.text in _VAGUE_UNITS or suggestion(unit.text, _LONG_UNITS, UNIT_ALIASES):
+        return SyntaxFault(no_unit(number.text, unit.text, span, " "))
+    else:
+        return None
+    return SyntaxFault(
+        Diagnostic(Code.DURATION, message, span, help=(Help(f"write `{written}`", (Edit(span, written),)),))
+    )
+
+
+def no_unit(amount: str, unit: str, span: Span, space: str = "") -> Diagnostic:
+    """A word that is no unit of time, where one is meant."""
+    message = f"`{shorten(unit)}` is no unit of time"
+    close = suggestion(unit, _LONG_UNITS, UNIT_ALIASES)
+    if unit in _VAGUE_UNITS:
+        advice = Help("months and years differ in length: write weeks or days")
+    elif close:
+        written = f"{amount} {close}" if space else f"{amount}{SHORT[SPELLINGS[close]]}"
+        advice = Help(f"write `{written}`", (Edit(span, written),))
+    else:
+        advice = Help("the units are week, day, hour, min, sec, ms and us, for short w, d, h, m and s")
+    return Diagnostic(Code.DURATION, message, span, help=(advice,))
+
+
+_LONG_UNITS = [word for word in SPELLINGS if len(word) > 2]
+_VAGUE_UNITS = ("month", "months", "year", "years", "quarter", "quarters")
 
 
 def _alternatives(expected: list[str]) -> str:
@@ -150,5 +219,6 @@ def _alternatives(expected: list[str]) -> str:
     return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
 
 
-def _shorten(text: str) -> str:
+def shorten(text: str) -> str:
+    """A word that may be long, for a message."""
     return text if len(text) <= 40 else text[:37] + "…"

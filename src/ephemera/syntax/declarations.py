@@ -7,7 +7,7 @@ from decimal import Decimal
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
 from ephemera.base.suggest import suggestion
 from ephemera.base.time import SPELLINGS
-from ephemera.syntax.cursor import Cursor, SyntaxFault
+from ephemera.syntax.cursor import Cursor, SyntaxFault, no_unit
 from ephemera.syntax.expressions import duration, text
 from ephemera.syntax.nodes import (
     Attribute,
@@ -93,9 +93,7 @@ def _rate(c: Cursor) -> Rate:
     c.expect("per")
     unit = c.name("a unit such as `sec`")
     if unit.text not in SPELLINGS:
-        message = f"`{unit.text}` is no unit of time"
-        advice = Help("the units are week, day, hour, min, sec, ms, us")
-        raise SyntaxFault(Diagnostic(Code.DURATION, message, unit.span, help=(advice,)))
+        raise SyntaxFault(no_unit("", unit.text, unit.span))
     return Rate(count, SPELLINGS[unit.text], span=c.span_from(start))
 
 
@@ -112,7 +110,10 @@ def _attributes(c: Cursor) -> tuple[Attribute, ...]:
 
 def _attribute(c: Cursor) -> Attribute:
     name = c.name("an attribute")
-    c.expect(":")
+    if not c.at(":"):
+        advice = Help(f"write its type behind it, as in `{name.text}: any`", (Edit(c.behind(), ": any"),))
+        raise c.fault(None, advice)
+    c.advance()
     kind = c.name("a type")
     if kind.text not in TYPES:
         message = f"`{kind.text}` is no type"

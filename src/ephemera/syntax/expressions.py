@@ -12,9 +12,10 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Literal, cast
 
-from ephemera.base.diagnostic import Code, Diagnostic, Help
-from ephemera.base.time import SPELLINGS, UNITS
-from ephemera.syntax.cursor import Cursor, SyntaxFault
+from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
+from ephemera.base.span import Span
+from ephemera.base.time import SECOND, SPELLINGS, UNITS, describe, microseconds
+from ephemera.syntax.cursor import Cursor, SyntaxFault, no_unit, shorten
 from ephemera.syntax.lexer import Token
 from ephemera.syntax.nodes import (
     Aggregate,
@@ -194,23 +195,44 @@ def _unescape(token: Token) -> str:
         result = json.loads(token.text, strict=False)
         result.encode("utf-8")
     except (ValueError, UnicodeEncodeError):
-        message = "this text has an escape that JSON does not know"
-        advice = Help('write a backslash as `\\\\`; the escapes are \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX')
-        raise SyntaxFault(Diagnostic(Code.BAD_TOKEN, message, token.span, help=(advice,))) from None
+        raise SyntaxFault(_bad_escape(token)) from None
     return str(result)
+
+
+_ESCAPE = re.compile(r'\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}|(?P<bad>.?))')
+
+
+def _bad_escape(token: Token) -> Diagnostic:
+    bad = next((m for m in _ESCAPE.finditer(token.text) if m["bad"] is not None), None)
+    if bad is None:
+        message, advice = "this text has half a character", Help("write both of its `\\u…` escapes, or the character")
+        return Diagnostic(Code.BAD_TOKEN, message, token.span, help=(advice,))
+    begin = token.start + bad.start()
+    written = re.sub(_ESCAPE, lambda m: m[0] if m["bad"] is None else f"\\{m[0]}", token.text)
+    return Diagnostic(
+        Code.BAD_TOKEN,
+        f"`{bad[0]}` is no escape of a text",
+        Span(begin, begin + len(bad[0])),
+        notes=('the escapes are those of JSON: \\" \\\\ \\/ \\b \\f \\n \\r \\t \\uXXXX',),
+        help=(Help("write a backslash as `\\\\`", (Edit(token.span, written),)),),
+    )
 
 
 def _number(digits: str, c: Cursor, start: Token) -> Number:
     span = c.span_from(start.start)
     number: int | float = float(digits)
-    if digits.lstrip("-").isdigit() and math.isfinite(number):
+    whole = digits.lstrip("-").isdigit()
+    if whole and math.isfinite(number):
         number = int(digits)
         fits = -LARGEST_INTEGER - 1 <= number <= LARGEST_INTEGER
     else:
         fits = math.isfinite(number)
     if not fits:
-        message = "this number does not fit: integers have 64 bits, others are finite doubles"
-        advice = Help("write it as a text, or as a smaller number")
+        limit = f"integers go up to {LARGEST_INTEGER}" if whole else "numbers go up to 1.79e308"
+        message = f"`{shorten(digits)}` is too large: {limit}"
+        advice = Help("write a smaller number")
+        if whole and math.isfinite(number):
+            advice = Help("write it with a decimal point, as a float", (Edit(span, f"{digits}.0"),))
         raise SyntaxFault(Diagnostic(Code.BAD_NUMBER, message, span, help=(advice,)))
     return Number(number, span=span)
 
@@ -250,22 +272,27 @@ def duration(c: Cursor) -> Duration:
     sizes = [UNITS.get(part.unit, 0) for part in parts]
     if any(a <= b for a, b in pairwise(sizes)):
         message = "the parts of a duration stand in descending order, each unit once"
-        advice = Help("write it as in `3 weeks 1 day 4 hours 1 min 59 sec 265 ms`")
+        length = microseconds(((part.amount, part.unit) for part in parts), SECOND)
+        written = describe(length) if length else ""
+        edits = (Edit(span, written),) if written else ()
+        advice = Help(f"write `{written or '3 weeks 1 day 4 hours'}`", edits)
         raise SyntaxFault(Diagnostic(Code.DURATION, message, span, help=(advice,)))
     return Duration(tuple(parts), span=span)
 
 
 def _part(token: Token, amount: str, unit: str) -> Quantity:
     if unit not in SPELLINGS:
-        message = f"`{unit[:20]}` is no unit of time"
-        advice = Help("the units are w, d, h, m, s, ms, us, in words week, day, hour, min, sec")
-        raise SyntaxFault(Diagnostic(Code.DURATION, message, token.span, help=(advice,)))
+        begin = token.start + token.text.index(amount + unit)
+        raise SyntaxFault(no_unit(amount, unit, Span(begin, begin + len(amount + unit))))
     return Quantity(_checked(Decimal(amount), token), SPELLINGS[unit], span=token.span)
 
 
 def _amount(token: Token) -> Decimal:
     if "e" in token.text or "E" in token.text:
-        message, advice = "a duration is a plain number", Help("write it without an exponent")
+        message = f"`{token.text}` has an exponent, and a duration is a plain number"
+        plain = f"{Decimal(token.text):f}" if len(token.text) < 6 else ""
+        edits = (Edit(token.span, plain),) if 0 < len(plain) <= LONGEST_AMOUNT else ()
+        advice = Help(f"write `{plain}`" if edits else "write it without an exponent", edits)
         raise SyntaxFault(Diagnostic(Code.DURATION, message, token.span, help=(advice,)))
     return _checked(Decimal(token.text), token)
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TypeVar, assert_never
 
+from ephemera.syntax.format_declarations import declaration
 from ephemera.syntax.format_terms import (
     algebra,
     braces,
@@ -46,7 +47,6 @@ from ephemera.syntax.nodes import (
     Detect,
     Element,
     Event,
-    EventType,
     Head,
     Label,
     Name,
@@ -64,11 +64,7 @@ from ephemera.syntax.nodes import (
     Rule,
     Statement,
     Stratum,
-    Stream,
-    Table,
     Timer,
-    TimeUnit,
-    TimeZone,
     Var,
     Where,
     While,
@@ -202,19 +198,8 @@ class _Formatter:
                 items, closing = self._items(rules, self._rule, statement.span.end)
                 inner = [(1, item) for item in items] + [(1, Item(c)) for c in closing]
                 return Stack(((0, Item("STRATUM")), *inner, (0, Item("END"))))
-            case TimeUnit(unit):
-                return f"TIME UNIT {duration(unit, words=True)};"
-            case TimeZone(zone):
-                return f"TIME ZONE {quote(zone)};"
-            case EventType():
-                return _event_type(statement)
-            case Stream():
-                return _stream(statement)
-            case Table(name, _, location, form):
-                from_ = f" FROM {quote(location)}" if location is not None else ""
-                return f"TABLE {label(name)}{_attributes(statement)}{from_}{f' FORMAT {plain(form)}' if form else ''};"
             case _:
-                assert_never(statement)
+                return declaration(statement)
 
     def _rule(self, rule: Rule) -> Doc:
         end = rule.span.end
@@ -390,45 +375,3 @@ def _atom(atom: Atom | NamedAtom) -> str:
 
 def _element_label(name: Label | Var) -> str:
     return f"var {plain(name.name)}" if isinstance(name, Var) else label(name)
-
-
-def _attributes(declared: EventType | Table) -> str:
-    return f"({', '.join(f'{plain(a.name)}: {a.type}' for a in declared.attributes or ())})"
-
-
-def _event_type(declared: EventType) -> Doc:
-    clauses: list[str] = []
-    if declared.lasts is not None:
-        limit = declared.lasts.limit
-        clauses.append("LASTS ANY" if limit is None else f"LASTS AT MOST {duration(limit, words=True)}")
-    if declared.arrives_at_begin:
-        clauses.append("ARRIVES AT BEGIN")
-    if declared.rate is not None:
-        clauses.append(f"RATE {declared.rate.count:f} per {declared.rate.per}")
-    shape = _attributes(declared) if declared.attributes is not None else ""
-    return " ".join([f"EVENT {label(declared.label)}{shape}", *clauses]) + ";"
-
-
-def _stream(declared: Stream) -> Doc:
-    clauses: list[str] = []
-    if declared.location is not None:
-        clauses.append(f"FROM {quote(declared.location)}")
-    if declared.format is not None:
-        clauses.append(f"FORMAT {plain(declared.format)}")
-    head = " ".join([f"STREAM {plain(declared.name)}", *clauses])
-    lines: list[str] = []
-    if declared.carries:
-        lines.append(f"CARRIES {', '.join(label(name) for name in declared.carries)}")
-    if declared.time:
-        lines.append(f"TIME {', '.join(plain(stamp) for stamp in declared.time)}")
-    progress: list[str] = []
-    if declared.watermark is not None:
-        progress.append(f"WATERMARK {duration(declared.watermark, words=True)}")
-    if declared.idle is not None:
-        progress.append(f"IDLE {duration(declared.idle, words=True)}")
-    if progress:
-        lines.append(" ".join(progress))
-    whole = " ".join([head, *lines]) + ";"
-    if len(whole) <= 100 or not lines:
-        return whole
-    return Stack(((0, Item(head)), *((1, Item(line + (";" if line is lines[-1] else ""))) for line in lines)))

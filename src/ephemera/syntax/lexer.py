@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import islice
 from typing import Literal, NamedTuple, cast
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Related
@@ -237,7 +236,7 @@ def _is_missing(tokens: list[Token], index: int, open_at: list[int]) -> bool:
     """Whether the innermost open bracket finds no partner in the rest of its rule either."""
     opener = tokens[open_at[-1]].text
     needed = sum(tokens[i].text == opener for i in open_at)
-    for token in islice(tokens, index + 1, index + _FARTHEST_PARTNER):
+    for token in tokens[index + 1 : index + _FARTHEST_PARTNER]:
         if token.text in (";", "END"):
             break
         if token.kind == "op":

@@ -118,6 +118,8 @@ def _stratum(c: Cursor) -> Stratum:
     start = c.advance().start
     rules: list[Rule] = []
     while not (c.at("END") and c.look(1).text != "("):
+        if c.ended:
+            raise c.missing("the STRATUM", "END")
         rules.append(rule(c))
     c.advance()
     return Stratum(tuple(rules), span=c.span_from(start))
@@ -156,8 +158,8 @@ def _raise(c: Cursor) -> Raise:
         c.expect(key)
         c.expect("=")
         given[key] = text(c, "a text in quotes")
-        if len(given) < 2:
-            c.expect(",")
+        if len(given) < 2 and not c.accept(","):
+            raise c.fault(None, Help('say both: `to(recipient="…", transport="…")`'))
     c.expect(")")
     c.expect("{")
     term = _head_term(c)
@@ -172,6 +174,8 @@ def _block_rule(c: Cursor, head: Head) -> Rule:
     having = _having(c)
     if not having and c.is_at(","):
         raise c.fault("several queries of a body stand in an `and`", Help("write `ON and { …, … } END`"))
+    if c.ended or _rule_begins(c):
+        raise c.missing("the rule", "END")
     c.expect("END")
     return Rule(head, body, having, span=c.span_from(head.span.start))
 
@@ -187,10 +191,7 @@ def _arrow_rule(c: Cursor) -> Rule:
     c.in_block = False
     head = _derive(c)
     if not c.at("<-"):
-        if c.is_at("<=", "=") or c.is_at(":"):
-            wrong = c.token
-            raise c.fault(None, Help("write `<-`", (Edit(_arrow_span(c, wrong.span), "<-"),)))
-        raise c.fault()
+        raise _no_arrow(c)
     c.advance()
     start = c.token.start
     items = [item(c)]
@@ -203,19 +204,39 @@ def _arrow_rule(c: Cursor) -> Rule:
         if c.is_at("having") and c.look(1).text != ":":
             having = _having(c)
             break
+        if c.is_at(";"):
+            advice = Help("remove the `,` before it", (Edit(Span(items[-1].span.end, c.token.start), ""),))
+            raise c.fault("nothing stands between the last `,` and the `;`", advice)
         items.append(item(c))
     body = And(tuple(items), span=Span(start, c.previous().end))
     if not c.at(";"):
+        if c.ended or c.is_at("END") or _rule_begins(c):
+            raise c.missing("the rule", ";")
         raise c.fault(None, *comma_help(c), *_end_help(c))
     c.advance()
     return Rule(head, body, having, span=c.span_from(head.span.start))
 
 
-def _arrow_span(c: Cursor, span: Span) -> Span:
-    """What was written for an arrow: `<=`, `=`, `:-`, `=>`."""
-    following = c.look(1)
-    joined = following.kind == "op" and following.text in ("-", ">", "=") and following.start == span.end
-    return span.to(following.span) if joined else span
+def _rule_begins(c: Cursor) -> bool:
+    """Whether another statement begins here, so that this one should have ended before."""
+    token, following = c.token, c.look(1)
+    if token.kind == "name" and token.text in _STARTS and following.is_name:
+        return True
+    return token.is_name and following.text == "(" and c.after_bracket(1).text == "<-"
+
+
+def _no_arrow(c: Cursor) -> SyntaxFault:
+    """What was written for an arrow: `<=`, `=`, `:-`, `=>`; or nothing, as in a fact."""
+    token, following = c.token, c.look(1)
+    if c.is_at(";"):
+        return c.fault(None, Help("a rule has a body with an event: write `… <- e: event(…);`"))
+    if not c.is_at("<=", "=", ":", "<"):
+        return c.fault()
+    span, written = token.span, token.text
+    if following.kind == "op" and following.text in ("-", ">", "=") and following.start == token.end:
+        span, written = span.to(following.span), written + following.text
+    advice = Help("write `<-`", (Edit(span, "<-"),))
+    return SyntaxFault(Diagnostic(Code.SYNTAX, f"expected `<-`, found `{written}`", span, help=(advice,)))
 
 
 def _end_help(c: Cursor) -> tuple[Help, ...]:

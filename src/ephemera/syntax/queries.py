@@ -195,7 +195,12 @@ def _accumulation(c: Cursor, window: Window, start: int) -> Accumulation:
             c.advance()
             mode = "collect optional"
     else:
-        raise c.fault()
+        here = Span(c.token.start, c.token.start)
+        raise c.fault(
+            None,
+            Help("write `collect` to gather such events", (Edit(here, "collect "),)),
+            Help("write `not` to ask that there is none", (Edit(here, "not "),)),
+        )
     return Accumulation(window, mode, event(c), span=c.span_from(start))
 
 

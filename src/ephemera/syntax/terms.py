@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from ephemera.base.diagnostic import Help
-from ephemera.syntax.cursor import Cursor
+from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
+from ephemera.syntax.cursor import Cursor, SyntaxFault
 from ephemera.syntax.expressions import CONSTANTS, at_group_by, expression, grouping, value, variable, variables
+from ephemera.syntax.lexer import Token
 from ephemera.syntax.nodes import (
     All,
     Anonymous,
@@ -75,12 +76,18 @@ def query_term(c: Cursor) -> QueryTerm:
     if token.kind in ("number", "text") or c.is_at("-") or (token.kind == "name" and token.text in CONSTANTS):
         return value(c)
     if token.is_name:
-        c.advance()
-        advice = Help(f"write `{token.text} {{{{ }}}}` for an element or `var {token.text}` for a variable")
-        c.wants("`{`, `{{`, `[` or `[[`")
-        raise c.fault(None, advice)
+        raise c.fault(*_bare_name(token, "{{ }}"))
     c.wants("a query term")
     raise c.fault()
+
+
+def _bare_name(token: Token, brackets: str) -> tuple[str, Help, Help]:
+    """What to say of a name in a term that is followed by nothing."""
+    return (
+        f"`{token.text}` is neither an element nor a variable here",
+        Help(f"write `var {token.text}` for a variable", (Edit(token.span, f"var {token.text}"),)),
+        Help(f"write `{token.text} {brackets}` for an element", (Edit(token.span, f"{token.text} {brackets}"),)),
+    )
 
 
 def _after_variable(c: Cursor, found: Var) -> QueryTerm:
@@ -176,6 +183,8 @@ def argument(c: Cursor) -> Argument:
     if token.is_name or token.kind in ("number", "text") or c.is_at("-"):
         return value(c)
     c.wants("a variable, a value or `_`")
+    if c.is_at(")", ","):
+        raise c.fault(None, Help("write `_` for an attribute of no interest", (Edit(c.behind(), " _"),)))
     raise c.fault()
 
 
@@ -226,8 +235,8 @@ def _plain_construct(c: Cursor) -> ConstructTerm:
         return _construct(c, found)
     found_term = expression(c)
     if isinstance(found_term, Name):
-        advice = Help(f"write `{found_term.name} {{ }}` for an element or `var {found_term.name}` for a variable")
-        raise c.fault(f"`{token.text}` is neither an element nor a variable here", advice)
+        message, *helps = _bare_name(token, "{ }")
+        raise SyntaxFault(Diagnostic(Code.SYNTAX, message, token.span, help=tuple(helps)))
     return found_term
 
 
@@ -235,7 +244,9 @@ def _construct(c: Cursor, name: Label | Var) -> Construct:
     opener = c.advance().text
     closer = "}" if opener == "{" else "]"
     if c.is_at(opener):
-        advice = Help(f"write `{opener}` once: what is built is built in full")
+        closer_token = c.partner()
+        edits = (Edit(c.token.span, ""), Edit(closer_token.span, "")) if closer_token else ()
+        advice = Help(f"write `{opener}` once: what is built is built in full", edits)
         raise c.fault("doubled brackets leave something open, and a head cannot", advice)
     children: list[ConstructTerm] = []
     while not c.at(closer):

@@ -1,0 +1,113 @@
+"""This module splits rule bodies into alternatives: disjunctions, and optional parts that are there or not.
+
+Each alternative is a flat list of literals and conditions (thesis figure 13.3). An optional part gives two: one
+with it, and one `without` it in which its variables are unbound (13.4.4, with `without` so that not both hold).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from itertools import product
+from typing import Any, TypeAlias, TypeVar
+
+from ephemera.base.tree import find, rebuild
+from ephemera.rules.scope import pattern_bindings
+from ephemera.syntax.nodes import (
+    Absent,
+    Accumulation,
+    Algebra,
+    AllOf,
+    And,
+    At,
+    Condition,
+    Element,
+    Event,
+    Optional,
+    Or,
+    Query,
+    Timer,
+    Where,
+    Without,
+)
+
+MOST_ALTERNATIVES = 256
+
+Member: TypeAlias = Event | Timer | Accumulation | Absent | At | Algebra | Condition
+T = TypeVar("T")
+
+
+def alternatives(query: Query | Condition) -> int:
+    """How many normal rules a body becomes."""
+    match query:
+        case And(items):
+            total = 1
+            for item in items:
+                total = min(total * alternatives(item), MOST_ALTERNATIVES + 1)
+            return total
+        case Or(items):
+            return min(sum(alternatives(item) for item in items), MOST_ALTERNATIVES + 1)
+        case Where(inner, _):
+            return alternatives(inner)
+        case Event(_, pattern):
+            return min(1 << sum(1 for _ in find(pattern, Optional)), MOST_ALTERNATIVES + 1)
+        case _:
+            return 1
+
+
+def cases(query: Query | Condition) -> list[list[Member]]:
+    """The disjuncts of a body, each a flat list of literals and conditions."""
+    match query:
+        case And(items):
+            return [[m for part in parts for m in part] for parts in product(*(cases(item) for item in items))]
+        case Or(items):
+            return [case for item in items for case in cases(item)]
+        case Where(inner, conditions):
+            more = [c for condition in conditions for c in conjuncts(condition)]
+            return [[*case, *more] for case in cases(inner)]
+        case AllOf():
+            return [list(conjuncts(query))]
+        case _:
+            return [[query]]
+
+
+def conjuncts(condition: Condition) -> Iterable[Condition]:
+    """The parts of a condition that all must hold."""
+    return condition.conditions if isinstance(condition, AllOf) else (condition,)
+
+
+def split_optional(members: list[Member]) -> list[tuple[list[Member], frozenset[str]]]:
+    """The members with each optional part present, and with it absent and its variables unbound."""
+    done: list[tuple[list[Member], frozenset[str]]] = [([], frozenset())]
+    for member in members:
+        variants: list[tuple[Member, frozenset[str]]] = [(member, frozenset())]
+        if isinstance(member, Event):
+            variants = [(replace(member, pattern=p), unbound) for p, unbound in _pattern_variants(member.pattern)]
+        done = [([*before, m], out | unbound) for before, out in done for m, unbound in variants]
+    return [
+        (case, unbound - frozenset(v for m in case if isinstance(m, Event) for v in pattern_bindings(m.pattern).sure))
+        for case, unbound in done
+    ]
+
+
+def _pattern_variants(pattern: Any) -> list[tuple[Any, frozenset[str]]]:
+    found = next(find(pattern, Optional), None)
+    if found is None:
+        return [(pattern, frozenset())]
+    lost = pattern_bindings(found.term)
+    present = rebuild(pattern, lambda n: n.term if n is found else n)
+    absent = rebuild(pattern, lambda n: Without(bare(n.term), span=n.span) if n is found else n)
+    with_it = _pattern_variants(present)
+    without_it = [(p, unbound | lost.sure | lost.perhaps) for p, unbound in _pattern_variants(absent)]
+    return with_it + without_it
+
+
+def bare(term: T) -> T:
+    """A term whose optional parts are left out: what must be absent is absent with or without them."""
+
+    def drop(node: Any) -> Any:
+        if isinstance(node, Element) and any(isinstance(c, Optional) for c in node.children):
+            return replace(node, children=tuple(c for c in node.children if not isinstance(c, Optional)))
+        return node
+
+    return rebuild(term, drop)
