@@ -11,7 +11,7 @@ from functools import cache
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from ephemera.syntax.nodes import (
+from ephemera.terms.nodes import (
     All,
     Anonymous,
     Argument,

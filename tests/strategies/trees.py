@@ -12,7 +12,7 @@ from typing import Literal, get_args
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from ephemera.syntax import nodes
+from ephemera.syntax import nodes as syntax_nodes
 from ephemera.syntax.nodes import (
     Absent,
     Accumulation,
@@ -21,13 +21,11 @@ from ephemera.syntax.nodes import (
     AlgebraOperator,
     AllOf,
     And,
-    AnyEvent,
     AnyOf,
     Apart,
     At,
     Attribute,
     Between,
-    Call,
     Comparison,
     ComparisonOperator,
     Composed,
@@ -35,18 +33,14 @@ from ephemera.syntax.nodes import (
     Declaration,
     Derive,
     Detect,
-    Element,
     Event,
     EventType,
     InCalendar,
     IsNull,
-    Label,
     Lasts,
     Limited,
     Moment,
-    Node,
     Not,
-    Number,
     Or,
     Parameter,
     Program,
@@ -68,6 +62,8 @@ from ephemera.syntax.nodes import (
     Window,
     Within,
 )
+from ephemera.terms import nodes as term_nodes
+from ephemera.terms.nodes import AnyEvent, Call, Element, Label, Node, Number
 
 from .terms import atoms, elements, patterns, root_terms, table_patterns
 from .words import (
@@ -87,7 +83,9 @@ from .words import (
 )
 
 NODE_CLASSES: tuple[type[Node], ...] = tuple(
-    item for item in vars(nodes).values() if isinstance(item, type) and issubclass(item, Node) and item is not Node
+    item
+    for item in {**vars(term_nodes), **vars(syntax_nodes)}.values()
+    if isinstance(item, type) and issubclass(item, Node) and item is not Node
 )
 
 RELATIONS = tuple(

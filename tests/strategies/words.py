@@ -15,7 +15,7 @@ from typing import Any, TypeVar, get_args
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from ephemera.syntax.nodes import (
+from ephemera.terms.nodes import (
     Aggregate,
     ArithmeticOperator,
     Binary,

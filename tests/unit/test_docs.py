@@ -9,7 +9,8 @@ Blocks are told apart by the word behind their fence:
   the lines after them what they print, where a line `…` stands for any number of others.
 
 A line ``File `shop.eq`:`` before a program writes it to that file. A page has one folder, in which `examples/` is there
-too, and its sessions run in the order of the page.
+too, and its sessions run in the order of the page. `python -m tests.unit.test_docs` writes into the sessions what is
+printed now; those with a line `…` are left to the author.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import io
 import re
 import shlex
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,16 +133,21 @@ def test_python_sessions_of_the_documentation_are_real(block: Block) -> None:
     "page", [page for page in PAGES if any(b.language == "console" for b in read(page))], ids=lambda page: page.name
 )
 def test_sessions_of_the_documentation_are_real(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
+    for block, command, expected, printed in replay(page):
+        assert fits(expected, printed), f"{block}: {command}\n{printed}"
+
+
+def replay(page: Path) -> Iterator[tuple[Block, str, str, str]]:
+    """The commands of a page in the current folder: each with what the page says it prints, and what it does print."""
+    shutil.copytree(ROOT / "examples", "examples")
     shell = Shell()
     for block in read(page):
         if block.language == "console":
             for command, expected in commands(block):
-                printed = shell.run(command)
-                assert fits(expected, printed), f"{block}: {command}\n{printed}"
+                yield block, command, expected, shell.run(command)
         elif block.file is not None:
-            (tmp_path / block.file).write_text(block.text, encoding="utf-8")
+            Path(block.file).write_text(block.text, encoding="utf-8")
 
 
 class Shell:
@@ -187,3 +194,21 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
     links = _LINK.findall(_BLOCK.sub("", page.read_text(encoding="utf-8")))
     missing = [link for link in links if "://" not in link and not (page.parent / link).exists()]
     assert not missing
+
+
+def refresh(page: Path) -> None:
+    """Writes into the sessions of a page what is printed now."""
+    sessions: dict[Block, str] = {}
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+        for block, command, expected, printed in replay(page):
+            shown = printed.rstrip("\n") + "\n" if printed.strip() else ""
+            kept = expected if "\n…\n" in f"\n{expected}" else shown
+            sessions[block] = sessions.get(block, "") + f"$ {command}\n{kept}"
+    every = iter([sessions.get(block, block.text) for block in read(page)])
+    text = _BLOCK.sub(lambda match: f"```{match[1]}\n{next(every)}```", page.read_text(encoding="utf-8"))
+    page.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for found in PAGES:
+        refresh(found)

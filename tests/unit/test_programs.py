@@ -15,9 +15,10 @@ from ephemera.rules.patterns import FUNCTIONS
 from ephemera.syntax.conditions import RELATIONS
 from ephemera.syntax.expressions import AGGREGATES
 from ephemera.syntax.format import format
-from ephemera.syntax.nodes import Accumulation, Aggregate, Call, Element, Label, Relation, Timer, While
+from ephemera.syntax.nodes import Accumulation, Relation, Timer, While
 from ephemera.syntax.parser import Parsed, parse
 from ephemera.syntax.queries import TIMER_KINDS
+from ephemera.terms.nodes import Aggregate, Call, Element, Label
 from tests.strategies.trees import NODE_CLASSES
 
 FOLDER = Path(__file__).parents[1] / "programs"

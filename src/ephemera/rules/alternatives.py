@@ -21,15 +21,13 @@ from ephemera.syntax.nodes import (
     And,
     At,
     Condition,
-    Element,
     Event,
-    Optional,
     Or,
     Query,
     Timer,
     Where,
-    Without,
 )
+from ephemera.terms.nodes import Element, Optional, Without
 
 MOST_ALTERNATIVES = 256
 

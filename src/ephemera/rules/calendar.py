@@ -129,7 +129,7 @@ def _impossible_day(fields: Mapping[str, int | str]) -> str | None:
             actual = _DAY_FIELDS[name](day)
             if actual != value:
                 return f"{day} has {name} {actual}, not {value}"
-    return "there is no day with " + ", ".join(f"{name} {value}" for name, value in wanted)
+    return "there is no day with " + ", ".join(f"{name} {fields[name]}" for name in _DAY_FIELDS if name in fields)
 
 
 @cache

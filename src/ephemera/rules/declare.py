@@ -13,16 +13,11 @@ from ephemera.base.time import SECOND, UNITS, microseconds
 from ephemera.rules.findings import Findings, did_you_mean
 from ephemera.rules.nodes import Catalogue, Resolved, Schema, Source
 from ephemera.syntax.nodes import (
-    All,
     Attribute,
-    Construct,
-    ConstructTerm,
     Derive,
     Detect,
-    Duration,
     EventType,
     Head,
-    Label,
     Program,
     Raise,
     Rule,
@@ -33,10 +28,14 @@ from ephemera.syntax.nodes import (
     TimeUnit,
     TimeZone,
 )
+from ephemera.terms.nodes import All, Construct, ConstructTerm, Duration, Label
 
 
-def declare(program: Program, findings: Findings) -> Resolved:
-    """The catalogue, and the rules in order, each with the STRATUM block it stands in."""
+def declare(program: Program, findings: Findings, *, complete: bool = True) -> Resolved:
+    """The catalogue, and the rules in order, each with the STRATUM block it stands in.
+
+    `complete` is whether the whole program could be read, so that an undeclared event is a mistake.
+    """
     unit = _unit(program, findings)
     rules, blocks = _number(program.statements)
     events, tables = _schemas(program, unit, findings)
@@ -47,7 +46,7 @@ def declare(program: Program, findings: Findings) -> Resolved:
         events=events,
         tables=tables,
         table_locations=locations,
-        sources=_sources(program, unit, events, findings),
+        sources=_sources(program, unit, events if complete else {}, findings),
         derived=_derived(rules),
         arities=_arities(rules),
     )
@@ -149,7 +148,7 @@ def _unit(program: Program, findings: Findings) -> int:
     if not declared:
         return SECOND
     unit = length_of(declared[0].duration, SECOND, findings)
-    if unit == 0:
+    if all(part.amount == 0 for part in declared[0].duration.parts):
         span = declared[0].duration.span
         advice = Help("write a length such as `1 sec`", (Edit(span, "1 sec"),))
         findings.add(Code.DURATION, "the time unit has no length", span, help=[advice])

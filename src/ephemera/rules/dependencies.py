@@ -16,19 +16,8 @@ from ephemera.base.tree import find, walk
 from ephemera.rules.nodes import DependencyKind, Resolved
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.shapes import Shape, Tree, head_shape, may_match, pattern_shape, shape_label
-from ephemera.syntax.nodes import (
-    Accumulation,
-    Aggregate,
-    Algebra,
-    AlgebraExpression,
-    All,
-    Composed,
-    Event,
-    Limited,
-    Pattern,
-    Rule,
-    Timer,
-)
+from ephemera.syntax.nodes import Accumulation, Algebra, AlgebraExpression, Composed, Event, Limited, Rule, Timer
+from ephemera.terms.nodes import Aggregate, All, Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +138,7 @@ def _edges(rule: Rule, resolved: Resolved) -> Iterator[Edge]:
     anchors = {timer.anchor.name for timer in find(rule.body, Timer)}
     for pattern, kind, span in _asked(rule, anchors):
         label = pattern_label(pattern)
-        if label is not None and (label.prefix or str(label) in resolved.catalogue.tables):
+        if label is not None and (label.prefix == "timer" or str(label) in resolved.catalogue.tables):
             continue
         asked = Asked(pattern_shape(pattern))
         yield Edge(asked, kind, span)

@@ -11,6 +11,7 @@ from ephemera.base.time import describe, split
 from ephemera.base.tree import find, rebuild
 from ephemera.rules.declare import head_label
 from ephemera.rules.nodes import (
+    AlgebraLiteral,
     CollectLiteral,
     Dependency,
     EventLiteral,
@@ -22,7 +23,8 @@ from ephemera.rules.nodes import (
 )
 from ephemera.syntax.format import format_condition, format_head, format_pattern
 from ephemera.syntax.format_terms import algebra, word
-from ephemera.syntax.nodes import Derive, Duration, Element, Name, Quantity, Var
+from ephemera.syntax.nodes import Derive
+from ephemera.terms.nodes import Duration, Element, Name, Quantity, Var
 
 T = TypeVar("T")
 
@@ -80,7 +82,7 @@ def _normal(normal: NormalRule) -> Iterator[str]:
     yield f"{format_head(normal.head)} <-"
     lines: list[str] = []
     lines += (_event(e) for e in normal.events)
-    lines += (f"{word(a.name)}: algebra ({algebra(a.expression, format_pattern)})" for a in normal.algebra)
+    lines += (_algebra(a) for a in normal.algebra)
     lines += (f"{f'at {t.at}: ' if t.at else ''}{format_pattern(t.pattern)}" for t in normal.tables)
     lines += (_timer(t) for t in normal.timers)
     lines += (_accumulation(c, "collect optional" if c.optional else "collect") for c in normal.collects)
@@ -91,6 +93,11 @@ def _normal(normal: NormalRule) -> Iterator[str]:
     if normal.having:
         lines.append(f"having {{ {', '.join(format_condition(c) for c in normal.having)} }}")
     yield from (f"  {line}{',' if k < len(lines) - 1 else ''}" for k, line in enumerate(lines))
+
+
+def _algebra(literal: AlgebraLiteral) -> str:
+    mode = "" if literal.restricted else "unrestricted "
+    return f"{_shown(literal.name)}: algebra {mode}({algebra(literal.expression, format_pattern)})"
 
 
 def _event(event: EventLiteral) -> str:

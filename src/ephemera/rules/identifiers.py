@@ -22,7 +22,6 @@ from ephemera.syntax.nodes import (
     Between,
     Condition,
     Event,
-    Name,
     Or,
     Query,
     Rule,
@@ -30,6 +29,7 @@ from ephemera.syntax.nodes import (
     Where,
     While,
 )
+from ephemera.terms.nodes import Name
 
 
 def check_identifiers(rule: Rule, findings: Findings) -> None:

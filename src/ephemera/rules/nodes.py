@@ -12,13 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ephemera.base.span import NOWHERE, Span
-from ephemera.syntax.nodes import (
-    AlgebraExpression,
-    Condition,
-    Head,
-    Pattern,
-    Rule,
-)
+from ephemera.syntax.nodes import AlgebraExpression, Condition, Head, Rule
+from ephemera.terms.nodes import Pattern
 
 
 @dataclass(frozen=True, slots=True)

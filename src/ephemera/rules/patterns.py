@@ -8,24 +8,18 @@ from collections.abc import Iterator
 from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.span import Span
 from ephemera.base.tree import children, find, walk
-from ephemera.rules.declare import head_label
+from ephemera.rules.declare import head_label, head_label_span
 from ephemera.rules.findings import Findings, did_you_mean, listed
 from ephemera.rules.nodes import Resolved, Schema
-from ephemera.syntax.nodes import (
-    Absent,
-    Accumulation,
-    Algebra,
+from ephemera.syntax.nodes import Absent, Accumulation, Algebra, At, Composed, Derive, Event, Limited
+from ephemera.terms.nodes import (
     AnyEvent,
     As,
-    At,
     Atom,
     Call,
-    Composed,
-    Derive,
     Element,
-    Event,
     Label,
-    Limited,
+    Name,
     NamedAtom,
     Node,
     Optional,
@@ -80,17 +74,17 @@ class _Patterns:
         for node in walk(self._rule.body):
             match node:
                 case Event(name, pattern):
-                    self._event(pattern, name.span if name else None)
+                    self._event(pattern, name.span if name else None, node.span)
                 case Absent(pattern):
                     self._table(pattern, node.span, "`not` without a window")
-                case At(_, pattern, _):
-                    self._table(pattern, node.span, "`at`")
+                case At(_, pattern, negated):
+                    self._table(pattern, node.span, "`at`", negated=negated)
                 case Accumulation(_, _, event, _):
                     self._no_table(event.pattern, "a window")
                 case Algebra(_, expression, _):
                     for primitive in _primitives(expression):
                         self._no_table(primitive, "an algebra expression")
-                        self._event(primitive, None)
+                        self._event(primitive, None, primitive.span)
                 case Regex(pattern):
                     self._regex(node)
         self._misplaced()
@@ -100,40 +94,53 @@ class _Patterns:
 
     # ---- events --------------------------------------------------------------------------------------------
 
-    def _event(self, pattern: Pattern, name: Span | None) -> None:
+    def _event(self, pattern: Pattern, name: Span | None, whole: Span) -> None:
         label = pattern_label(pattern)
-        if label is None or label.prefix:
+        if label is None or label.prefix == "timer":
             return
-        table = self._catalogue.tables.get(label.name)
+        table = self._catalogue.tables.get(str(label))
         if table is not None:
             if name is not None:
                 self._findings.add(
                     Code.MISUSED_TABLE,
-                    f"`{label.name}` is a table: its rows have no time, so none can be named",
+                    f"`{label}` is a table: its rows have no time, so none can be named",
                     name,
-                    help=[Help("leave the identifier out", (Edit(Span(name.start, label.span.start), ""),))],
+                    help=[Help("leave the identifier out", (Edit(Span(whole.start, pattern.span.start), ""),))],
                 )
             self._shape(pattern, table)
             return
-        schema = self._catalogue.events.get(label.name)
+        schema = self._catalogue.events.get(str(label))
         if schema is not None:
             self._shape(pattern, schema)
-        elif label.name in self._catalogue.derived:
+        elif str(label) in self._catalogue.derived:
             self._derived_shape(pattern, label)
-        elif self._catalogue.is_closed and self._complete:
-            self._unknown_event(label)
+        elif self._catalogue.is_closed and self._complete and not self._is_calendar(label):
+            self._unknown_event(label, pattern)
 
-    def _unknown_event(self, label: Label) -> None:
+    def _is_calendar(self, label: Label) -> bool:
+        """Whether a label belongs to a namespace in which the program itself names nothing."""
+        known = [*self._catalogue.events, *self._catalogue.derived, *self._catalogue.tables]
+        return bool(label.prefix) and not any(name.startswith(f"{label.prefix}:") for name in known)
+
+    def _unknown_event(self, label: Label, pattern: Pattern) -> None:
         known = [*self._catalogue.events, *self._catalogue.derived, *self._catalogue.tables]
         notes = [f"the program knows {listed(sorted(set(known)))}"] if len(known) <= 12 else []
-        if "-" in label.name:
+        name, span = str(label), label.span
+        match pattern:
+            case Atom(Label("algebra", ""), (Name(only) as argument,)) if _spaced(only, known):
+                name, span = only, argument.span
+        spaced = _spaced(name, known)
+        if spaced:
             notes.append("`-` joins names; a minus in an algebra expression needs spaces")
+            advice = Help(f"write `{spaced}`", (Edit(span, spaced),))
+        else:
+            advice = did_you_mean(name, known, span, f"declare it: `EVENT {name}(…);`")
         self._findings.add(
             Code.UNKNOWN_EVENT,
-            f"no event `{label.name}` is declared, and no rule derives one",
-            label.span,
+            f"no event `{name}` is declared, and no rule derives one",
+            span,
             notes=notes,
-            help=[did_you_mean(label.name, known, label.span, f"declare it: `EVENT {label.name}(…);`")],
+            help=[advice],
         )
 
     def _shape(self, pattern: Pattern, schema: Schema) -> None:
@@ -157,30 +164,14 @@ class _Patterns:
             if isinstance(child.label, Label) and str(child.label) not in schema.names:
                 self._unknown_attribute(str(child.label), child.label.span, schema)
 
-    def _arity(self, pattern: Node, label: Label, given: int, schema: Schema, origin: str = "") -> None:
+    def _arity(self, pattern: Atom | Derive, label: Label, given: int, schema: Schema, origin: str = "") -> None:
         wanted = len(schema.attributes or ())
-        edits: tuple[Edit, ...] = ()
-        if isinstance(pattern, Atom):
-            if given < wanted:
-                where = pattern.span.end - 1
-                added = ", ".join("_" for _ in range(wanted - given))
-                edits = (Edit(Span(where, where), f", {added}" if given else added),)
-                advice = (
-                    f"add `{added}` for {'the attributes' if wanted - given > 1 else 'the attribute'} of no interest"
-                )
-            else:
-                surplus = pattern.arguments[wanted:]
-                begin = pattern.arguments[wanted - 1].span.end if wanted else surplus[0].span.start
-                edits = (Edit(Span(begin, surplus[-1].span.end), ""),)
-                advice = "remove what is too much"
-        else:
-            advice = f"give it {_count(wanted, 'attribute')}"
         self._findings.add(
             Code.ARITY,
             f"`{label}` has {_count(wanted, 'attribute')}, not {given}",
             pattern.span,
             related=[Related(schema.span, origin or f"declared with {listed(schema.names)}")],
-            help=[Help(advice, edits)],
+            help=[_arity_help(pattern, wanted)],
         )
 
     def _unknown_attribute(self, name: str, span: Span, schema: Schema) -> None:
@@ -194,10 +185,10 @@ class _Patterns:
 
     def _derived_shape(self, pattern: Pattern, label: Label) -> None:
         """An event that rules derive but nothing declares has the arities that their heads give it."""
-        arities = self._catalogue.arities.get(label.name)
+        arities = self._catalogue.arities.get(str(label))
         if arities is None:
             return
-        head = self._rules[self._catalogue.derived[label.name][0] - 1].head
+        head = self._rules[self._catalogue.derived[str(label)][0] - 1].head
         if isinstance(pattern, NamedAtom) and self._catalogue.is_closed:
             self._findings.add(
                 Code.UNKNOWN_ATTRIBUTE,
@@ -206,23 +197,27 @@ class _Patterns:
                 help=[Help(f"write it by position, or declare it: `EVENT {label}(…);`")],
             )
         if isinstance(pattern, Atom) and len(pattern.arguments) not in arities:
-            given, wanted = len(pattern.arguments), " or ".join(map(str, arities))
+            given = len(pattern.arguments)
+            wanted = " or ".join(map(str, arities)) + (" attribute" if arities == (1,) else " attributes")
             if self._catalogue.is_closed:
                 positions = tuple((str(k), "any") for k in range(1, arities[0] + 1))
                 self._arity(pattern, label, given, Schema(label.name, positions, span=head.span), "derived here")
             else:
                 self._findings.add(
                     Code.ARITY,
-                    f"`{label}` is derived with {wanted} attributes, and asked for with {given}",
+                    f"`{label}` is derived with {wanted}, and asked for with {given}",
                     pattern.span,
                     severity="warning",
                     related=[Related(head.span, "derived here")],
-                    help=[Help("an event has a fixed number of attributes; declare it if it is another one")],
+                    help=[
+                        _arity_help(pattern, arities[0]),
+                        Help(f"declare it if others come from outside: `EVENT {label}(…);`"),
+                    ],
                 )
 
     # ---- tables --------------------------------------------------------------------------------------------
 
-    def _table(self, pattern: Pattern, span: Span, what: str) -> None:
+    def _table(self, pattern: Pattern, span: Span, what: str, *, negated: bool = True) -> None:
         label = pattern_label(pattern)
         schema = None if label is None else self._catalogue.tables.get(str(label))
         if schema is not None:
@@ -231,8 +226,8 @@ class _Patterns:
         name = "this" if label is None else f"`{label}`"
         advice = (
             Help(f"say in which window it must be absent, as in `while w: not {label}(…)`")
-            if what.startswith("`not`")
-            else Help("an event is asked for without `at`")
+            if negated
+            else Help("leave `at` out", (Edit(Span(span.start, pattern.span.start), ""),))
         )
         self._findings.add(Code.MISUSED_TABLE, f"{what} asks a table, and {name} is an event", span, help=[advice])
 
@@ -254,17 +249,14 @@ class _Patterns:
         if label is None:
             return
         if label in self._catalogue.tables:
-            span = head.label.span if isinstance(head, Derive) else head.span
+            span = head_label_span(head)
             self._findings.add(
                 Code.MISUSED_TABLE,
                 f"`{label}` is a table, and rules derive events",
                 span,
                 related=[Related(self._catalogue.tables[label].span, "declared here")],
                 help=[
-                    Help(
-                        "derive an event of another name",
-                        (Edit(span, f"{label}-event"),) if isinstance(head, Derive) else (),
-                    )
+                    Help(f"derive an event of another name, such as `{label}-event`", (Edit(span, f"{label}-event"),))
                 ],
             )
         schema = self._catalogue.events.get(label)
@@ -347,6 +339,30 @@ def _primitives(expression: Node) -> Iterator[Pattern]:
             yield from _primitives(operand)
         case Atom() | NamedAtom() | AnyEvent() | Element():
             yield expression
+
+
+def _spaced(name: str, known: list[str]) -> str | None:
+    """The name cut at a minus into two that are known: ``a-b`` for ``a - b``."""
+    parts = name.split("-")
+    cuts = (("-".join(parts[:k]), "-".join(parts[k:])) for k in range(1, len(parts)))
+    return next((f"{left} - {right}" for left, right in cuts if left in known and right in known), None)
+
+
+def _arity_help(pattern: Atom | Derive, wanted: int) -> Help:
+    """Blanks for what is missing, or what is too much taken out."""
+    given = len(pattern.arguments)
+    if given > wanted:
+        surplus = pattern.arguments[wanted:]
+        begin = pattern.arguments[wanted - 1].span.end if wanted else surplus[0].span.start
+        return Help("remove what is too much", (Edit(Span(begin, surplus[-1].span.end), ""),))
+    if isinstance(pattern, Derive):
+        return Help(f"give it {_count(wanted, 'attribute')}")
+    where = pattern.span.end - 1
+    added = ", ".join("_" for _ in range(wanted - given))
+    what = "the attributes" if wanted - given > 1 else "the attribute"
+    return Help(
+        f"add `{added}` for {what} of no interest", (Edit(Span(where, where), f", {added}" if given else added),)
+    )
 
 
 def _count(number: int, what: str) -> str:

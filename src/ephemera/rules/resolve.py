@@ -28,24 +28,21 @@ from ephemera.syntax.nodes import (
     At,
     Between,
     Condition,
-    Duration,
     Event,
-    Name,
     Or,
     Program,
-    Quantity,
     Query,
     Rule,
     Timer,
-    Var,
     Where,
     While,
 )
+from ephemera.terms.nodes import Duration, Name, Quantity, Var
 
 
 def resolve(program: Program, findings: Findings, *, complete: bool = True) -> Resolved:
     """`complete` is False where parts of the text could not be read: then nothing is said about what is missing."""
-    resolved = declare(program, findings)
+    resolved = declare(program, findings, complete=complete)
     sound: set[int] = set()
     for number, rule in enumerate(resolved.rules, 1):
         before = len(findings)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
-from ephemera.syntax.nodes import (
+from ephemera.syntax.nodes import Derive, Detect, Head, Raise
+from ephemera.terms.nodes import (
     All,
     AnyEvent,
     As,
@@ -18,11 +19,8 @@ from ephemera.syntax.nodes import (
     Bool,
     Construct,
     ConstructTerm,
-    Derive,
     Desc,
-    Detect,
     Element,
-    Head,
     Label,
     NamedAtom,
     Number,
@@ -30,7 +28,6 @@ from ephemera.syntax.nodes import (
     OptionalConstruct,
     Pattern,
     QueryTerm,
-    Raise,
     Text,
     Var,
     Without,

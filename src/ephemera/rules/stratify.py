@@ -123,7 +123,8 @@ def _other_name(rule: Rule, others: list[Rule], resolved: Resolved) -> Help:
     taken = {*resolved.catalogue.events, *resolved.catalogue.derived, *resolved.catalogue.tables}
     fresh = next(name for k in range(2, len(taken) + 3) if (name := f"{label}{k}") not in taken)
     return Help(
-        f"derive it under another name, such as `{fresh}`, so that it does not feed itself", (Edit(head_label_span(rule.head), fresh),)
+        f"derive it under another name, such as `{fresh}`, so that it does not feed itself",
+        (Edit(head_label_span(rule.head), fresh),),
     )
 
 

@@ -6,6 +6,7 @@ several together is the business of the temporal analysis.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations
@@ -14,7 +15,7 @@ from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.span import Span
 from ephemera.base.time import describe
 from ephemera.base.tree import find, walk
-from ephemera.rules.calendar import FIELDS, RANGES, WORDS, impossible, parse_date, parse_moment, parse_time
+from ephemera.rules.calendar import FIELDS, MONTHS, RANGES, WORDS, impossible, parse_date, parse_moment, parse_time
 from ephemera.rules.declare import length_of
 from ephemera.rules.findings import Findings, did_you_mean, listed
 from ephemera.rules.nodes import Catalogue
@@ -24,29 +25,18 @@ from ephemera.syntax.nodes import (
     AllOf,
     And,
     Apart,
-    As,
-    Atom,
-    Call,
     Condition,
-    Duration,
-    Element,
     Event,
-    Label,
-    Name,
-    NamedAtom,
-    Node,
-    Number,
     Or,
-    Pattern,
     Query,
     Relation,
     Rule,
-    Text,
     Timer,
     Unlimited,
     Where,
     Within,
 )
+from ephemera.terms.nodes import As, Atom, Call, Duration, Element, Label, Name, NamedAtom, Node, Number, Pattern, Text
 
 PARAMETERS = {
     "before": (1, 2),
@@ -63,7 +53,7 @@ PARAMETERS = {
     "finishes": (1, 2, 3),
     "finished-by": (1, 2, 3),
 }
-"""How many metric parameters a relation takes (semantics, table of metric conditions)."""
+"""How many metric parameters a relation takes (`docs/language.md`)."""
 
 _RANGES = {
     **{(relation, 2): ((0, 1),) for relation in ("before", "after", "starts", "started-by", "finishes", "finished-by")},
@@ -135,13 +125,13 @@ class _Times:
             return
         allowed = PARAMETERS[relation.relation]
         if given not in allowed:
-            wanted = " or ".join(map(str, allowed))
+            wanted = " or ".join(", ".join(map(str, allowed)).rsplit(", ", 1))
             first, last = relation.parameters[0].span, relation.parameters[-1].span
             keep = max((n for n in allowed if n < given), default=0)
             edits = (Edit(Span(relation.parameters[keep - 1].span.end, last.end), ""),) if keep else ()
             self._findings.add(
                 Code.METRIC,
-                f"`{relation.relation}` takes {wanted} parameters, not {given}",
+                f"`{relation.relation}` takes {wanted} parameter{'' if wanted == '1' else 's'}, not {given}",
                 first.to(last),
                 help=[Help(f"give it {wanted}", edits)],
             )
@@ -152,7 +142,12 @@ class _Times:
                     Code.METRIC,
                     "this parameter is an exact distance, so it cannot be `*`",
                     parameter.span,
-                    help=[Help(f"leave the parameters out for the plain `{relation.relation}`")],
+                    help=[
+                        Help(
+                            f"leave the parameters out for the plain `{relation.relation}`",
+                            (Edit(Span(relation.left.span.end, relation.right.span.start), f" {relation.relation} "),),
+                        )
+                    ],
                 )
         for low, high in _RANGES.get((relation.relation, given), ()):
             self._range(relation, low, high)
@@ -223,7 +218,16 @@ class _Times:
             f"`{timer.anchor.name}` {what}: shortened by {describe(length)} it would end before it begins",
             timer.duration.span,
             help=[
-                Help(f"shorten it by at most {describe(longest)}", (Edit(timer.duration.span, describe(longest)),)),
+                *(
+                    [
+                        Help(
+                            f"shorten it by at most {describe(longest)}",
+                            (Edit(timer.duration.span, describe(longest)),),
+                        )
+                    ]
+                    if longest
+                    else []
+                ),
                 Help("declare that it may be longer: `LASTS AT MOST …` or `LASTS ANY`"),
             ],
         )
@@ -242,12 +246,12 @@ class _Times:
 
     def _moment(self, call: Call, text: str) -> None:
         if parse_moment(text) is None:
-            self._findings.add(
-                Code.IMPOSSIBLE_DATE,
-                f"`{text}` is no date and time",
-                call.span,
-                help=[Help("write it as in `2026-09-18T09:00Z`, with a day that there is")],
-            )
+            span = call.arguments[0].span
+            nearby = _last_day(text[:10]) + text[10:]
+            advice = Help('write it as in `"2026-09-18T09:00Z"`')
+            if parse_moment(nearby) is not None:
+                advice = Help(f'the month ends before: write `"{nearby}"`', (Edit(span, f'"{nearby}"'),))
+            self._findings.add(Code.IMPOSSIBLE_DATE, f"`{text}` is no date and time", span, help=[advice])
 
     def _absolute(self, pattern: Pattern) -> None:
         label = pattern_label(pattern)
@@ -282,7 +286,7 @@ class _Times:
                 Code.IMPOSSIBLE_DATE,
                 f"this timer never goes off: {reason}",
                 pattern.span,
-                help=[Help("leave one of the fields free", self._freed(pattern, last))],
+                help=[Help(f"leave one of the fields free, such as `{list(fields)[-1]}`", self._freed(pattern, last))],
             )
 
     def _field(self, name: str, value: Number | Text) -> bool:
@@ -307,22 +311,19 @@ class _Times:
             low, high = RANGES[name]
             nearest = min(max(value.value, low), high) if isinstance(value, Number) else low
             advice = Help(f"it is a number from {low} to {high}", (Edit(value.span, str(nearest)),))
+        elif name == "month" and value.value in range(1, 13):
+            word = MONTHS[int(value.value) - 1]
+            advice = Help(f'write `"{word}"`', (Edit(value.span, f'"{word}"'),))
         elif name in WORDS:
-            advice = Help(f"it is one of {listed(WORDS[name])}", (Edit(value.span, f'"{WORDS[name][0]}"'),))
+            advice = Help(f"it is one of {listed(WORDS[name])}")
+        elif name == "date" and (day := _last_day(str(value.value))):
+            advice = Help(f'the month ends before: write `"{day}"`', (Edit(value.span, f'"{day}"'),))
+        elif name == "date":
+            advice = Help('write it as in `"2026-03-01"`')
         else:
-            advice = Help('write a date as "2026-03-01", a time as "9:00"', self._nearby(name, value))
+            advice = Help('write it as in `"9:00"` or `"23:59:30"`')
         self._findings.add(Code.IMPOSSIBLE_DATE, f"there is no {name} {shown}", value.span, help=[advice])
         return False
-
-    @staticmethod
-    def _nearby(name: str, value: Number | Text) -> tuple[Edit, ...]:
-        """The last day of the month for a day behind it."""
-        text = str(value.value)
-        if name == "date" and len(text) == 10:
-            for day in (30, 29, 28):
-                if parse_date(f"{text[:8]}{day}"):
-                    return (Edit(value.span, f'"{text[:8]}{day}"'),)
-        return ()
 
     @staticmethod
     def _freed(pattern: Pattern, value: Span) -> tuple[Edit, ...]:
@@ -338,6 +339,12 @@ class _Times:
                     return (Edit(Span(members[k - 1].span.end, member.span.end), ""),)
                 return (Edit(Span(member.span.start, members[1].span.start), ""),)
         return ()
+
+
+def _last_day(text: str) -> str:
+    """The last day of the month for a day behind it, nothing for anything else."""
+    days = (f"{text[:8]}{day}" for day in (30, 29, 28))
+    return next((day for day in days if parse_date(day)), "") if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) else ""
 
 
 def _conjuncts(query: Query | Condition) -> Iterator[Condition]:

@@ -21,22 +21,18 @@ from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Catalogue, Resolved, Schema
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import bindings, is_event_comparison
-from ephemera.syntax.nodes import (
-    Absent,
+from ephemera.syntax.nodes import Absent, At, Comparison, Derive, Event, Rule
+from ephemera.terms.nodes import (
     Aggregate,
     Anonymous,
     Argument,
     As,
-    At,
     Atom,
     Binary,
     Bool,
     Call,
-    Comparison,
-    Derive,
     Duration,
     Element,
-    Event,
     Expression,
     Label,
     Name,
@@ -46,7 +42,6 @@ from ephemera.syntax.nodes import (
     Null,
     Number,
     Pattern,
-    Rule,
     Text,
     Value,
     Var,
@@ -297,8 +292,12 @@ class _Kinds:
         for operand in operands:
             kind = self.of(operand)
             if kind not in ("number", *_UNKNOWN):
-                what = node.function if isinstance(node, Aggregate | Call) else "arithmetic"
-                help = Help("`concat(…)` joins strings") if kind == "string" else Help("give it a number")
+                what = f"`{node.function}`" if isinstance(node, Aggregate | Call) else "arithmetic"
+                help = Help("give it a number")
+                if kind == "string" and isinstance(node, Binary) and node.operator == "+":
+                    help = Help("`concat(…)` joins strings")
+                elif isinstance(node, Aggregate):
+                    help = Help("`count`, `min` and `max` take values of every kind")
                 if isinstance(operand, Text):
                     help = _as_kind(operand, "number")
                 self._clash(f"{what} takes numbers, and this is a {kind}", operand.span, None, help)
@@ -368,4 +367,8 @@ def _as_kind(value: Node, kind: Kind) -> Help:
         digits = value.value.strip()
         if digits.lstrip("-").replace(".", "", 1).isdigit():
             return Help(f"write `{digits}` without quotes", (Edit(value.span, digits),))
-    return Help(f"write a {kind}")
+    return Help(
+        {"time": 'write a time, as in `datetime("2026-09-18T09:00Z")`', "bool": "write `true` or `false`"}.get(
+            kind, f"write a {kind}"
+        )
+    )

@@ -24,25 +24,18 @@ from ephemera.rules.scope import (
 from ephemera.syntax.nodes import (
     CONDITIONS,
     Accumulation,
-    Aggregate,
-    All,
     And,
     Comparison,
     Condition,
-    Construct,
-    ConstructTerm,
     Derive,
     Detect,
-    Name,
-    Node,
-    OptionalConstruct,
     Or,
     Query,
     Raise,
     Rule,
-    Var,
     Where,
 )
+from ephemera.terms.nodes import Aggregate, All, Construct, ConstructTerm, Name, Node, OptionalConstruct, Var
 
 
 def check_variables(rule: Rule, findings: Findings) -> None:

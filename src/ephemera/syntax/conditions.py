@@ -14,25 +14,19 @@ from ephemera.syntax.nodes import (
     AllOf,
     AnyOf,
     Apart,
-    Call,
     Comparison,
     ComparisonOperator,
     Condition,
-    Expression,
     InCalendar,
     IsNull,
-    Label,
     Moment,
-    Name,
-    Negative,
     Not,
-    Number,
     Parameter,
     Relation,
-    Text,
     Unlimited,
     Within,
 )
+from ephemera.terms.nodes import Call, Expression, Label, Name, Negative, Number, Text
 
 RELATIONS = (
     "before",

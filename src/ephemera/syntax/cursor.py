@@ -166,7 +166,7 @@ class Cursor:
         closers = [w for w in words if w in ")]}"]
         if "," in words and begins:
             return (Help("write `,` between the two", (Edit(self.behind(), ","),)),)
-        if closers and not begins:
+        if closers and not begins and token.text not in (":", "(", "[", "{"):
             return (Help(f"write `{closers[0]}` here", (Edit(self.behind(), closers[0]),)),)
         if len(words) == len(expected) == 1:
             text = words[0] if words[0] in _TIGHT else f" {words[0]} "

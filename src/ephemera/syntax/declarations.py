@@ -9,20 +9,9 @@ from ephemera.base.suggest import suggestion
 from ephemera.base.time import SPELLINGS
 from ephemera.syntax.cursor import Cursor, SyntaxFault, no_unit
 from ephemera.syntax.expressions import duration, text
-from ephemera.syntax.nodes import (
-    Attribute,
-    Declaration,
-    Duration,
-    EventType,
-    Label,
-    Lasts,
-    Rate,
-    Stream,
-    Table,
-    TimeUnit,
-    TimeZone,
-)
+from ephemera.syntax.nodes import Attribute, Declaration, EventType, Lasts, Rate, Stream, Table, TimeUnit, TimeZone
 from ephemera.syntax.terms import label
+from ephemera.terms.nodes import Duration, Label
 
 DECLARATIONS = ("TIME", "EVENT", "STREAM", "TABLE")
 TYPES = ("int", "float", "string", "bool", "time", "any")
@@ -111,6 +100,8 @@ def _attributes(c: Cursor) -> tuple[Attribute, ...]:
 def _attribute(c: Cursor) -> Attribute:
     name = c.name("an attribute")
     if not c.at(":"):
+        if c.token.is_name:
+            raise c.fault()
         advice = Help(f"write its type behind it, as in `{name.text}: any`", (Edit(c.behind(), ": any"),))
         raise c.fault(None, advice)
     c.advance()

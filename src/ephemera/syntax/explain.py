@@ -7,7 +7,8 @@ from decimal import Decimal
 from typing import Any
 
 from ephemera.base.span import Source
-from ephemera.syntax.nodes import Node, Program
+from ephemera.syntax.nodes import Program
+from ephemera.terms.nodes import Node
 
 
 def as_text(program: Program) -> str:

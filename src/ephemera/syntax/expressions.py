@@ -17,7 +17,7 @@ from ephemera.base.span import Span
 from ephemera.base.time import SECOND, SPELLINGS, UNITS, describe, microseconds
 from ephemera.syntax.cursor import Cursor, SyntaxFault, no_unit, shorten
 from ephemera.syntax.lexer import Token
-from ephemera.syntax.nodes import (
+from ephemera.terms.nodes import (
     Aggregate,
     ArithmeticOperator,
     Binary,

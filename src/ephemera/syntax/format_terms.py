@@ -14,38 +14,40 @@ from ephemera.base.time import SHORT
 from ephemera.syntax.expressions import AGGREGATES, PRECEDENCE
 from ephemera.syntax.lexer import is_plain_name
 from ephemera.syntax.nodes import (
-    Aggregate,
     AlgebraExpression,
     AllOf,
-    Anonymous,
     AnyOf,
     Apart,
-    Binary,
-    Bool,
-    Call,
     Comparison,
     Composed,
     Condition,
-    Duration,
-    Expression,
     InCalendar,
     IsNull,
-    Label,
     Limited,
-    Name,
-    Negative,
     Not,
-    Null,
-    Number,
     Parameter,
-    Pattern,
     Relation,
-    Text,
     Unlimited,
-    Var,
     Within,
 )
 from ephemera.syntax.queries import TIMER_KINDS
+from ephemera.terms.nodes import (
+    Aggregate,
+    Anonymous,
+    Binary,
+    Bool,
+    Call,
+    Duration,
+    Expression,
+    Label,
+    Name,
+    Negative,
+    Null,
+    Number,
+    Pattern,
+    Text,
+    Var,
+)
 
 _MISREAD_WORDS = {"_", "true", "false", "null", "not", "var", "all", "desc", "having", "timer", "datetime"}
 _MISREAD_ROOTS = {"and", "or", "not", "where", "having", "algebra", *TIMER_KINDS}

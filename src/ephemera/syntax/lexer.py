@@ -138,7 +138,7 @@ def _too_large(text: str) -> Diagnostic:
         Code.TOO_LARGE,
         f"the program has {len(text):,} characters, more than {LARGEST_TEXT:,}",
         Span(0, 0),
-        help=(Help("split it into several programs, `ephemera run` takes any number of them"),),
+        help=(Help("split it into several programs"),),
     )
 
 

@@ -16,23 +16,10 @@ from ephemera.syntax.cursor import Cursor, SyntaxFault
 from ephemera.syntax.declarations import DECLARATIONS, declaration
 from ephemera.syntax.expressions import expression, text
 from ephemera.syntax.lexer import Comment, tokenize
-from ephemera.syntax.nodes import (
-    And,
-    Condition,
-    ConstructTerm,
-    Derive,
-    Detect,
-    Expression,
-    Head,
-    Program,
-    Query,
-    Raise,
-    Rule,
-    Statement,
-    Stratum,
-)
+from ephemera.syntax.nodes import And, Condition, Derive, Detect, Head, Program, Query, Raise, Rule, Statement, Stratum
 from ephemera.syntax.queries import comma_help, item, query
 from ephemera.syntax.terms import construct_term, label
+from ephemera.terms.nodes import ConstructTerm, Expression
 
 DEEPEST_TREE = 200
 
@@ -53,14 +40,21 @@ def parse(source: Source) -> Parsed:
     found = list(tokens.diagnostics)
     broken = [d.span for d in found]
     statements: list[Statement] = []
+    in_stratum = False  # whether a STRATUM has failed whose END is still to come
     while not cursor.ended:
+        if in_stratum and cursor.is_at("END") and cursor.look(1).text != "(":
+            cursor.advance()
+            in_stratum = False
+            continue
         start = cursor.position
+        in_stratum = in_stratum or cursor.is_at("STRATUM")
         begin = cursor.token.start
         try:
             statement = _statement(cursor)
             if depth(statement) > DEEPEST_TREE:
                 raise SyntaxFault(_too_deep(statement))
             statements.append(statement)
+            in_stratum = in_stratum and not isinstance(statement, Stratum)
         except SyntaxFault as fault:
             end = cursor.token.end
             _skip(cursor, start)
@@ -95,7 +89,7 @@ def _skip(c: Cursor, start: int) -> None:
     """Goes on behind the statement that failed: its `;` or `END`, or a word that begins the next one."""
     while not c.ended:
         token = c.token
-        if c.position > start and token.kind == "name" and token.text in _STARTS and c.look(1).text not in ("(", ":"):
+        if c.position > start and _starts(c):
             return
         c.advance()
         if token.kind in ("op", "name") and token.text in (";", "END"):
@@ -103,6 +97,14 @@ def _skip(c: Cursor, start: int) -> None:
 
 
 _STARTS = ("DETECT", "RAISE", "STRATUM", *DECLARATIONS)
+
+
+def _starts(c: Cursor) -> bool:
+    """Whether a word stands here that begins a statement; `TIME` is an option of streams too."""
+    token, following = c.token, c.look(1).text
+    if token.kind != "name" or token.text not in _STARTS:
+        return False
+    return following in ("UNIT", "ZONE") if token.text == "TIME" else following not in ("(", ":")
 
 
 def _statement(c: Cursor) -> Statement:

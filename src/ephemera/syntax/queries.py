@@ -18,14 +18,12 @@ from ephemera.syntax.nodes import (
     AlgebraExpression,
     AlgebraOperator,
     And,
-    AnyEvent,
     At,
     Between,
     Composed,
     Condition,
     Event,
     Limited,
-    Name,
     Or,
     Query,
     Timer,
@@ -34,6 +32,7 @@ from ephemera.syntax.nodes import (
     Window,
 )
 from ephemera.syntax.terms import at_label, atom, element, label, pattern
+from ephemera.terms.nodes import AnyEvent, Name
 
 TIMER_KINDS = (
     "extend",

@@ -8,7 +8,7 @@ from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
 from ephemera.syntax.cursor import Cursor, SyntaxFault
 from ephemera.syntax.expressions import CONSTANTS, at_group_by, expression, grouping, value, variable, variables
 from ephemera.syntax.lexer import Token
-from ephemera.syntax.nodes import (
+from ephemera.terms.nodes import (
     All,
     Anonymous,
     Argument,

@@ -1,0 +1,110 @@
+"""This module defines the values that events carry: null, bool, number, string, time, and terms.
+
+Python's own equality will not do: `True == 1` there, and here they are of unlike kinds. So values are compared by
+their `key`, which is also the total order of the language: null < false < true < numbers < strings < times < terms.
+Numbers compare exactly, `1 = 1.0`, and nothing else is converted.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+LARGEST_INTEGER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """A point in time, in microseconds since 1970-01-01T00:00Z."""
+
+    microseconds: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Term:
+    """A labelled tree: children in order or without one, attributes apart.
+
+    Unordered children are a multiset. With one child or none there is no order to speak of, so both kinds are equal.
+    """
+
+    label: str
+    children: tuple[Value, ...] = ()
+    ordered: bool = True
+    attributes: tuple[tuple[str, Value], ...] = ()
+    _key: Key = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        ordered = self.ordered or len(self.children) < 2
+        keys = [key(child) for child in self.children]
+        attributes = sorted((name, key(value)) for name, value in self.attributes)
+        inner = (self.label, ordered, tuple(keys if ordered else sorted(keys)), tuple(attributes))
+        object.__setattr__(self, "_key", (6, inner))
+
+    @property
+    def key(self) -> Key:
+        return self._key
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether an ordered pattern may match the children."""
+        return self.ordered or len(self.children) < 2
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Term) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+Value: TypeAlias = bool | int | float | str | Time | Term | None
+Key: TypeAlias = tuple[Any, ...]
+
+
+def key(value: Value) -> Key:
+    """What a value is compared by: equal keys are one value, and keys sort in the total order.
+
+    >>> key(1) == key(1.0), key(1) == key(True), key(None) < key(False) < key(0) < key("") < key(Time(0))
+    (True, False, True)
+    """
+    match value:
+        case None:
+            return (0,)
+        case bool():
+            return (2,) if value else (1,)
+        case int() | float():
+            return (3, value)
+        case str():
+            return (4, value)
+        case Time(microseconds):
+            return (5, microseconds)
+        case Term():
+            return value.key
+
+
+def is_number(value: Value) -> bool:
+    """Whether a value is a number; a bool is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def is_valid(value: Value) -> bool:
+    """Whether a number is one of ours: an integer of 64 bits or a finite double; all else is."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return not is_number(value) or -LARGEST_INTEGER - 1 <= value <= LARGEST_INTEGER  # type: ignore[operator]
+
+
+def equal(a: Value, b: Value) -> bool | None:
+    """`a = b`; unknown if either is null."""
+    return None if a is None or b is None else key(a) == key(b)
+
+
+def less(a: Value, b: Value) -> bool | None:
+    """`a < b`; unknown unless both are numbers, strings or times."""
+    if is_number(a) and is_number(b):
+        return a < b  # type: ignore[operator]
+    if isinstance(a, str) and isinstance(b, str):
+        return a < b
+    if isinstance(a, Time) and isinstance(b, Time):
+        return a.microseconds < b.microseconds
+    return None
