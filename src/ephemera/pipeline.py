@@ -1,26 +1,31 @@
 """This module is the whole road, stage by stage; it is the only one that knows them all.
 
-text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules
+text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, which the oracle evaluates
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from ephemera.base.diagnostic import Report, report
 from ephemera.base.errors import ProgramError
 from ephemera.base.span import Source
+from ephemera.io.jsonl import BadEvent, read_line, read_object, read_row, read_time, uses_text, write_event
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.findings import Findings
-from ephemera.rules.nodes import Ruleset
+from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.normalize import normalize
 from ephemera.rules.resolve import resolve
 from ephemera.rules.stratify import stratify
+from ephemera.semantics.oracle import DeadLetter, World, evaluate
 from ephemera.syntax import explain as syntax_explain
 from ephemera.syntax.parser import Parsed, parse
+from ephemera.terms.events import Event
 
 Stage = Literal["syntax", "rules"]
+ENGINES = ("oracle",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,18 @@ def check(source: Source) -> Checked:
     return Checked(parsed, rules, found)
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What came of a run: answers and messages as JSON objects, bad events, and heads that had no value."""
+
+    answers: list[dict[str, Any]]
+    messages: list[dict[str, Any]]
+    bad: list[BadEvent]
+    undefined: list[DeadLetter]
+
+
 class Program:
-    """A program that passed its checks, ready to be explained and, in later versions, run.
+    """A program that passed its checks, ready to be explained and run.
 
     >>> import ephemera
     >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);")
@@ -62,6 +77,64 @@ class Program:
             raise ProgramError(checked.report)
         self._parsed = checked.parsed
         self._rules = checked.rules
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the program declares."""
+        return self._rules.resolved.catalogue
+
+    def run(
+        self,
+        events: Iterable[Mapping[str, Any]],
+        *,
+        engine: str = "oracle",
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        until: int | float | str | None = None,
+    ) -> list[dict[str, Any]]:
+        """All that the program derives from events, given and returned as the objects of JSON lines.
+
+        >>> import ephemera
+        >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);")
+        >>> program.run([{"event": "order", "time": 1, "data": ["a"]}])
+        [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
+        """
+        return self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until).answers
+
+    def run_all(
+        self,
+        events: Sequence[Mapping[str, Any] | str],
+        *,
+        engine: str = "oracle",
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        until: int | float | str | None = None,
+    ) -> Run:
+        """The same with what could not be read or computed; events may be lines of JSON, too."""
+        if engine not in ENGINES:
+            raise ValueError(f"there is no engine `{engine}`; the engines are {', '.join(ENGINES)}")
+        catalogue = self.catalogue
+        read = [read_line(e, catalogue) if isinstance(e, str) else read_object(e, catalogue) for e in events]
+        rows = {
+            label: [read_row(row, catalogue.tables[label]) for row in given] for label, given in (tables or {}).items()
+        }
+        limit = None if until is None else read_time(until, catalogue.unit)
+        world = World(rows, {name: list(given) for name, given in (calendars or {}).items()}, limit)
+        outcome = evaluate(self._rules, [e for e in read if isinstance(e, Event)], world)
+        as_numbers = not any(uses_text(e) for e in events)
+        return Run(
+            answers=[write_event(e, catalogue, as_numbers=as_numbers) for e in outcome.events],
+            messages=[
+                {
+                    **write_event(m.event, catalogue, as_numbers=as_numbers),
+                    "recipient": m.recipient,
+                    "transport": m.transport,
+                }
+                for m in outcome.messages
+            ],
+            bad=[e for e in read if isinstance(e, BadEvent)],
+            undefined=outcome.dead_letters,
+        )
 
     def explain(self, stage: Stage = "rules") -> str:
         """What a stage makes of the program, as text."""

@@ -13,34 +13,20 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.text import Text
 
 from ephemera import pipeline
-from ephemera.base.diagnostic import Report, as_json, render
-from ephemera.base.span import Source
+from ephemera.base.diagnostic import Report
+from ephemera.cli.files import WRONG_PROGRAM, print_reports, read_program, write_file
+from ephemera.cli.run import run_command, stories_command
 from ephemera.pipeline import Program, check
 from ephemera.syntax.format import format
-from ephemera.syntax.parser import decode, parse
-
-WRONG_PROGRAM = 1
-WRONG_COMMAND = 2
-FAILED = 3
+from ephemera.syntax.parser import parse
 
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
-
-_STYLES = {
-    "error": "bold red",
-    "warning": "bold yellow",
-    "frame": "blue",
-    "caret": "bold blue",
-    "strong": "bold",
-    "": "",
-}
 
 
 class Format(StrEnum):
@@ -86,7 +72,7 @@ def _options(
 def check_command(programs: Programs, form: FormatOption = Format.text) -> None:
     """Check programs; print what is wrong with them, where, and what would help."""
     reports = [_report(path) for path in programs]
-    _print_reports(reports, form)
+    print_reports(reports, machine=form == Format.json)
     if any(found.failed for found in reports):
         raise typer.Exit(WRONG_PROGRAM)
 
@@ -101,7 +87,7 @@ def fmt_command(
     reports: list[Report] = []
     changed = 0
     for path in programs:
-        source = _read(path)
+        source = read_program(path)
         if isinstance(source, Report):
             reports.append(source)
             continue
@@ -117,8 +103,8 @@ def fmt_command(
         elif str(path) == "-":
             sys.stdout.write(text)
         elif text != source.text:
-            _write(path, text)
-    _print_reports(reports, form)
+            write_file(path, text)
+    print_reports(reports, machine=form == Format.json)
     if reports or changed:
         raise typer.Exit(WRONG_PROGRAM)
 
@@ -130,13 +116,13 @@ def explain_command(
     form: FormatOption = Format.text,
 ) -> None:
     """Show what a stage of the compiler makes of a program."""
-    source = _read(program)
+    source = read_program(program)
     if isinstance(source, Report):
-        _print_reports([source], Format.text)
+        print_reports([source])
         raise typer.Exit(WRONG_PROGRAM)
     checked = check(source)
     if checked.report.diagnostics:
-        _print_reports([checked.report], Format.text)
+        print_reports([checked.report])
     if checked.report.failed:
         raise typer.Exit(WRONG_PROGRAM)
     explained = Program(checked)
@@ -151,36 +137,12 @@ def _stage(chosen: Stage) -> pipeline.Stage:
 
 
 def _report(path: Path) -> Report:
-    source = _read(path)
+    source = read_program(path)
     return source if isinstance(source, Report) else check(source).report
 
 
-def _read(path: Path) -> Source | Report:
-    """A program's text; a file that is not there is a mistake on the command line."""
-    try:
-        if str(path) == "-":
-            return decode(sys.stdin.buffer.read(), "<stdin>")
-        return decode(path.read_bytes(), str(path))
-    except OSError as error:
-        typer.echo(f"cannot read {path}: {error.strerror}", err=True)
-        raise typer.Exit(WRONG_COMMAND) from None
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8", newline="\n")
-    except OSError as error:
-        typer.echo(f"cannot write {path}: {error.strerror}", err=True)
-        raise typer.Exit(FAILED) from None
-
-
-def _print_reports(reports: list[Report], form: Format) -> None:
-    if form == Format.json:
-        typer.echo(json.dumps([entry for found in reports for entry in as_json(found)], indent=2, ensure_ascii=False))
-        return
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
-    for found in reports:
-        console.print(Text.assemble(*((text, _STYLES[style]) for text, style in render(found))), end="")
+app.command("run")(run_command)
+app.command("test")(stories_command)
 
 
 def main() -> None:

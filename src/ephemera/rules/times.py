@@ -260,7 +260,7 @@ class _Times:
         fields: dict[str, int | str] = {}
         spans: list[Span] = []
         mentioned = 0
-        for name, span, value in _datetime_fields(pattern):
+        for name, span, value in datetime_fields(pattern):
             mentioned += 1
             if name not in FIELDS:
                 self._findings.add(
@@ -364,11 +364,11 @@ def _conjuncts(query: Query | Condition) -> Iterator[Condition]:
             yield query
 
 
-def _datetime_fields(pattern: Pattern) -> Iterator[tuple[str, Span, Number | Text | None]]:
+def datetime_fields(pattern: Pattern) -> Iterator[tuple[str, Span, Number | Text | None]]:
     """The fields a pattern names, each with the value it fixes, if it does."""
     match pattern:
         case As(_, Element() as inner):
-            yield from _datetime_fields(inner)
+            yield from datetime_fields(inner)
         case NamedAtom(_, fields):
             for field in fields:
                 value = field.argument if isinstance(field.argument, Number | Text) else None

@@ -46,6 +46,7 @@ def match_root(pattern: QueryTerm, value: Value, known: Substitution) -> list[Su
 
 
 def distinct(substitutions: Iterable[Substitution]) -> list[Substitution]:
+    """Each substitution once."""
     seen: dict[frozenset[tuple[str, Key]], Substitution] = {}
     for substitution in substitutions:
         seen.setdefault(frozenset((name, key(value)) for name, value in substitution.items()), substitution)
@@ -135,8 +136,12 @@ def _match_children(
     for places, found in _place([patterns[k] for k in positive], data, known, ordered=ordered):
         if not partial and len(places) != len(data):
             continue
+        placed = dict(zip(positive, places, strict=True))
         if all(
-            _is_absent(patterns, k, dict(zip(positive, places, strict=True)), data, found, ordered=ordered)
+            not any(
+                next(_match(p.term, data[place], found), None) is not None
+                for place in _left_over(k, placed, data, ordered)
+            )
             for k, p in enumerate(patterns)
             if isinstance(p, Without)
         ):
@@ -158,26 +163,11 @@ def _place(
                     yield (*before, place), more
 
 
-def _is_absent(
-    patterns: Sequence[QueryTerm],
-    at: int,
-    places: dict[int, int],
-    data: Sequence[Value],
-    found: Substitution,
-    *,
-    ordered: bool,
-) -> bool:
-    """Whether no child that is left over matches; in ordered patterns, none between the neighbours' places."""
+def _left_over(at: int, placed: dict[int, int], data: Sequence[Value], ordered: bool) -> list[int]:
+    """The children that a `without` forbids to match: those of no pattern; in order, those between its neighbours."""
     first, last = 0, len(data)
     if ordered:
-        first = max((place + 1 for k, place in places.items() if k < at), default=0)
-        last = min((place for k, place in places.items() if k > at), default=len(data))
-    used = set(places.values())
-    wanted = patterns[at]
-    if not isinstance(wanted, Without):
-        return True
-    return not any(
-        next(_match(wanted.term, data[place], found), None) is not None
-        for place in range(first, last)
-        if place not in used
-    )
+        first = max((place + 1 for k, place in placed.items() if k < at), default=0)
+        last = min((place for k, place in placed.items() if k > at), default=len(data))
+    used = set(placed.values())
+    return [place for place in range(first, last) if place not in used]

@@ -1,0 +1,154 @@
+"""This module holds the commands that evaluate programs: `run` and `test`."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ephemera.base.diagnostic import Report
+from ephemera.base.errors import EphemeraError
+from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, print_reports, read_program, write_file
+from ephemera.pipeline import Program, Run, check
+from ephemera.stories.judge import judge
+from ephemera.stories.read import BadStory, read_story
+from ephemera.terms.text import to_text
+from ephemera.terms.values import Term
+
+
+class Engine(StrEnum):
+    """What evaluates a program; faster ones follow."""
+
+    oracle = "oracle"
+
+
+Programs = Annotated[list[Path], typer.Argument(metavar="PROGRAM…", help="Program files (.eq).", show_default=False)]
+Inputs = Annotated[list[str] | None, typer.Option("--input", help="Events as JSON lines, or - for standard input.")]
+Output = Annotated[Path | None, typer.Option("--output", help="Where answers go; standard output otherwise.")]
+Chosen = Annotated[Engine, typer.Option("--engine", help="What evaluates the program.")]
+Emitted = Annotated[list[str] | None, typer.Option("--emit", help="Only events of this name; may be given often.")]
+DeadLetters = Annotated[Path | None, typer.Option("--dead-letter", help="Where bad events go, with the reason.")]
+
+
+def run_command(
+    programs: Programs,
+    inputs: Inputs = None,
+    *,
+    output: Output = None,
+    engine: Chosen = Engine.oracle,
+    emit: Emitted = None,
+    dead_letter: DeadLetters = None,
+) -> None:
+    """Evaluate programs over events; print what they derive, sorted by time."""
+    compiled = [_compile(path) for path in programs]
+    lines = _lines(inputs or ["-"])
+    runs: list[Run] = []
+    for program, path in zip(compiled, programs, strict=True):
+        try:
+            runs.append(program.run_all(lines, engine=engine.value, tables=_tables(program, path.parent)))
+        except EphemeraError as error:
+            typer.echo(f"{path}: {error}", err=True)
+            raise typer.Exit(FAILED) from None
+    _write_answers(runs, output, emit)
+    _write_dead_letters(runs, dead_letter)
+
+
+def stories_command(
+    stories: Annotated[list[Path], typer.Argument(metavar="STORY.md…", help="Stories to run.", show_default=False)],
+    engine: Chosen = Engine.oracle,
+) -> None:
+    """Run stories; say which do not hold, and how."""
+    failed = 0
+    for path in stories:
+        try:
+            wrong = judge(read_story(_text(path)), str(path))
+        except BadStory as error:
+            wrong = [str(error)]
+        if wrong:
+            failed += 1
+            typer.echo(f"{path} does not hold on {engine.value}:", err=True)
+            for line in wrong:
+                typer.echo(f"    {line}", err=True)
+    typer.echo(f"{len(stories) - failed} passed, {failed} failed")
+    if failed:
+        raise typer.Exit(WRONG_PROGRAM)
+
+
+def _compile(path: Path) -> Program:
+    source = read_program(path)
+    if isinstance(source, Report):
+        print_reports([source])
+        raise typer.Exit(WRONG_PROGRAM)
+    checked = check(source)
+    print_reports([checked.report])
+    if checked.report.failed:
+        raise typer.Exit(WRONG_PROGRAM)
+    return Program(checked)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        typer.echo(f"cannot read {path}: {error}", err=True)
+        raise typer.Exit(WRONG_COMMAND) from None
+
+
+def _lines(inputs: Iterable[str]) -> list[str]:
+    lines: list[str] = []
+    for name in inputs:
+        text = sys.stdin.read() if name == "-" else _text(Path(name))
+        lines += [line for line in text.splitlines() if line.strip()]
+    return lines
+
+
+def _tables(program: Program, folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The rows of the declared tables, from CSV files beside the program."""
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for label, (location, _) in program.catalogue.table_locations.items():
+        if location is None:
+            continue
+        types = dict(program.catalogue.tables[label].attributes or ())
+        text = _text(folder / location)
+        given = csv.DictReader(text.splitlines())
+        rows[label] = [{name: _cell(row.get(name), kind) for name, kind in types.items()} for row in given]
+    return rows
+
+
+def _cell(cell: str | None, declared: str) -> Any:
+    if cell is None or cell == "":
+        return None
+    if declared == "string":
+        return cell
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
+
+
+def _write_answers(runs: list[Run], output: Path | None, emit: list[str] | None) -> None:
+    answers = [a for run in runs for a in (*run.answers, *run.messages) if not emit or a["event"] in emit]
+    text = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        write_file(output, text)
+
+
+def _write_dead_letters(runs: list[Run], output: Path | None) -> None:
+    letters: list[dict[str, Any]] = [{"reason": b.reason, "event": b.original} for run in runs for b in run.bad]
+    for run in runs:
+        for u in run.undefined:
+            bound = {name: to_text(v) if isinstance(v, Term) else v for name, v in u.variables.items()}
+            letters.append({"reason": u.reason, "rule": u.rule, "variables": bound})
+    if output is not None:
+        write_file(output, "".join(json.dumps(letter, ensure_ascii=False, default=str) + "\n" for letter in letters))
+    elif letters:
+        typer.echo(f"{len(letters)} events could not be used, the first: {letters[0]['reason']}", err=True)
+        typer.echo("`--dead-letter PATH` keeps them", err=True)

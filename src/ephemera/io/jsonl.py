@@ -1,0 +1,258 @@
+"""This module reads and writes events as JSON objects, one a line.
+
+`time` is a point or `[begin, end]`; numbers count the program's time unit, strings are ISO 8601 with a zone. `data`
+is an array of values by position or an object whose keys are children; `term` and `xml` are the event as text.
+What does not fit what is declared is a bad event, with the reason; nothing is converted unless nothing is lost.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.semantics.answers import attributes_term
+from ephemera.terms.compute import EPOCH
+from ephemera.terms.errors import BadMessage
+from ephemera.terms.events import Event, Interval
+from ephemera.terms.json import from_object, to_object
+from ephemera.terms.text import from_text, to_text
+from ephemera.terms.values import Term, Time, Value, is_number, is_valid
+from ephemera.terms.xml import from_xml
+
+
+@dataclass(frozen=True, slots=True)
+class BadEvent:
+    """An input that is no event of the program: what it was, and why not."""
+
+    original: str
+    reason: str
+    label: str | None = None
+
+
+def read_line(line: str, catalogue: Catalogue) -> Event | BadEvent:
+    """An event from one line of JSON."""
+    try:
+        data = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
+    except (ValueError, RecursionError) as error:
+        return BadEvent(line, f"this is no JSON: {error}")
+    return read_object(data, catalogue, line)
+
+
+def _refuse(constant: str) -> Value:
+    raise ValueError(f"{constant} is no number")
+
+
+def read_object(data: Any, catalogue: Catalogue, original: str | None = None) -> Event | BadEvent:
+    """An event from decoded JSON, whose fractions may be decimals."""
+    line = original if original is not None else json.dumps(data, default=str)
+    label = data.get("event") if isinstance(data, Mapping) else None
+    if not isinstance(label, str):
+        return BadEvent(line, "an event has a name under `event`")
+    try:
+        time = _interval(data.get("time"), catalogue.unit)
+        schema = catalogue.events.get(label)
+        longest = schema.longest if schema is not None else None
+        if longest is not None and time.end - time.begin > longest:
+            raise BadMessage("it lasts longer than declared")
+        term, positional = _term(label, data, schema, catalogue.unit)
+    except BadMessage as error:
+        return BadEvent(line, str(error), label)
+    return Event(term, time, positional)
+
+
+# ---- time --------------------------------------------------------------------------------------------------
+
+
+def _interval(value: Any, unit: int) -> Interval:
+    points = value if isinstance(value, list) else [value, value]
+    if len(points) != 2:
+        raise BadMessage("`time` is a point or [begin, end]")
+    begin, end = (read_time(point, unit) for point in points)
+    if begin > end:
+        raise BadMessage("it begins after its end")
+    return Interval(begin, end)
+
+
+def read_time(value: Any, unit: int) -> int:
+    """A point in time in microseconds; what is finer is cut off."""
+    if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        if not math.isfinite(value):
+            raise BadMessage("a time is finite")
+        return math.floor(Decimal(value) * unit)
+    if not isinstance(value, str):
+        raise BadMessage("a time is a number or a text such as 2026-03-01T09:00:00Z")
+    try:
+        parsed = datetime.fromisoformat(value)
+    except ValueError:
+        raise BadMessage(f"`{value}` is no time such as 2026-03-01T09:00:00Z") from None
+    if parsed.tzinfo is None:
+        raise BadMessage(f"`{value}` has no zone")
+    return (parsed - EPOCH) // timedelta(microseconds=1)
+
+
+def uses_text(event: Mapping[str, Any] | str) -> bool:
+    """Whether an event writes its time as text, so that answers do, too."""
+    if isinstance(event, str):
+        try:
+            event = json.loads(event)
+        except ValueError:
+            return False
+    time = event.get("time") if isinstance(event, Mapping) else None
+    return any(isinstance(t, str) for t in (time if isinstance(time, list) else [time]))
+
+
+def write_time(microseconds: int, unit: int, *, as_numbers: bool) -> int | float | str:
+    """A point in time as the input wrote its own."""
+    if as_numbers:
+        whole, rest = divmod(microseconds, unit)
+        return whole if not rest else microseconds / unit
+    moment = (EPOCH + timedelta(microseconds=microseconds)).astimezone(UTC)
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+# ---- data --------------------------------------------------------------------------------------------------
+
+
+def _term(label: str, data: Mapping[str, Any], schema: Schema | None, unit: int) -> tuple[Term, bool]:
+    given = [name for name in ("data", "term", "xml") if name in data]
+    if len(given) > 1:
+        raise BadMessage("an event has one of `data`, `term` and `xml`")
+    value = data.get(given[0], []) if given else []
+    if given and given[0] != "data":
+        if not isinstance(value, str):
+            raise BadMessage(f"`{given[0]}` is a text")
+        term = from_text(value) if given[0] == "term" else from_xml(value)
+        if term.label != label:
+            raise BadMessage(f"the event is `{label}`, and its text `{term.label}`")
+        return (term if schema is None else _declared_term(term, schema, unit)), False
+    if isinstance(value, list):
+        if schema is not None and schema.attributes is not None:
+            if len(value) != len(schema.attributes):
+                raise BadMessage(f"`{label}` has {len(schema.attributes)} attributes, not {len(value)}")
+            pairs = [(n, _declared(v, t, n, unit)) for (n, t), v in zip(schema.attributes, value, strict=True)]
+            return _attributes(label, pairs), True
+        return Term(label, tuple(_scalar(v) for v in value)), True
+    if isinstance(value, Mapping):
+        plain = {name: _plain(v) for name, v in value.items()}
+        if schema is not None and schema.attributes is not None:
+            pairs = [(n, _declared(value.get(n), t, n, unit)) for n, t in schema.attributes]
+            return _attributes(label, pairs), False
+        return from_object(label, plain), False
+    raise BadMessage("`data` is an array or an object")
+
+
+def _plain(value: Any) -> Any:
+    """Decoded JSON with doubles for decimals."""
+    if isinstance(value, Decimal):
+        return float(value)
+    if isinstance(value, list):
+        return [_plain(v) for v in value]
+    if isinstance(value, Mapping):
+        return {name: _plain(v) for name, v in value.items()}
+    return value
+
+
+def _scalar(value: Any) -> Value:
+    plain = _plain(value)
+    if plain is not None and not isinstance(plain, bool | int | float | str):
+        raise BadMessage("an attribute by position is a text, a number, true, false or null")
+    if not is_valid(plain):
+        raise BadMessage("integers have 64 bits, other numbers are finite")
+    return plain
+
+
+Declared = Value | list[Value]
+
+
+def _declared(value: Any, declared: str, name: str, unit: int) -> Declared:
+    """A value of a declared type, where that loses nothing."""
+    if declared.endswith("[]"):
+        members = value if isinstance(value, list) else [] if value is None else [value]
+        return [_one(member, declared[:-2], name, unit) for member in members]
+    return _one(value, declared, name, unit)
+
+
+def _one(value: Any, declared: str, name: str, unit: int) -> Value:
+    if value is None:
+        return None
+    if declared == "time":
+        return Time(read_time(value, unit))
+    if declared == "any" and isinstance(value, Mapping | list):
+        children = from_object("value", {name: _plain(value)}).children
+        if len(children) != 1 or not isinstance(children[0], Term) or len(children[0].children) != 1:
+            raise BadMessage(f"`{name}` is no single value")
+        return children[0].children[0]
+    scalar = _scalar(value)
+    match declared:
+        case "int" if is_number(scalar) and int(scalar) == scalar:  # type: ignore[arg-type]
+            return int(scalar)  # type: ignore[arg-type]
+        case "float" if is_number(scalar) and float(scalar) == scalar:  # type: ignore[arg-type]
+            return float(scalar)  # type: ignore[arg-type]
+        case "string" if isinstance(scalar, str):
+            return scalar
+        case "bool" if isinstance(scalar, bool):
+            return scalar
+        case "any":
+            return scalar
+    raise BadMessage(f"`{name}` is {declared}, and {json.dumps(scalar)} is not")
+
+
+def _attributes(label: str, pairs: Sequence[tuple[str, Declared]]) -> Term:
+    flat = [(name, v) for name, value in pairs for v in (value if isinstance(value, list) else [value])]
+    return attributes_term(label, flat)
+
+
+def _declared_term(term: Term, schema: Schema, unit: int) -> Term:
+    """A term of a declared type: its attributes in their types, each child with one value."""
+    if schema.attributes is None:
+        return term
+    pairs: list[tuple[str, Declared]] = []
+    for name, declared in schema.attributes:
+        values: list[Any] = []
+        for child in term.children:
+            if isinstance(child, Term) and child.label == name:
+                if len(child.children) != 1:
+                    raise BadMessage(f"`{name}` has {len(child.children)} values, not one")
+                values.append(child.children[0])
+        if declared == "string":
+            values = [str(v) if is_number(v) else v for v in values]
+        if len(values) > 1 and not declared.endswith("[]"):
+            raise BadMessage(f"`{name}` occurs {len(values)} times")
+        found = [v if isinstance(v, Term) else _one(v, declared.removesuffix("[]"), name, unit) for v in values]
+        pairs.append((name, list(found)))
+    return _attributes(term.label, pairs)
+
+
+def read_row(row: Mapping[str, Any], schema: Schema) -> Term:
+    """A row of a table, its columns in their declared types."""
+    return _attributes(schema.label, [(n, _declared(row.get(n), t, n, 1)) for n, t in schema.attributes or ()])
+
+
+# ---- writing -----------------------------------------------------------------------------------------------
+
+
+def write_event(event: Event, catalogue: Catalogue, *, as_numbers: bool) -> dict[str, Any]:
+    """An event as a JSON object."""
+    unit = catalogue.unit
+    begin, end = (write_time(t, unit, as_numbers=as_numbers) for t in (event.time.begin, event.time.end))
+    head = {"event": event.term.label, "time": begin if event.time.begin == event.time.end else [begin, end]}
+    schema = catalogue.events.get(event.term.label)
+
+    def written(value: Value) -> Any:
+        if isinstance(value, Time):
+            return write_time(value.microseconds, unit, as_numbers=as_numbers)
+        return {value.label: to_object(value)} if isinstance(value, Term) else value
+
+    if event.positional:
+        if schema is not None and schema.attributes is not None:
+            children = {c.label: c.children[0] for c in event.term.children if isinstance(c, Term)}
+            return {**head, "data": [written(children.get(name)) for name in schema.names]}
+        return {**head, "data": [written(v) for v in event.term.children]}
+    data = to_object(event.term)
+    return {**head, "data": data} if data is not None else {**head, "term": to_text(event.term)}

@@ -1,0 +1,1 @@
+"""This package is the oracle: what a program means, slow and obvious."""

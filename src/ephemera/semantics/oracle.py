@@ -1,0 +1,199 @@
+"""This module is the oracle: program and finite history in, all derived events out, straight from the definitions.
+
+For each stratum in turn the rules are applied until nothing new appears (thesis 10.2, 10.3). A rule is applied by
+going through all ways to give its positive literals events (τ) and its variables values (Σ), as in figure 9.1.
+Nothing is optimized: a reader can check it line by line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ephemera.base.errors import EphemeraError
+from ephemera.base.tree import find
+from ephemera.rules.declare import head_label
+from ephemera.rules.nodes import Ruleset
+from ephemera.rules.patterns import pattern_label
+from ephemera.semantics.answers import Answer, Reader, answers
+from ephemera.semantics.clock import Clock
+from ephemera.semantics.conditions import Calendars, holds, microseconds
+from ephemera.syntax.nodes import Derive, Detect, Raise, Rule
+from ephemera.syntax.nodes import Event as EventQuery
+from ephemera.terms.compute import Scope, Undefined
+from ephemera.terms.construct import Origin, Row, construct, direct_variables, partition, value_of
+from ephemera.terms.events import Event
+from ephemera.terms.nodes import ConstructTerm, Duration
+from ephemera.terms.values import Term, Value
+
+MOST_ROUNDS = 1_000
+MOST_EVENTS = 100_000
+
+
+class Endless(EphemeraError):
+    """A recursion that does not come to an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a RAISE rule sends: an event that no rule can see, and where it goes."""
+
+    event: Event
+    recipient: str
+    transport: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """A head that had no value: the rule, what was bound, and why."""
+
+    rule: int
+    variables: Mapping[str, Value]
+    reason: str
+
+
+@dataclass(slots=True)
+class Outcome:
+    """All that a program derives: events and messages, each once, and what came to nothing."""
+
+    events: list[Event] = field(default_factory=list)
+    messages: list[Message] = field(default_factory=list)
+    dead_letters: list[DeadLetter] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What a program runs on besides its events: tables, calendars, and the limits for absolute timers."""
+
+    tables: Mapping[str, Sequence[Term]] = field(default_factory=dict)
+    calendars: Calendars = field(default_factory=dict)
+    until: int | None = None
+    """Time passes at least until then."""
+
+
+def evaluate(rules: Ruleset, events: Iterable[Event], world: World | None = None) -> Outcome:
+    """The intended model of a program under a finite stream, without the stream itself."""
+    return _Evaluation(rules, list(events), world or World()).run()
+
+
+class _Evaluation:
+    def __init__(self, rules: Ruleset, events: list[Event], world: World) -> None:
+        self._rules = rules
+        self._world = world
+        ends = [e.time.end for e in events] + ([world.until] if world.until is not None else [])
+        self._first, self._last = (min(ends), max(ends)) if ends else (0, -1)
+        margin = sum(microseconds(d) for rule in rules.resolved.rules for d in find(rule, Duration))
+        clock = Clock(rules.resolved.catalogue.zone, self._first - margin, self._last)
+        self._reader = Reader(rules.resolved.catalogue, world.tables, world.calendars, clock)
+        self._facts: dict[Event, Event] = {e: e for e in events}
+        self._derived: dict[Event, Event] = {}
+        self._messages: dict[tuple[Event, str, str], Message] = {}
+        self._dead: dict[tuple[int, str], DeadLetter] = {}
+        self._clocked = self._rules_by_the_clock()
+
+    def run(self) -> Outcome:
+        for stratum in sorted(set(self._rules.strata)):
+            members = [n for n, s in enumerate(self._rules.strata, 1) if s == stratum]
+            self._fixpoint(members)
+        given = [e for e in self._derived.values() if e.time.end >= self._first]
+        sent = [m for m in self._messages.values() if m.event.time.end >= self._first]
+        return Outcome(
+            sorted(given, key=lambda e: e.key),
+            sorted(sent, key=lambda m: (m.event.key, m.recipient, m.transport)),
+            list(self._dead.values()),
+        )
+
+    def _fixpoint(self, members: list[int]) -> None:
+        """The rules of a stratum, again and again until nothing is new."""
+        for _ in range(MOST_ROUNDS):
+            before = len(self._facts) + len(self._messages)
+            known = list(self._facts.values())
+            for number in members:
+                self._apply(number, known)
+            if len(self._facts) + len(self._messages) == before:
+                return
+            if len(self._facts) > MOST_EVENTS:
+                break
+        names = ", ".join(f"{n} ({head_label(self._rules.resolved.rules[n - 1].head) or 'message'})" for n in members)
+        raise Endless(
+            f"the recursion does not end: more than {MOST_EVENTS:,} events or {MOST_ROUNDS:,} rounds in rules {names}"
+        )
+
+    def _apply(self, number: int, facts: list[Event]) -> None:
+        rule = self._rules.resolved.rules[number - 1]
+        for answer in answers(rule.body, facts, self._reader):
+            if number in self._clocked and answer.time.end > self._last:
+                continue
+            scope = self._reader.scope(answer.trace)
+            for group in partition(answer.rows, _plain_variables(rule)):
+                self._derive(number, rule, answer, group, scope)
+
+    def _derive(self, number: int, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> None:
+        try:
+            if not self._passes(rule, answer, group, scope):
+                return
+            built = _build(rule, group, answer.origin, scope, self._reader)
+        except Undefined as undefined:
+            letter = DeadLetter(number, dict(group[0].variables), str(undefined))
+            self._dead.setdefault((number, repr(sorted(letter.variables.items(), key=lambda v: v[0]))), letter)
+            return
+        for term in built:
+            event = Event(term, answer.time, positional=isinstance(rule.head, Derive))
+            if isinstance(rule.head, Raise):
+                message = Message(event, rule.head.recipient, rule.head.transport)
+                self._messages.setdefault((event, message.recipient, message.transport), message)
+            else:
+                self._facts.setdefault(event, event)
+                self._derived.setdefault(event, event)
+
+    def _passes(self, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> bool:
+        """`having`: conditions on the group, after aggregation."""
+        grouped = Scope(scope.unit, scope.zone, scope.times, lambda a: value_of(a, group, answer.origin, scope))
+        variables = group[0].variables
+        return all(holds(c, variables, answer.trace, grouped, self._world.calendars) for c in rule.having)
+
+    def _rules_by_the_clock(self) -> frozenset[int]:
+        """The rules that absolute timers or calendars take part in, directly or through what they ask for."""
+        found: set[int] = set()
+        while True:
+            more = {
+                n
+                for n, rule in enumerate(self._rules.resolved.rules, 1)
+                if n not in found and (_asks_the_clock(rule, self._world) or self._needs(n) & found)
+            }
+            if not more:
+                return frozenset(found)
+            found |= more
+
+    def _needs(self, number: int) -> set[int]:
+        return {n for d in self._rules.dependencies[number - 1] for n in d.rules}
+
+
+def _asks_the_clock(rule: Rule, world: World) -> bool:
+    labels = [pattern_label(e.pattern) for e in find(rule.body, EventQuery)]
+    return any(str(label) == "timer:datetime" or str(label) in world.calendars for label in labels if label is not None)
+
+
+def _plain_variables(rule: Rule) -> frozenset[str]:
+    """The variables by which answers are grouped: those of the head outside `all` and aggregates."""
+    match rule.head:
+        case Derive(_, arguments):
+            return frozenset[str]().union(*(direct_variables(a) for a in arguments))
+        case Detect(term) | Raise(_, _, term):
+            return direct_variables(term)
+
+
+def _build(rule: Rule, group: list[Row], origin: Origin, scope: Scope, reader: Reader) -> list[Term]:
+    match rule.head:
+        case Derive(label, arguments):
+            values = tuple(value_of(a, group, origin, scope) for a in arguments)
+            return [reader.positional(str(label), values)]
+        case Detect(term) | Raise(_, _, term):
+            return _terms(term, group, origin, scope)
+
+
+def _terms(term: ConstructTerm, group: list[Row], origin: Origin, scope: Scope) -> list[Term]:
+    built = construct(term, group, origin, scope)
+    if any(not isinstance(v, Term) for v in built):
+        raise Undefined("an event is an element, not a value")
+    return [v for v in built if isinstance(v, Term)]

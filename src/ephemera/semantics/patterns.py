@@ -1,0 +1,93 @@
+"""This module matches events: by their terms, by positions, by names of attributes.
+
+An event of a declared type is the unordered term of its attributes; a missing attribute is null by position, and no
+match in a term. Any other event with positions is the ordered term of its values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.terms.events import Event
+from ephemera.terms.match import Substitution, bind, distinct, match, match_root
+from ephemera.terms.nodes import (
+    Anonymous,
+    AnyEvent,
+    Argument,
+    Atom,
+    Element,
+    Label,
+    Name,
+    NamedAtom,
+    Pattern,
+    QueryTerm,
+)
+from ephemera.terms.values import Term, Value
+
+
+def match_event(pattern: Pattern, event: Event, known: Substitution, catalogue: Catalogue) -> list[Substitution]:
+    """Every substitution under which the event matches."""
+    return match_term(pattern, event.term, known, catalogue.events.get(event.term.label))
+
+
+def match_term(pattern: Pattern, term: Term, known: Substitution, schema: Schema | None) -> list[Substitution]:
+    """The same for a term; the schema is that of its declared type, if it has one."""
+    match pattern:
+        case AnyEvent(label):
+            return [known] if str(label) == term.label else []
+        case Atom(label, arguments):
+            if str(label) != term.label:
+                return []
+            if schema is not None and schema.attributes is not None:
+                return distinct(_attributes(list(zip(schema.names, arguments, strict=True)), term, known))
+            if not term.is_ordered or term.attributes or len(term.children) != len(arguments):
+                return []
+            return distinct(_positions(arguments, term.children, known))
+        case NamedAtom(label, fields):
+            if str(label) != term.label:
+                return []
+            if schema is not None and schema.attributes is not None:
+                return distinct(_attributes([(f.name, f.argument) for f in fields], term, known))
+            children = tuple(_child(f.name, f.argument) for f in fields)
+            return match(Element(label, ordered=False, partial=True, children=children), term, known)
+        case _:
+            return match_root(pattern, term, known)
+
+
+def _positions(arguments: Sequence[Argument], values: Sequence[Value], known: Substitution) -> Iterator[Substitution]:
+    if not arguments:
+        yield known
+        return
+    for found in _argument(arguments[0], values[0], known):
+        yield from _positions(arguments[1:], values[1:], found)
+
+
+def _attributes(wanted: list[tuple[str, Argument]], term: Term, known: Substitution) -> Iterator[Substitution]:
+    if not wanted:
+        yield known
+        return
+    (name, argument), rest = wanted[0], wanted[1:]
+    children = [c for c in term.children if isinstance(c, Term) and c.label == name]
+    values: list[Value] = [c.children[0] for c in children if len(c.children) == 1] if children else [None]
+    for value in values:
+        for found in _argument(argument, value, known):
+            yield from _attributes(rest, term, found)
+
+
+def _argument(argument: Argument, value: Value, known: Substitution) -> Iterator[Substitution]:
+    match argument:
+        case Anonymous():
+            yield known
+        case Name(name):
+            yield from bind(name, value, known)
+        case _:
+            yield from match(argument, value, known)
+
+
+def _child(name: str, argument: Argument) -> QueryTerm:
+    if isinstance(argument, Anonymous):
+        return Element(Label(name), ordered=False, partial=True, children=())
+    if isinstance(argument, Name):
+        raise TypeError(f"the name {argument.name} was not resolved")
+    return Element(Label(name), ordered=False, partial=False, children=(argument,))

@@ -1,0 +1,187 @@
+"""This module computes expressions over values; what has no value is `Undefined`.
+
+A sum of integers is an integer, `/` and `div` give doubles, `mod` has the sign of the dividend. Null in, null out.
+Unlike kinds, division by zero and overflow are undefined. A length of time is a number that counts the program's
+time unit; two times have a length between them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+from typing import assert_never
+from zoneinfo import ZoneInfo
+
+from ephemera.terms.events import Interval
+from ephemera.terms.nodes import (
+    Aggregate,
+    Binary,
+    Bool,
+    Call,
+    Duration,
+    Expression,
+    Name,
+    Negative,
+    Null,
+    Number,
+    Text,
+    Var,
+)
+from ephemera.terms.values import LARGEST_INTEGER, Time, Value, is_number
+
+EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+
+
+class Undefined(Exception):
+    """An expression has no value."""
+
+
+def no_aggregate(aggregate: Aggregate) -> Value:
+    """For places where there is nothing to aggregate."""
+    raise Undefined(f"{aggregate.function} outside a head")
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What an expression may speak of besides variables: events' times, the program's unit and zone, aggregates."""
+
+    unit: int
+    zone: str
+    times: Mapping[str, Interval]
+    aggregate: Callable[[Aggregate], Value] = no_aggregate
+
+
+def compute(e: Expression, variables: Mapping[str, Value], scope: Scope) -> Value:
+    """The value of an expression; a variable without one is null."""
+    match e:
+        case Var(name):
+            return variables.get(name)
+        case Text(value) | Number(value) | Bool(value):
+            return value
+        case Null():
+            return None
+        case Duration(parts):
+            return length(int(sum(part.amount for part in parts)), scope.unit)
+        case Negative(operand):
+            return arithmetic("-", 0, compute(operand, variables, scope), scope.unit)
+        case Binary(operator, left, right):
+            return arithmetic(operator, compute(left, variables, scope), compute(right, variables, scope), scope.unit)
+        case Call("begin" | "end" | "duration" as function, (Name(event),)):
+            return _time_of(function, scope.times[event], scope.unit)
+        case Call("datetime", (Text(text),)):
+            return Time(moment(text, scope.zone))
+        case Call(function, arguments):
+            return apply(function, [compute(a, variables, scope) for a in arguments], scope.unit)
+        case Aggregate():
+            return scope.aggregate(e)
+        case Name(name):
+            raise Undefined(f"{name} is an event")
+        case _:
+            assert_never(e)
+
+
+def _time_of(function: str, time: Interval, unit: int) -> Value:
+    match function:
+        case "begin":
+            return Time(time.begin)
+        case "end":
+            return Time(time.end)
+        case _:
+            return length(time.end - time.begin, unit)
+
+
+def length(microseconds: int, unit: int) -> int | float:
+    """A length of time in the program's unit, an integer where it is whole."""
+    whole, rest = divmod(microseconds, unit)
+    return whole if not rest else microseconds / unit
+
+
+def moment(text: str, zone: str) -> int:
+    """A date and time as microseconds; without a zone it is in the program's."""
+    parsed = datetime.fromisoformat(text)
+    if parsed.tzinfo is None:
+        parsed = parsed.replace(tzinfo=ZoneInfo(zone))
+    since = parsed - EPOCH
+    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+
+
+OPERATORS = {"add": "+", "mult": "*", "subtract": "-", "div": "div", "mod": "mod"}
+
+
+def apply(function: str, arguments: list[Value], unit: int) -> Value:
+    """A function of construct terms."""
+    if function == "concat":
+        return None if None in arguments else "".join(_written(a) for a in arguments)
+    if function not in OPERATORS:
+        raise Undefined(f"there is no function {function}")
+    result = arguments[0]
+    for argument in arguments[1:]:
+        result = arithmetic(OPERATORS[function], result, argument, unit)
+    return result
+
+
+def _written(value: Value) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool) or is_number(value):
+        return json.dumps(value)
+    raise Undefined("concat joins strings, numbers and truth values")
+
+
+def arithmetic(operator: str, a: Value, b: Value, unit: int) -> Value:
+    """Two values joined by an operator."""
+    if a is None or b is None:
+        return None
+    if isinstance(a, Time) or isinstance(b, Time):
+        return _with_time(operator, a, b, unit)
+    if isinstance(a, bool) or isinstance(b, bool) or not isinstance(a, int | float) or not isinstance(b, int | float):
+        raise Undefined(f"`{operator}` takes numbers")
+    try:
+        return checked(_numbers(operator, a, b))
+    except (ZeroDivisionError, OverflowError, ValueError) as error:
+        raise Undefined(str(error)) from None
+
+
+def _numbers(operator: str, a: float, b: float) -> int | float:
+    match operator:
+        case "+":
+            return a + b
+        case "-":
+            return a - b
+        case "*":
+            return a * b
+        case "mod" if isinstance(a, int) and isinstance(b, int):
+            rest = abs(a) % abs(b)
+            return rest if a >= 0 else -rest
+        case "mod":
+            return math.fmod(a, b)
+        case _:
+            return float(Fraction(a) / Fraction(b))
+
+
+def checked(number: float) -> int | float:
+    """A number that fits: 64 bits, or finite."""
+    if isinstance(number, int):
+        if not -LARGEST_INTEGER - 1 <= number <= LARGEST_INTEGER:
+            raise Undefined("the number has more than 64 bits")
+    elif not math.isfinite(number):
+        raise Undefined("the number is infinite")
+    return number
+
+
+def _with_time(operator: str, a: Value, b: Value, unit: int) -> Value:
+    """Two times differ by a length; a time and a length make another time."""
+    if isinstance(a, Time) and isinstance(b, Time) and operator == "-":
+        return length(a.microseconds - b.microseconds, unit)
+    if isinstance(b, Time) and operator == "+":
+        a, b = b, a
+    if isinstance(a, Time) and is_number(b) and operator in ("+", "-"):
+        step = Fraction(b) * unit  # type: ignore[arg-type]
+        if step.denominator != 1:
+            raise Undefined("times are whole microseconds")
+        return Time(a.microseconds + (int(step) if operator == "+" else -int(step)))
+    raise Undefined(f"`{operator}` does not take these")

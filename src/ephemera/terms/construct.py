@@ -1,0 +1,195 @@
+"""This module constructs terms from substitution sets: variables, functions, `all … group by … order by`, aggregates.
+
+A row is one substitution together with what it came from: the (event, binding) pair of each collected query, so that
+an aggregate ranges over the distinct pairs of the collection that binds its variable, and two collections never
+multiply each other. Variables of positive events are aggregated over their distinct bindings.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from ephemera.base.tree import find
+from ephemera.terms.compute import Scope, Undefined, checked, compute
+from ephemera.terms.match import Substitution
+from ephemera.terms.nodes import (
+    Aggregate,
+    All,
+    Binary,
+    Call,
+    Construct,
+    ConstructTerm,
+    Expression,
+    Label,
+    Negative,
+    OptionalConstruct,
+    OrderBy,
+    Var,
+)
+from ephemera.terms.values import Key, Term, Value, is_number, key
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One binding of all variables; `pairs` are what each collection gave to it, None where it gave nothing."""
+
+    variables: Substitution
+    own: Key
+    pairs: tuple[Key | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Which collection binds a variable; those of positive events are not in it."""
+
+    collection: Mapping[str, int]
+    collections: int
+
+
+def direct_variables(term: ConstructTerm) -> frozenset[str]:
+    """The variables that stand outside `all` and aggregates: those a term is built separately for."""
+    match term:
+        case All() | Aggregate():
+            return frozenset()
+        case Construct(label, _, children):
+            own = frozenset([label.name]) if isinstance(label, Var) else frozenset[str]()
+            return own.union(*(direct_variables(child) for child in children))
+        case OptionalConstruct(inner, default):
+            return direct_variables(inner) | (direct_variables(default) if default is not None else frozenset())
+        case Var(name):
+            return frozenset([name])
+        case Binary(_, left, right):
+            return direct_variables(left) | direct_variables(right)
+        case Negative(operand):
+            return direct_variables(operand)
+        case Call(_, arguments):
+            return frozenset[str]().union(*(direct_variables(a) for a in arguments))
+        case _:
+            return frozenset()
+
+
+def partition(rows: Sequence[Row], variables: Iterable[str]) -> list[list[Row]]:
+    """The rows by the values of some variables, in the order of the values; no value comes first."""
+    names = sorted(variables)
+    groups: dict[Key, list[Row]] = {}
+    for row in rows:
+        groups.setdefault(_values(row, names), []).append(row)
+    return [groups[k] for k in sorted(groups)]
+
+
+def _values(row: Row, names: Sequence[str]) -> Key:
+    return tuple(key(row.variables[n]) if n in row.variables else (-1,) for n in names)
+
+
+def construct(term: ConstructTerm, rows: Sequence[Row], origin: Origin, scope: Scope) -> list[Value]:
+    """What a construct term builds from rows that agree on its direct variables."""
+    match term:
+        case Construct(label, ordered, children):
+            name = str(label) if isinstance(label, Label) else _label(rows[0].variables.get(label.name))
+            built = [v for child in children for v in construct(child, rows, origin, scope)]
+            attributes = [v for v in built if isinstance(v, Term) and v.label.startswith("@")]
+            inside = tuple(v for v in built if not (isinstance(v, Term) and v.label.startswith("@")))
+            return [Term(name, inside, ordered, tuple((a.label[1:], _only(a)) for a in attributes))]
+        case All(inner, group_by, order_by):
+            names = direct_variables(inner) | {v.name for v in group_by or ()}
+            groups = partition([r for r in rows if all(n in r.variables for n in names)], names)
+            if order_by is not None:
+                groups.sort(key=lambda group: _order(group[0], order_by))
+            found = [v for group in groups for v in construct(inner, group, origin, scope)]
+            return list({key(v): v for v in found}.values())
+        case OptionalConstruct(inner, default):
+            if all(n in rows[0].variables for n in direct_variables(inner)):
+                return construct(inner, rows, origin, scope)
+            return [] if default is None else construct(default, rows, origin, scope)
+        case _:
+            return [value_of(term, rows, origin, scope)]
+
+
+def value_of(e: Expression, rows: Sequence[Row], origin: Origin, scope: Scope) -> Value:
+    """An expression over rows that agree on its variables, its aggregates over all of them."""
+    return compute(e, rows[0].variables, replace(scope, aggregate=lambda a: aggregate(a, rows, origin, scope)))
+
+
+def _label(value: Value) -> str:
+    if not isinstance(value, str):
+        raise Undefined("a label is a string")
+    return value
+
+
+def _only(attribute: Term) -> Value:
+    if len(attribute.children) != 1 or isinstance(attribute.children[0], Term):
+        raise Undefined("an attribute has one value")
+    return attribute.children[0]
+
+
+def _order(row: Row, order: OrderBy) -> Key:
+    values = [row.variables.get(v.name) for v in order.keys]
+    if order.mode == "lexical":
+        return tuple((4, v) if isinstance(v, str) else (4, str(v)) for v in values)
+    return tuple(key(v) for v in values)
+
+
+# ---- aggregates --------------------------------------------------------------------------------------------
+
+
+def aggregate(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -> Value:
+    """An aggregate over rows; of nothing, counts and sums are 0 and the rest null."""
+    if a.argument is None:
+        return len({row.pairs[0] if origin.collections else row.own for row in rows} - {None})
+    values = [v for v in _ranged(a, a.argument, rows, origin, scope) if v is not None]
+    match a.function:
+        case "count":
+            return len({key(v) for v in values})
+        case "sum":
+            return _sum(values)
+        case "avg":
+            return _average(values) if values else None
+        case "min":
+            return min(values, key=key, default=None)
+        case _:
+            return max(values, key=key, default=None)
+
+
+def _ranged(a: Aggregate, argument: Expression, rows: Sequence[Row], origin: Origin, scope: Scope) -> list[Value]:
+    """The argument's value for each pair (or binding) that it ranges over."""
+    used = {v.name for v in find(argument, Var)}
+    collections = sorted({origin.collection[name] for name in used if name in origin.collection})
+    found: dict[Key, Row] = {}
+    for row in rows:
+        if a.group_by:
+            identity: Key = (_values(row, [v.name for v in a.group_by]), _values(row, sorted(used)))
+        elif collections:
+            identity = tuple(row.pairs[k] for k in collections)
+        else:
+            identity = row.own
+        if not collections or None not in identity:
+            found.setdefault(identity, row)
+    return [compute(argument, row.variables, scope) for row in found.values()]
+
+
+def _numbers(values: Sequence[Value]) -> list[int | float]:
+    numbers = [v for v in values if isinstance(v, int | float) and is_number(v)]
+    if len(numbers) != len(values):
+        raise Undefined("sums and averages take numbers")
+    return numbers
+
+
+def _sum(values: Sequence[Value]) -> Value:
+    numbers = _numbers(values)
+    if all(isinstance(n, int) for n in numbers):
+        return checked(sum(numbers))
+    try:
+        return checked(math.fsum(numbers))
+    except OverflowError:
+        raise Undefined("the sum is infinite") from None
+
+
+def _average(values: Sequence[Value]) -> Value:
+    numbers = _numbers(values)
+    try:
+        return checked(float(sum(Fraction(n) for n in numbers) / len(numbers)))
+    except OverflowError:
+        raise Undefined("the average is infinite") from None

@@ -1,0 +1,51 @@
+"""This module holds what is raised for a message that cannot be read or written, and the limits of messages."""
+
+from __future__ import annotations
+
+from ephemera.base.errors import EphemeraError
+
+LARGEST_MESSAGE = 10_000_000
+"""Bytes in UTF-8."""
+
+DEEPEST_TERM = 200
+"""How deep elements may nest; a term without children is one deep."""
+
+
+class BadMessage(EphemeraError, ValueError):
+    """A message from outside that is no term, or a term that a format cannot hold: what, where, and the limit.
+
+    >>> from ephemera.terms.text import from_text
+    >>> try:
+    ...     from_text("a { b }")
+    ... except BadMessage as error:
+    ...     print(error)
+    the term cannot be read at line 1, column 5: expected a child or `}`, found `b }`
+    """
+
+
+def too_deep(what: str, where: str) -> BadMessage:
+    """What to raise for elements within elements without an end in sight."""
+    return BadMessage(f"{what} nests elements more than {DEEPEST_TERM} deep, first {where}")
+
+
+def decode(data: str | bytes, what: str) -> str:
+    """The text of a message, without a byte order mark, if it is UTF-8 and not too large.
+
+    >>> decode(b"<a/>", "the XML")
+    '<a/>'
+    """
+    try:
+        encoded = data.encode() if isinstance(data, str) else data
+        if len(encoded) > LARGEST_MESSAGE:
+            raise BadMessage(f"{what} has {len(encoded):,} bytes, more than {LARGEST_MESSAGE:,}; split it")
+        return (data if isinstance(data, str) else data.decode()).removeprefix("\ufeff")
+    except UnicodeEncodeError as error:
+        raise BadMessage(f"{what} has half a character, {data[error.start]!a}, at {error.start:,}") from None
+    except UnicodeDecodeError as error:
+        raise BadMessage(f"{what} is not UTF-8: {error.reason} at byte {error.start:,}") from None
+
+
+def excerpt(text: str, most: int = 40) -> str:
+    """Text from outside as a message may quote it: short, on one line, and printable."""
+    shown = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text[:most])
+    return f"`{shown}…`" if len(text) > most else f"`{shown}`"

@@ -1,0 +1,47 @@
+"""This module defines events: a term, and the closed interval of time in which it occurred."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ephemera.terms.values import Key, Term
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """The closed interval [begin, end], in microseconds."""
+
+    begin: int
+    end: int
+
+    def covers(self, other: Interval) -> bool:
+        return self.begin <= other.begin and other.end <= self.end
+
+
+def covering(intervals: Iterable[Interval]) -> Interval:
+    """The least interval that covers them all."""
+    every = list(intervals)
+    return Interval(min(i.begin for i in every), max(i.end for i in every))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Event:
+    """Something that happened; events with equal terms and times are one event.
+
+    `positional` says how it is written, by the positions of its values; it makes no difference to what it is.
+    """
+
+    term: Term
+    time: Interval
+    positional: bool = False
+    key: Key = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", (self.time.end, self.time.begin, self.term.label, self.term.key))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Event) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)

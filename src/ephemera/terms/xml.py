@@ -1,0 +1,208 @@
+"""This module reads and writes terms as XML.
+
+An element is an ordered term, its attributes a set apart, its text a child. White space around a text is dropped,
+and the text with it if nothing is left; a text or attribute that is exactly a JSON number is one. A label keeps its
+prefix as written (``ns:order``); the namespace behind the prefix is dropped, and a default namespace leaves no trace,
+so patterns match names as they are seen. Comments and processing instructions are dropped, texts around them join.
+Messages are UTF-8, whatever their declaration says.
+
+Messages come from strangers, so none may have a document type: there are no entities to expand or to fetch. Size,
+depth and the number of attributes are limited; a refusal is a `BadMessage`.
+
+`from_xml(to_xml(t)) == t` holds for terms that XML can hold. The others are written as near as can be: unordered
+children in the order they have; null, bool and time as texts; texts next to each other as one with a space between,
+as in XQuery; a text that looks like a number as it is, which reads back as the number (declare it a string); an empty
+text as nothing. What cannot be written raises `BadMessage`: a label that is no XML name, a control character, a term
+in an attribute.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from urllib.parse import quote
+
+from lxml import etree
+
+from ephemera.terms.errors import DEEPEST_TERM, BadMessage, decode, excerpt, too_deep
+from ephemera.terms.text import plain, read_number
+from ephemera.terms.values import Term, Value
+
+MOST_ATTRIBUTES = 256
+_SPACE = " \t\r\n"
+
+_PROLOG_WITH_DOCTYPE = re.compile(r"(?>(?:\s+|<\?(?s:.*?)\?>|<!--(?s:.*?)-->)*+)<!DOCTYPE")
+_START = (
+    "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
+    "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
+)
+_NAME = rf"[{_START}][-.0-9\u00b7\u0300-\u036f\u203f\u2040{_START}]*+"
+_QUALIFIED_NAME = re.compile(rf"(?:{_NAME}:)?{_NAME}")
+_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+_IN_TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
+_IN_ATTRIBUTE = _IN_TEXT | str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
+
+
+# ---- reading -----------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Open:
+    """An element whose end tag is still to come."""
+
+    label: str
+    attributes: tuple[tuple[str, Value], ...]
+    children: list[Value] = field(default_factory=list)
+
+
+def from_xml(text: str | bytes, *, strings: Collection[str] = ()) -> Term:
+    """The term that a message is; `strings` are the children of the root that are declared so and stay texts.
+
+    >>> from_xml('<order lang="de"><id>4711</id></order>')  # doctest: +ELLIPSIS
+    Term(label='order', children=(Term(label='id', children=(4711,), ...),), ordered=True, attributes=(('lang', 'de'),))
+    """
+    stack: list[_Open] = []
+    for event, element in etree.iterwalk(_parse(text), events=("start", "end")):
+        if event == "start":
+            if len(stack) == DEEPEST_TERM:
+                raise too_deep("the XML", f"in line {element.sourceline}")
+            stack.append(_Open(_label(element), tuple(_attributes(element))))
+            _add_text(stack, element.text, strings)
+            continue
+        done = stack.pop()
+        term = Term(done.label, tuple(done.children), attributes=done.attributes)
+        if not stack:
+            return term
+        stack[-1].children.append(term)
+        _add_text(stack, element.tail, strings)
+    raise BadMessage("the XML has no element")
+
+
+def _parse(text: str | bytes) -> etree._Element:
+    document = decode(text, "the XML")
+    if _PROLOG_WITH_DOCTYPE.match(document):
+        raise BadMessage("the XML has a document type (`<!DOCTYPE`), and none is allowed; remove it")
+    parser = etree.XMLParser(
+        encoding="utf-8",
+        resolve_entities=False,
+        load_dtd=False,
+        dtd_validation=False,
+        attribute_defaults=False,
+        no_network=True,
+        huge_tree=False,
+        recover=False,
+        remove_comments=True,
+        remove_pis=True,
+    )
+    try:
+        root = etree.fromstring(document.encode(), parser)
+    except etree.XMLSyntaxError as error:
+        reason = error.msg or "it is empty"
+        if reason.startswith("Excessive depth"):  # libxml2's own limit is not far above ours
+            raise too_deep("the XML", f"before line {error.lineno}, column {error.offset}") from None
+        raise BadMessage(f"the XML is not well-formed: {reason}") from None
+    if root.getroottree().docinfo.internalDTD is not None:
+        raise BadMessage("the XML has a document type, and none is allowed; remove it")
+    return root
+
+
+def _label(element: etree._Element) -> str:
+    if not isinstance(element.tag, str):
+        raise BadMessage(f"the XML has an entity or a node that is no element in line {element.sourceline}")
+    local = element.tag.rpartition("}")[2]
+    return f"{element.prefix}:{local}" if element.prefix else local
+
+
+def _attributes(element: etree._Element) -> Iterator[tuple[str, Value]]:
+    if len(element.attrib) > MOST_ATTRIBUTES:
+        raise BadMessage(f"an element in line {element.sourceline} has more than {MOST_ATTRIBUTES} attributes")
+    names = [str(name) for name in element.attrib]
+    if any("}" in name for name in names):
+        names = str(_names_as_written(len(names))(element)).split()
+    for name, value in zip(names, element.attrib.values(), strict=True):
+        yield name, _value(str(value))
+
+
+@cache
+def _names_as_written(count: int) -> etree.XPath:
+    """What tells the names of that many attributes: lxml knows their namespaces, but not which prefix was used."""
+    return etree.XPath(f"concat({', '.join(f'name(@*[{k + 1}]), " "' for k in range(count))})")
+
+
+def _add_text(stack: list[_Open], text: str | None, strings: Collection[str]) -> None:
+    trimmed = (text or "").strip(_SPACE)
+    if trimmed:
+        is_declared = len(stack) == 2 and stack[-1].label in strings
+        stack[-1].children.append(trimmed if is_declared else _value(trimmed))
+
+
+def _value(text: str) -> Value:
+    number = read_number(text)
+    return text if number is None else number
+
+
+# ---- writing -----------------------------------------------------------------------------------------------
+
+
+def to_xml(term: Term) -> str:
+    """A term as XML without a declaration; prefixes get namespaces of ours, declared at the root.
+
+    >>> to_xml(Term("order", (Term("id", (4711,)), "<soon>"), attributes=(("lang", "de"),)))
+    '<order lang="de"><id>4711</id>&lt;soon&gt;</order>'
+    """
+    written: list[str] = []
+    prefixes: set[str] = set()
+    stack: list[str | Term] = [term]  # a str is finished text
+    while stack:
+        part = stack.pop()
+        if isinstance(part, str):
+            written.append(part)
+            continue
+        tag = _start_tag(part, prefixes)
+        written.append(f"<{tag}>" if part.children else f"<{tag}/>")
+        if part.children:
+            stack += [f"</{part.label}>", *reversed(_content(part))]
+    declarations = "".join(f' xmlns:{p}="urn:ephemera:{quote(p)}"' for p in sorted(prefixes - {"xml"}))
+    written[0] = f"<{term.label}{declarations}{written[0][1 + len(term.label) :]}"
+    return "".join(written)
+
+
+def _start_tag(term: Term, prefixes: set[str]) -> str:
+    tag = _name(term.label, prefixes)
+    seen: set[str] = set()
+    for name, value in term.attributes:
+        if isinstance(value, Term) or name in seen:
+            reason = "stands twice" if name in seen else "holds a term"
+            raise BadMessage(f"XML cannot hold {excerpt(term.label)}: its attribute {excerpt(name)} {reason}")
+        seen.add(name)
+        tag += f' {_name(name, prefixes)}="{_legal(plain(value)).translate(_IN_ATTRIBUTE)}"'
+    return tag
+
+
+def _content(term: Term) -> list[str | Term]:
+    parts: list[str | Term] = []
+    for child in term.children:
+        if isinstance(child, Term):
+            parts.append(child)
+        else:
+            gap = " " if parts and isinstance(parts[-1], str) else ""
+            parts.append(gap + _legal(plain(child)).translate(_IN_TEXT))
+    return parts
+
+
+def _name(name: str, prefixes: set[str]) -> str:
+    prefix, colon, _ = name.partition(":")
+    if not _QUALIFIED_NAME.fullmatch(name) or prefix == "xmlns":
+        raise BadMessage(f"XML cannot hold {excerpt(name)}: it is no XML name")
+    if colon:
+        prefixes.add(prefix)
+    return name
+
+
+def _legal(text: str) -> str:
+    if illegal := _ILLEGAL.search(text):
+        raise BadMessage(f"XML cannot hold the character U+{ord(illegal[0]):04X} in {excerpt(text)}")
+    return text
