@@ -32,7 +32,7 @@ def measure(rules: int) -> dict[str, float]:
     marks.append(time.process_time())
     stratify(resolved, findings)
     marks.append(time.process_time())
-    normalize(resolved, findings)
+    normalize(resolved)
     marks.append(time.process_time())
     format(parsed.program, parsed.comments, text)
     marks.append(time.process_time())

@@ -46,7 +46,7 @@ def check(source: Source) -> Checked:
     found = report(source, [*parsed.report.diagnostics, *findings.diagnostics])
     if not found.failed:
         strata, dependencies = stratify(resolved, findings)
-        normal = normalize(resolved, findings)
+        normal = normalize(resolved)
         found = report(source, [*parsed.report.diagnostics, *findings.diagnostics])
         if not found.failed:
             rules = Ruleset(resolved, strata, dependencies, normal)

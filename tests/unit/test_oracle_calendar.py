@@ -296,6 +296,7 @@ def test_a_time_with_an_offset_occurs_though_the_wall_clock_is_between_two_minut
     assert instant == at("1850-01-01T23:06")
     assert (fields["time"], fields["second"], fields["date"]) == ("23:59", 28, "1850-01-01")
     assert fields["zone-offset"] == pytest.approx((53 * 60 + 28) / 3600)
+    assert moments({"time": "23:06Z", "minute": 59}, BERLIN, "1850-01-01", "1850-01-02") == ["1850-01-01T23:06"]
     seconds = occurrences({"time": "23:06Z", "second": None}, BERLIN, at("1850-01-01"), at("1850-01-02"))
     assert [instant for instant, _ in seconds] == [at("1850-01-01T23:06") + k * SECOND for k in range(60)]
 

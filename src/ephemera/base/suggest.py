@@ -1,9 +1,10 @@
-"""This module guesses which known name was meant by an unknown one."""
+"""This module guesses which known name was meant by an unknown one, and makes up names that are free."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from difflib import get_close_matches
+from itertools import count
 
 
 def suggestion(wrong: str, known: Iterable[str], aliases: Mapping[str, str] | None = None) -> str | None:
@@ -20,3 +21,12 @@ def suggestion(wrong: str, known: Iterable[str], aliases: Mapping[str, str] | No
         return by_lower[wrong.lower()]
     close = get_close_matches(wrong, names, n=1, cutoff=0.6)
     return close[0] if close else None
+
+
+def fresh(name: str, taken: Container[str]) -> str:
+    """The name with the least number behind it that is not taken.
+
+    >>> fresh("o", {"o", "o2"})
+    'o3'
+    """
+    return next(free for k in count(2) if (free := f"{name}{k}") not in taken)

@@ -12,7 +12,7 @@ from itertools import product
 from typing import Any, TypeAlias, TypeVar
 
 from ephemera.base.tree import find, rebuild
-from ephemera.rules.scope import pattern_bindings
+from ephemera.rules.scope import bindings, pattern_bindings
 from ephemera.syntax.nodes import (
     Absent,
     Accumulation,
@@ -24,10 +24,11 @@ from ephemera.syntax.nodes import (
     Event,
     Or,
     Query,
+    Rule,
     Timer,
     Where,
 )
-from ephemera.terms.nodes import Element, Optional, Without
+from ephemera.terms.nodes import Aggregate, All, Element, Optional, Without
 
 MOST_ALTERNATIVES = 256
 
@@ -35,22 +36,27 @@ Member: TypeAlias = Event | Timer | Accumulation | Absent | At | Algebra | Condi
 T = TypeVar("T")
 
 
-def alternatives(query: Query | Condition) -> int:
-    """How many normal rules a body becomes."""
+def alternatives(query: Query | Condition, *, optional: bool) -> int:
+    """How many alternatives a body has, with optional parts counted twice or not; no more than one too many."""
     match query:
         case And(items):
             total = 1
             for item in items:
-                total = min(total * alternatives(item), MOST_ALTERNATIVES + 1)
+                total = min(total * alternatives(item, optional=optional), MOST_ALTERNATIVES + 1)
             return total
         case Or(items):
-            return min(sum(alternatives(item) for item in items), MOST_ALTERNATIVES + 1)
+            return min(sum(alternatives(item, optional=optional) for item in items), MOST_ALTERNATIVES + 1)
         case Where(inner, _):
-            return alternatives(inner)
-        case Event(_, pattern):
-            return min(1 << sum(1 for _ in find(pattern, Optional)), MOST_ALTERNATIVES + 1)
+            return alternatives(inner, optional=optional)
+        case Event(_, pattern) if optional:
+            return min(1 << min(sum(1 for _ in find(pattern, Optional)), 16), MOST_ALTERNATIVES + 1)
         case _:
             return 1
+
+
+def groups(rule: Rule) -> bool:
+    """Whether a head gathers several bindings, so that optional parts must stay together."""
+    return next(find(rule.head, (All, Aggregate)), None) is not None
 
 
 def cases(query: Query | Condition) -> list[list[Member]]:
@@ -82,10 +88,7 @@ def split_optional(members: list[Member]) -> list[tuple[list[Member], frozenset[
         if isinstance(member, Event):
             variants = [(replace(member, pattern=p), unbound) for p, unbound in _pattern_variants(member.pattern)]
         done = [([*before, m], out | unbound) for before, out in done for m, unbound in variants]
-    return [
-        (case, unbound - frozenset(v for m in case if isinstance(m, Event) for v in pattern_bindings(m.pattern).sure))
-        for case, unbound in done
-    ]
+    return [(case, unbound.difference(*(bindings(member).sure for member in case))) for case, unbound in done]
 
 
 def _pattern_variants(pattern: Any) -> list[tuple[Any, frozenset[str]]]:

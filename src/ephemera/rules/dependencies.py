@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from ephemera.base.span import Span
 from ephemera.base.tree import find, walk
+from ephemera.rules.alternatives import cases
 from ephemera.rules.nodes import DependencyKind, Resolved
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.shapes import Shape, Tree, head_shape, may_match, pattern_shape, shape_label
@@ -135,8 +136,7 @@ def _edges(rule: Rule, resolved: Resolved) -> Iterator[Edge]:
     """What a rule asks for; a rule that aggregates depends by grouping on all of it."""
     groups = next(find(rule.head, (Aggregate, All)), None) is not None
     groups = groups or any(next(find(condition, Aggregate), None) for condition in rule.having)
-    anchors = {timer.anchor.name for timer in find(rule.body, Timer)}
-    for pattern, kind, span in _asked(rule, anchors):
+    for pattern, kind, span in _asked(rule, _anchors(rule)):
         label = pattern_label(pattern)
         if label is not None and (label.prefix == "timer" or str(label) in resolved.catalogue.tables):
             continue
@@ -146,21 +146,29 @@ def _edges(rule: Rule, resolved: Resolved) -> Iterator[Edge]:
             yield Edge(asked, "grouping", span)
 
 
-def _asked(rule: Rule, anchors: set[str]) -> Iterator[tuple[Pattern, DependencyKind, Span]]:
+def _anchors(rule: Rule) -> set[int]:
+    """The events that a timer of the same alternative is anchored to, by identity."""
+    found: set[int] = set()
+    for case in cases(rule.body):
+        names = {timer.anchor.name for timer in case if isinstance(timer, Timer)}
+        found |= {id(m) for m in case if isinstance(m, Event | Algebra) and m.name is not None and m.name.name in names}
+    return found
+
+
+def _asked(rule: Rule, anchors: set[int]) -> Iterator[tuple[Pattern, DependencyKind, Span]]:
     accumulated = {id(a.event) for a in find(rule.body, Accumulation)}
     for node in walk(rule.body):
         match node:
             case Accumulation(_, mode, event, _):
                 yield event.pattern, "negative" if mode == "not" else "positive", node.span
-            case Event(name, pattern) if id(node) not in accumulated:
+            case Event(_, pattern) if id(node) not in accumulated:
                 yield pattern, "positive", node.span
-                if name is not None and name.name in anchors:
+                if id(node) in anchors:
                     yield pattern, "temporal", node.span
-            case Algebra(name, expression, _):
-                anchored = name is not None and name.name in anchors
+            case Algebra(_, expression, _):
                 for primitive, kind in _primitives(expression, negated=False):
                     yield primitive, kind, node.span
-                    if anchored and kind == "positive":
+                    if id(node) in anchors and kind == "positive":
                         yield primitive, "temporal", node.span
             case _:
                 continue

@@ -24,14 +24,15 @@ from ephemera.rules.nodes import (
 from ephemera.syntax.format import format_condition, format_head, format_pattern
 from ephemera.syntax.format_terms import algebra, word
 from ephemera.syntax.nodes import Derive
-from ephemera.terms.nodes import Duration, Element, Name, Quantity, Var
+from ephemera.terms.nodes import As, Desc, Duration, Element, Name, Quantity, Var
 
 T = TypeVar("T")
 
 
 def readable(node: T, *, arrow: bool) -> T:
     """The node as its author would write it: durations in their largest units, in arrow rules no `var`."""
-    in_terms = {id(v) for element in find(node, Element) for v in find(element, Var)}
+    in_terms = {id(v) for term in find(node, (Element, As, Desc)) for v in find(term, Var)}
+    in_terms |= {id(literal.pattern) for literal in find(node, EventLiteral)}  # an event that may be any
 
     def change(n: Any) -> Any:
         if isinstance(n, Duration):
@@ -52,7 +53,15 @@ def as_text(rules: Ruleset, source: Source) -> str:
     return "\n".join(_text(rules, source))
 
 
+def _by_rule(rules: Ruleset) -> dict[int, list[NormalRule]]:
+    found: dict[int, list[NormalRule]] = {}
+    for normal in rules.normal:
+        found.setdefault(normal.rule, []).append(normal)
+    return found
+
+
 def _text(rules: Ruleset, source: Source) -> Iterator[str]:
+    by_rule = _by_rule(rules)
     for number, rule in enumerate(rules.resolved.rules, 1):
         place = source.place(rule.span.start)
         if number > 1:
@@ -62,7 +71,7 @@ def _text(rules: Ruleset, source: Source) -> Iterator[str]:
         yield f"  stratum  {rules.strata[number - 1]}"
         for k, dependency in enumerate(rules.dependencies[number - 1]):
             yield f"  {'needs' if not k else '':<7}  {_dependency(dependency)}"
-        cases = [normal for normal in rules.normal if normal.rule == number]
+        cases = by_rule.get(number, [])
         for k, normal in enumerate(cases, 1):
             yield f"  normal form{f' {k} of {len(cases)}' if len(cases) > 1 else ''}"
             yield from (f"    {line}" for line in _normal(normal))
@@ -126,9 +135,7 @@ def _accumulation(literal: CollectLiteral | NotLiteral, mode: str) -> str:
 
 def as_json(rules: Ruleset, source: Source) -> list[dict[str, Any]]:
     """One object a rule: number, head, place, stratum, `depends` with label, kinds and rules, normal forms."""
-    cases: dict[int, list[NormalRule]] = {}
-    for normal in rules.normal:
-        cases.setdefault(normal.rule, []).append(normal)
+    cases = _by_rule(rules)
     return [
         {
             "rule": number,

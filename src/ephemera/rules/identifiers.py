@@ -10,13 +10,16 @@ from collections.abc import Iterator
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.span import Span
+from ephemera.base.suggest import fresh
 from ephemera.base.tree import find
+from ephemera.rules.alternatives import cases
 from ephemera.rules.findings import Findings, did_you_mean, listed
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import Defined, bindings, definitions, event_names
 from ephemera.syntax.nodes import (
     CONDITIONS,
     Accumulation,
+    Algebra,
     And,
     At,
     Between,
@@ -44,9 +47,11 @@ class _Identifiers:
         self._variables = bindings(rule.body).all
         self._accumulated = {a.event.name.name: a.event for a in find(rule.body, Accumulation) if a.event.name}
         """The events of windows by their identifiers, which only their own conditions know."""
+        self._whole = definitions(rule.body)
+        self._taken = set(self._whole.some)
 
     def check(self) -> None:
-        whole = definitions(self._rule.body)
+        whole = self._whole
         self._query(self._rule.body, Defined())
         for node in (self._rule.head, *self._rule.having):
             self._uses(event_names(node, self._variables), whole)
@@ -68,8 +73,9 @@ class _Identifiers:
                 for condition in conditions:
                     self._uses(event_names(condition, self._variables), seen)
             case Timer(name, _, anchor, _):
-                own = {name.name: name} if name else {}
-                self._uses([anchor], _merged(outside, Defined(own, own)))
+                itself = name is not None and anchor.name == name.name  # which is a cycle, told below
+                if not itself and anchor.name not in outside.sure:
+                    self._uses([anchor], _leaving_out(outside, name))
             case Accumulation():
                 self._accumulation(query, outside)
             case At(moment, _, _):
@@ -102,14 +108,14 @@ class _Identifiers:
                 seen.setdefault(name, node)
 
     def _duplicate(self, node: Name, before: Name) -> None:
-        taken = set(definitions(self._rule.body).some)
-        fresh = next(name for k in range(2, len(taken) + 3) if (name := f"{node.name}{k}") not in taken)
+        free = fresh(node.name, self._taken)
+        self._taken.add(free)
         self._findings.add(
             Code.DUPLICATE_IDENTIFIER,
             f"the identifier `{node.name}` is given to two events of the rule",
             node.span,
             related=[Related(before.span, "given here before")],
-            help=[Help(f"give this one a name of its own, such as `{fresh}`", (Edit(node.span, fresh),))],
+            help=[Help(f"give this one a name of its own, such as `{free}`", (Edit(node.span, free),))],
         )
 
     def _uses(self, names: Iterator[Name] | list[Name], seen: Defined) -> None:
@@ -157,7 +163,13 @@ class _Identifiers:
         )
 
     def _meant(self, name: Name, seen: Defined) -> Help | None:
-        """The event that carries the name as its label, or the only one there is."""
+        """The event that carries the name as its label or namespace, or the only one there is."""
+        for event in find(self._rule.body, Event):
+            label = pattern_label(event.pattern)
+            if event.name is None and label is not None and label.prefix == name.name:
+                colon = label.span.start + len(label.prefix) + 1
+                message = f"`{label}` is read as a label in a namespace; write `{label.prefix}: {label.name}`"
+                return Help(message, (Edit(Span(colon, colon), " "),))
         same = [e for e in find(self._rule.body, Event) if str(pattern_label(e.pattern)) == name.name]
         if len(same) == 1 and (same[0].name is None or same[0].name.name in seen.some):
             if same[0].name is not None:
@@ -193,30 +205,31 @@ class _Identifiers:
         )
 
     def _cycles(self) -> None:
-        """Timers whose anchors lead back to themselves."""
-        anchors: dict[str, Timer] = {t.name.name: t for t in _timers(self._rule.body) if t.name is not None}
-        told: set[str] = set()
-        for start, timer in anchors.items():
-            path = [start]
-            while (following := anchors[path[-1]].anchor.name) in anchors and following not in path:
-                path.append(following)
-            if following == start and not told & set(path):
-                told |= set(path)
-                chain = " → ".join([*path, start])
-                events = [n for n in definitions(self._rule.body).some if n not in anchors]
-                edits = (Edit(timer.anchor.span, events[0]),) if events else ()
-                self._findings.add(
-                    Code.TIMER_CYCLE,
-                    f"the timer `{start}` is defined by itself: {chain}",
-                    timer.anchor.span,
-                    help=[
-                        Help(
-                            f"anchor {'one of them' if len(path) > 1 else 'it'} to an event"
-                            + (f", such as `{events[0]}`" if events else ""),
-                            edits,
-                        )
-                    ],
-                )
+        """Timers whose anchors lead back to themselves, in any alternative."""
+        for case in cases(self._rule.body):
+            anchors = {t.name.name: t for t in case if isinstance(t, Timer) and t.name is not None}
+            events = [m.name.name for m in case if isinstance(m, Event | Algebra) and m.name is not None]
+            done: set[str] = set()
+            for start in anchors:
+                path: dict[str, None] = {}
+                here = start
+                while here in anchors and here not in path and here not in done:
+                    path[here] = None
+                    here = anchors[here].anchor.name
+                if here in path:
+                    cycle = list(path)[list(path).index(here) :]
+                    self._tell_cycle(cycle, anchors[here], events)
+                done |= path.keys()
+
+    def _tell_cycle(self, cycle: list[str], timer: Timer, events: list[str]) -> None:
+        edits = (Edit(timer.anchor.span, events[0]),) if events else ()
+        which = "one of them" if len(cycle) > 1 else "it"
+        self._findings.add(
+            Code.TIMER_CYCLE,
+            f"the timer `{cycle[0]}` is defined by itself: {' → '.join([*cycle, cycle[0]])}",
+            timer.anchor.span,
+            help=[Help(f"anchor {which} to an event" + (f", such as `{events[0]}`" if events else ""), edits)],
+        )
 
 
 def _only_choice(name: Name, seen: Defined) -> Help | None:
@@ -234,12 +247,7 @@ def _merged(a: Defined, b: Defined) -> Defined:
     return Defined({**b.sure, **a.sure}, {**b.some, **a.some})
 
 
-def _timers(query: Query | Condition) -> Iterator[Timer]:
-    match query:
-        case Timer():
-            yield query
-        case And(items) | Or(items):
-            for item in items:
-                yield from _timers(item)
-        case Where(inner, _):
-            yield from _timers(inner)
+def _leaving_out(seen: Defined, name: Name | None) -> Defined:
+    """What a timer may be anchored to: anything but itself."""
+    own = name.name if name is not None else None
+    return Defined({k: v for k, v in seen.sure.items() if k != own}, {k: v for k, v in seen.some.items() if k != own})

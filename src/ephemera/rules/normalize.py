@@ -19,12 +19,9 @@ from dataclasses import replace
 from itertools import count
 from typing import Any
 
-from ephemera.base.diagnostic import Code, Help
 from ephemera.base.errors import InternalError
-from ephemera.base.span import Span
 from ephemera.base.tree import find, rebuild
-from ephemera.rules.alternatives import MOST_ALTERNATIVES, Member, alternatives, bare, cases, conjuncts, split_optional
-from ephemera.rules.findings import Findings
+from ephemera.rules.alternatives import Member, bare, cases, conjuncts, groups, split_optional
 from ephemera.rules.nodes import (
     AbsentRowLiteral,
     AlgebraLiteral,
@@ -41,7 +38,7 @@ from ephemera.rules.nodes import (
     TimerLiteral,
 )
 from ephemera.rules.patterns import pattern_label
-from ephemera.rules.scope import pattern_bindings
+from ephemera.rules.scope import bindings, pattern_bindings
 from ephemera.syntax.nodes import (
     Absent,
     Accumulation,
@@ -57,8 +54,6 @@ from ephemera.syntax.nodes import (
     While,
 )
 from ephemera.terms.nodes import (
-    Aggregate,
-    All,
     Anonymous,
     Argument,
     Atom,
@@ -87,27 +82,18 @@ INVERSES = {
 _Literals = tuple[Any, ...]
 
 
-def normalize(resolved: Resolved, findings: Findings) -> tuple[NormalRule, ...]:
+def normalize(resolved: Resolved) -> tuple[NormalRule, ...]:
     """The normal forms of all rules, in their order."""
     return tuple(
         normal
         for number, rule in enumerate(resolved.rules, 1)
-        for normal in _normal_rules(number, rule, resolved.catalogue, findings)
+        for normal in _normal_rules(number, rule, resolved.catalogue)
     )
 
 
-def _normal_rules(number: int, rule: Rule, catalogue: Catalogue, findings: Findings) -> Iterable[NormalRule]:
-    if alternatives(rule.body) > MOST_ALTERNATIVES:
-        findings.add(
-            Code.TOO_MANY_ALTERNATIVES,
-            f"the rule has more than {MOST_ALTERNATIVES} alternatives",
-            Span(rule.span.start, rule.head.span.end),
-            help=[Help("derive parts of it by rules of their own, which share their alternatives")],
-        )
-        return
-    groups = next(find(rule.head, (All, Aggregate)), None) is not None
+def _normal_rules(number: int, rule: Rule, catalogue: Catalogue) -> Iterable[NormalRule]:
     for case in cases(rule.body):
-        for members, unbound in [(case, frozenset[str]())] if groups else split_optional(case):
+        for members, unbound in [(case, frozenset[str]())] if groups(rule) else split_optional(case):
             yield _Normalizer(number, rule, catalogue, members, unbound).normal()
 
 
@@ -122,13 +108,15 @@ class _Normalizer:
         self._rule = rule
         self._catalogue = catalogue
         self._members = members
-        self._unbound = unbound
-        self._open = frozenset(v for m in members if isinstance(m, Event) for v in pattern_bindings(m.pattern).optional)
-        self._names = (f"${k}" for k in count(1))
-        self._blanks = (f"_{k}" for k in count(1))
-        self._bound_by: list[tuple[int, frozenset[str]]] = [
-            (k, pattern_bindings(m.pattern).sure) for k, m in enumerate(members) if isinstance(m, Event)
-        ]
+        found = [bindings(member) for member in members]
+        has_value = frozenset[str]().union(*(f.sure | f.perhaps for f in found))
+        wrapped = (v.name for o in find(rule.head, OptionalConstruct) for v in find(o, Var))
+        self._unbound = unbound | (frozenset(wrapped) - has_value)
+        self._open = frozenset[str]().union(*(f.optional for f in found)).difference(*(f.sure for f in found))
+        taken = has_value.union(*(f.never for f in found), _identifiers(members))
+        self._names = (name for k in count(1) if (name := f"${k}") not in taken)
+        self._blanks = (name for k in count(1) if (name := f"_{k}") not in taken)
+        self._bound_by = [(k, f.sure) for k, f in enumerate(found)]
 
     def normal(self) -> NormalRule:
         parts: dict[type, list[Any]] = {
@@ -179,7 +167,7 @@ class _Normalizer:
             absent_rows=tuple(parts[AbsentRowLiteral]),
             tests=tuple(parts[TestLiteral]),
             conditions=tuple(dict.fromkeys(conditions)),
-            having=tuple(c for condition in self._rule.having for c in conjuncts(condition)),
+            having=tuple(_turned(c) for condition in self._rule.having for c in conjuncts(condition)),
             unbound=self._unbound,
         )
 
@@ -197,16 +185,10 @@ class _Normalizer:
         return EventLiteral(name, _without_negations(pattern)), TestLiteral(name, pattern)
 
     def _needs_test(self, position: int, pattern: Pattern) -> bool:
-        """Whether a variable that the pattern only negates is bound by another event."""
+        """Whether a variable that the pattern only negates is bound by another literal."""
         found = pattern_bindings(pattern)
-        elsewhere = frozenset(v for k, bound in self._bound_by if k != position for v in bound)
-        collected = frozenset(
-            v
-            for m in self._members
-            if (isinstance(m, Accumulation) and m.mode != "not") or (isinstance(m, At) and not m.negated)
-            for v in pattern_bindings(m.event.pattern if isinstance(m, Accumulation) else m.pattern).sure
-        )
-        return bool((found.never - found.sure) & (elsewhere | collected))
+        elsewhere = frozenset[str]().union(*(bound for k, bound in self._bound_by if k != position))
+        return bool((found.never - found.sure) & elsewhere)
 
     def _accumulation(self, member: Accumulation) -> tuple[_Literals, list[Condition]]:
         gap: tuple[TimerLike, ...] = ()
@@ -250,6 +232,12 @@ class _Normalizer:
         given = {field.name: field.argument for field in atom.fields}
         arguments = tuple(given.get(name, Anonymous(span=atom.span)) for name in schema.names)
         return Atom(atom.label, arguments, span=atom.span)
+
+
+def _identifiers(members: Sequence[Member]) -> set[str]:
+    """The names that the author gave to events and timers."""
+    named = (m.event if isinstance(m, Accumulation) else m for m in members)
+    return {m.name.name for m in named if isinstance(m, Event | Timer | Algebra) and m.name is not None}
 
 
 def _child(field: Field) -> Element:

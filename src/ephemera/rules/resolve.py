@@ -11,8 +11,10 @@ from decimal import Decimal
 from typing import Any
 
 from ephemera.base.diagnostic import Code, Help
+from ephemera.base.span import Span
 from ephemera.base.time import microseconds
 from ephemera.base.tree import find, rebuild, walk
+from ephemera.rules.alternatives import MOST_ALTERNATIVES, alternatives, groups
 from ephemera.rules.declare import declare
 from ephemera.rules.findings import Findings
 from ephemera.rules.identifiers import check_identifiers
@@ -46,6 +48,9 @@ def resolve(program: Program, findings: Findings, *, complete: bool = True) -> R
     sound: set[int] = set()
     for number, rule in enumerate(resolved.rules, 1):
         before = len(findings)
+        if alternatives(rule.body, optional=not groups(rule)) > MOST_ALTERNATIVES:
+            _tell_alternatives(rule, findings)
+            continue
         check_identifiers(rule, findings)
         check_patterns(resolved, number, findings, complete=complete)
         check_variables(rule, findings)
@@ -57,6 +62,15 @@ def resolve(program: Program, findings: Findings, *, complete: bool = True) -> R
     check_types(resolved, sound, findings)
     unit = resolved.catalogue.unit
     return replace(resolved, rules=tuple(_named(rule, unit) for rule in resolved.rules))
+
+
+def _tell_alternatives(rule: Rule, findings: Findings) -> None:
+    findings.add(
+        Code.TOO_MANY_ALTERNATIVES,
+        f"the rule has more than {MOST_ALTERNATIVES} alternatives",
+        Span(rule.span.start, rule.head.span.end),
+        help=[Help("derive parts of it by rules of their own, which share their alternatives")],
+    )
 
 
 def _has_event(query: Query | Condition, catalogue: Catalogue) -> bool:

@@ -93,8 +93,9 @@ def _term_shape(term: QueryTerm) -> Shape:
         case As(_, inner):
             return _term_shape(inner)
         case Element(label, ordered, partial, children):
-            needed = tuple(_term_shape(c) for c in children if not isinstance(c, Without | Optional))
-            optional = sum(isinstance(c, Optional) for c in children)
+            inside = [c for c in children if not is_attribute(c)]
+            needed = tuple(_term_shape(c) for c in inside if not isinstance(c, Without | Optional))
+            optional = sum(isinstance(c, Optional) for c in inside)
             name = str(label) if isinstance(label, Label) else None
             return Tree(name, ordered, needed, None if partial else optional)
         case Desc() | Without() | Optional():
@@ -103,6 +104,17 @@ def _term_shape(term: QueryTerm) -> Shape:
             return ANYTHING
         case _:
             return LEAF
+
+
+def is_attribute(term: QueryTerm | ConstructTerm) -> bool:
+    """Whether a child is an attribute (``@x``), which completeness leaves out."""
+    match term:
+        case Element(Label(name), _, _, _) | Construct(Label(name), _, _):
+            return name.startswith("@")
+        case Without(inner) | Optional(inner) | As(_, inner) | All(inner, _, _) | OptionalConstruct(inner, _):
+            return is_attribute(inner)
+        case _:
+            return False
 
 
 def head_shape(head: Head) -> Shape | None:
@@ -120,11 +132,14 @@ def head_shape(head: Head) -> Shape | None:
 
 def _construct_shape(term: ConstructTerm) -> Shape:
     match term:
-        case All(inner, _, _) | OptionalConstruct(inner, _):
+        case All(inner, _, _) | OptionalConstruct(inner, None):
             return _construct_shape(inner)
+        case OptionalConstruct():
+            return ANYTHING
         case Construct(label, ordered, children):
-            fixed = tuple(_construct_shape(c) for c in children)
-            many = any(isinstance(c, All | OptionalConstruct) for c in children)
+            inside = [c for c in children if not is_attribute(c)]
+            fixed = tuple(_construct_shape(c) for c in inside)
+            many = any(isinstance(c, All | OptionalConstruct) for c in inside)
             name = str(label) if isinstance(label, Label) else None
             return Tree(name, ordered, fixed, None if many else 0)
         case _:

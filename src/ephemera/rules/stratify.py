@@ -9,6 +9,7 @@ from __future__ import annotations
 from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.graph import components, shortest_path
 from ephemera.base.span import Span
+from ephemera.base.suggest import fresh
 from ephemera.rules.declare import head_label, head_label_span
 from ephemera.rules.dependencies import Asked, Edge, Graph, Vertex
 from ephemera.rules.findings import Findings
@@ -121,10 +122,10 @@ def _other_name(rule: Rule, others: list[Rule], resolved: Resolved) -> Help:
     if label is None or not known or sum(head_label(other.head) == label for other in others) > 1:
         return Help("let one of these rules ask for something that none of them derives")
     taken = {*resolved.catalogue.events, *resolved.catalogue.derived, *resolved.catalogue.tables}
-    fresh = next(name for k in range(2, len(taken) + 3) if (name := f"{label}{k}") not in taken)
+    free = fresh(label, taken)
     return Help(
-        f"derive it under another name, such as `{fresh}`, so that it does not feed itself",
-        (Edit(head_label_span(rule.head), fresh),),
+        f"derive it under another name, such as `{free}`, so that it does not feed itself",
+        (Edit(head_label_span(rule.head), free),),
     )
 
 

@@ -9,19 +9,45 @@ all its rules agree on, found by iteration.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, assert_never
+from typing import TypeAlias, assert_never
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.span import Span
+from ephemera.base.suggest import fresh
 from ephemera.base.tree import walk
-from ephemera.rules.calendar import RANGES
+from ephemera.rules.alternatives import Member, cases
 from ephemera.rules.findings import Findings
+from ephemera.rules.kinds import (
+    FUNCTION_KINDS,
+    NUMERIC_FUNCTIONS,
+    UNKNOWN,
+    Kind,
+    as_kind,
+    attribute_kind,
+    kind_of_type,
+    kind_of_value,
+    shown_value,
+    union,
+)
 from ephemera.rules.nodes import Catalogue, Resolved, Schema
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import bindings, is_event_comparison
-from ephemera.syntax.nodes import Absent, At, Comparison, Derive, Event, Rule
+from ephemera.syntax.nodes import (
+    Absent,
+    Accumulation,
+    Algebra,
+    AlgebraExpression,
+    At,
+    Comparison,
+    Composed,
+    Condition,
+    Derive,
+    Event,
+    Limited,
+    Rule,
+)
 from ephemera.terms.nodes import (
     Aggregate,
     Anonymous,
@@ -43,33 +69,22 @@ from ephemera.terms.nodes import (
     Number,
     Pattern,
     Text,
-    Value,
     Var,
 )
 
-Kind = Literal["number", "string", "bool", "time", "term", "any", "nothing"]
-
-KIND_OF_TYPE: dict[str, Kind] = {"int": "number", "float": "number", "string": "string", "bool": "bool", "time": "time"}
-_FUNCTION_KINDS: dict[str, Kind] = {
-    **dict.fromkeys(("div", "mod", "subtract", "add", "mult", "duration"), "number"),
-    "concat": "string",
-    "begin": "time",
-    "end": "time",
-    "datetime": "time",
-}
-_NUMERIC_FUNCTIONS = ("div", "mod", "subtract", "add", "mult")
-_UNKNOWN = ("any", "nothing")
 _Column: TypeAlias = tuple[Kind, ...]
 
 
 def check_types(resolved: Resolved, sound: set[int], findings: Findings) -> None:
     """Checks the rules whose numbers are in `sound`: the others have mistakes that would only echo here."""
-    columns = _infer(resolved)
+    columns = _infer(resolved, sound)
     for number in sorted(sound):
-        _Kinds(resolved.rules[number - 1], resolved.catalogue, columns, findings).check()
+        rule = resolved.rules[number - 1]
+        for members in cases(rule.body):
+            _Kinds(rule, members, resolved.catalogue, columns, findings).check()
 
 
-def _infer(resolved: Resolved) -> dict[tuple[str, int], _Column]:
+def _infer(resolved: Resolved, sound: set[int]) -> dict[tuple[str, int], _Column]:
     """The kinds of the attributes of derived events, by label and arity."""
     catalogue = resolved.catalogue
     columns: dict[tuple[str, int], _Column] = {}
@@ -87,10 +102,13 @@ def _infer(resolved: Resolved) -> dict[tuple[str, int], _Column]:
         rule = resolved.rules[number - 1]
         if not isinstance(rule.head, Derive) or str(rule.head.label) in catalogue.events:
             continue
-        kinds = _Kinds(rule, catalogue, columns, None)
         key = (str(rule.head.label), len(rule.head.arguments))
-        before = columns.get(key, _column_of("nothing", key[1]))
-        after = tuple(_union(b, kinds.of(a)) for b, a in zip(before, rule.head.arguments, strict=True))
+        before = after = columns.get(key, _column_of("nothing", key[1]))
+        for members in cases(rule.body) if number in sound else ():
+            kinds = _Kinds(rule, members, catalogue, columns, None)
+            after = tuple(union(b, kinds.of(a)) for b, a in zip(after, rule.head.arguments, strict=True))
+        if number not in sound:
+            after = _column_of("any", key[1])
         if after != before or key not in columns:
             columns[key] = after
             for reader in sorted(readers.get(key, ())):
@@ -104,12 +122,6 @@ def _column_of(kind: Kind, arity: int) -> _Column:
     return (kind,) * arity
 
 
-def _union(a: Kind, b: Kind) -> Kind:
-    if "nothing" in (a, b):
-        return b if a == "nothing" else a
-    return a if a == b else "any"
-
-
 @dataclass(frozen=True, slots=True)
 class _Known:
     kind: Kind
@@ -117,11 +129,12 @@ class _Known:
 
 
 class _Kinds:
-    """The kinds of one rule's variables; without findings it only infers."""
+    """The kinds of the variables in one alternative of a rule; without findings it only infers."""
 
     def __init__(
         self,
         rule: Rule,
+        members: Sequence[Member],
         catalogue: Catalogue,
         columns: dict[tuple[str, int], _Column],
         findings: Findings | None,
@@ -131,20 +144,71 @@ class _Kinds:
         self._columns = columns
         self._findings = findings
         self._variables: dict[str, _Known] = {}
+        self._members = members
         self._names = bindings(rule.body).all
-        for node in walk(rule.body):
-            if isinstance(node, Event | At | Absent):
-                self._pattern(node.pattern)
-            elif isinstance(node, Atom | NamedAtom):
-                self._pattern(node)
+        for member in members:
+            match member:
+                case Event(_, pattern) | At(_, pattern, False):
+                    self._pattern(pattern)
+                case Accumulation(_, "collect" | "collect optional", event, _):
+                    self._pattern(event.pattern)
+                case Algebra(_, expression, _):
+                    self._algebra(expression)
 
     def check(self) -> None:
-        for node in walk(self._rule):
+        for member in self._members:
+            match member:
+                case Absent(pattern) | At(_, pattern, True):
+                    self._absent(pattern, ())
+                case Accumulation(_, "not", event, conditions):
+                    self._absent(event.pattern, conditions)
+                case Accumulation(_, _, _, conditions):
+                    self._expressions(conditions)
+                case _:
+                    self._expressions((member,))
+        self._expressions((self._rule.head, *self._rule.having))
+        self._head()
+
+    def _expressions(self, nodes: Iterable[Node]) -> None:
+        for node in (n for top in nodes for n in walk(top)):
             if isinstance(node, Comparison):
                 self._comparison(node)
             elif isinstance(node, Binary | Negative | Call | Aggregate):
                 self._operation(node)
-        self._head()
+
+    def _absent(self, pattern: Pattern, conditions: Sequence[Condition]) -> None:
+        """What must be absent may use outer variables; its own are known only to itself."""
+        outside = self._variables
+        self._variables = dict(outside)
+        self._pattern(pattern)
+        self._expressions(conditions)
+        self._variables = outside
+
+    def _algebra(self, expression: AlgebraExpression) -> None:
+        """Alternatives may differ in a variable's kind, and what must not occur knows its own variables alone."""
+        match expression:
+            case Composed("|", left, right):
+                before = self._variables
+                self._variables = dict(before)
+                self._algebra(left)
+                first, self._variables = self._variables, dict(before)
+                self._algebra(right)
+                for name, known in first.items():
+                    other = self._variables.get(name, known)
+                    self._variables[name] = _Known(union(known.kind, other.kind), known.node)
+            case Composed("-", left, right):
+                self._algebra(left)
+                outside = self._variables
+                self._variables = dict(outside)
+                self._algebra(right)
+                self._variables = outside
+            case Composed(_, left, right):
+                self._algebra(left)
+                self._algebra(right)
+            case Limited(operand, _):
+                self._algebra(operand)
+            case _:
+                self._pattern(expression)
 
     # ---- what is known -------------------------------------------------------------------------------------
 
@@ -157,7 +221,7 @@ class _Kinds:
             case NamedAtom(label, fields):
                 schema = self._schema(str(label))
                 for field in fields:
-                    self._bind(field.argument, _attribute_kind(schema, str(label), field.name))
+                    self._bind(field.argument, attribute_kind(schema, str(label), field.name))
             case Element() | As(_, Element()):
                 self._element(pattern)
 
@@ -171,7 +235,7 @@ class _Kinds:
             if isinstance(child, Element) and isinstance(child.label, Label) and len(child.children) == 1:
                 only = child.children[0]
                 if isinstance(only, Var | Text | Number | Bool | Null):
-                    self._bind(only, _attribute_kind(schema, str(label), str(child.label)))
+                    self._bind(only, attribute_kind(schema, str(label), str(child.label)))
 
     def _schema(self, label: str) -> Schema | None:
         return self._catalogue.events.get(label) or self._catalogue.tables.get(label)
@@ -179,7 +243,7 @@ class _Kinds:
     def _column(self, label: str, arity: int) -> _Column:
         schema = self._schema(label)
         if schema is not None and schema.arity == arity:
-            return tuple(_kind_of_type(kind) for _, kind in schema.attributes or ())
+            return tuple(kind_of_type(kind) for _, kind in schema.attributes or ())
         if self._findings is None and label in self._catalogue.derived:
             return self._columns.get((label, arity), _column_of("nothing", arity))
         return self._columns.get((label, arity), _column_of("any", arity))
@@ -188,9 +252,9 @@ class _Kinds:
         match argument:
             case Name(name) | Var(name):
                 known = self._variables.get(name)
-                if known is None or known.kind in _UNKNOWN:
+                if known is None or known.kind in UNKNOWN:
                     self._variables[name] = _Known(kind, argument)
-                elif kind not in (*_UNKNOWN, known.kind):
+                elif kind not in (*UNKNOWN, known.kind):
                     self._clash(
                         f"`{name}` is a {known.kind} in one place and a {kind} in another: no event has both",
                         argument.span,
@@ -200,23 +264,22 @@ class _Kinds:
             case Anonymous() | Null():
                 return
             case Text() | Number() | Bool():
-                given = _kind_of_value(argument)
-                if given not in _UNKNOWN and kind not in (*_UNKNOWN, given):
-                    shown = _shown(argument)
+                given = kind_of_value(argument)
+                if given not in UNKNOWN and kind not in (*UNKNOWN, given):
+                    shown = shown_value(argument)
                     self._clash(
                         f"{shown} is a {given}, and the attribute a {kind}",
                         argument.span,
                         None,
-                        _as_kind(argument, kind),
+                        as_kind(argument, kind),
                     )
             case _:
                 assert_never(argument)
 
     def _fresh(self, node: Node, name: str) -> Help:
-        taken = self._names
-        fresh = next(n for k in range(2, len(taken) + 3) if (n := f"{name}{k}") not in taken)
-        written = f"var {fresh}" if isinstance(node, Var) else fresh
-        return Help(f"name the two apart, as in `{fresh}`", (Edit(node.span, written),))
+        free = fresh(name, self._names)
+        written = f"var {free}" if isinstance(node, Var) else free
+        return Help(f"name the two apart, as in `{free}`", (Edit(node.span, written),))
 
     # ---- expressions ---------------------------------------------------------------------------------------
 
@@ -226,18 +289,18 @@ class _Kinds:
                 known = self._variables.get(name)
                 return known.kind if known else "any"
             case Text() | Number() | Bool() | Null():
-                return _kind_of_value(e)
+                return kind_of_value(e)
             case Duration() | Negative():
                 return "number"
             case Binary("+" | "-", left, right):
                 kinds = self.of(left), self.of(right)
                 if kinds == ("time", "time"):
                     return "number"
-                return "time" if "time" in kinds else "any" if all(k in _UNKNOWN for k in kinds) else "number"
+                return "time" if "time" in kinds else "any" if all(k in UNKNOWN for k in kinds) else "number"
             case Binary():
                 return "number"
             case Call(function, _):
-                return _FUNCTION_KINDS.get(function, "any")
+                return FUNCTION_KINDS.get(function, "any")
             case Aggregate("min" | "max", argument, _, _) if argument is not None:
                 return self.of(argument)
             case Aggregate():
@@ -249,13 +312,13 @@ class _Kinds:
         if is_event_comparison(comparison, self._names):
             return
         left, right = self.of(comparison.left), self.of(comparison.right)
-        if left in _UNKNOWN or right in _UNKNOWN:
+        if left in UNKNOWN or right in UNKNOWN:
             return
         if left != right:
             what = "never equal" if comparison.operator in ("=", "!=") else "in no order"
-            help = _as_kind(comparison.right, left) if isinstance(comparison.right, Text | Number | Bool) else None
+            help = as_kind(comparison.right, left) if isinstance(comparison.right, Text | Number | Bool) else None
             if help is None and isinstance(comparison.left, Text | Number | Bool):
-                help = _as_kind(comparison.left, right)
+                help = as_kind(comparison.left, right)
             self._clash(
                 f"a {left} and a {right} are {what}",
                 comparison.span,
@@ -285,13 +348,13 @@ class _Kinds:
                 operands = [left, right]
             case Negative(operand):
                 operands = [operand]
-            case Call(function, arguments) if function in _NUMERIC_FUNCTIONS:
+            case Call(function, arguments) if function in NUMERIC_FUNCTIONS:
                 operands = list(arguments)
             case Aggregate("sum" | "avg", argument, _, _) if argument is not None:
                 operands = [argument]
         for operand in operands:
             kind = self.of(operand)
-            if kind not in ("number", *_UNKNOWN):
+            if kind not in ("number", *UNKNOWN):
                 what = f"`{node.function}`" if isinstance(node, Aggregate | Call) else "arithmetic"
                 help = Help("give it a number")
                 if kind == "string" and isinstance(node, Binary) and node.operator == "+":
@@ -299,7 +362,7 @@ class _Kinds:
                 elif isinstance(node, Aggregate):
                     help = Help("`count`, `min` and `max` take values of every kind")
                 if isinstance(operand, Text):
-                    help = _as_kind(operand, "number")
+                    help = as_kind(operand, "number")
                 self._clash(f"{what} takes numbers, and this is a {kind}", operand.span, None, help)
 
     def _head(self) -> None:
@@ -310,9 +373,9 @@ class _Kinds:
         if schema is None or schema.arity != len(head.arguments):
             return
         for argument, (name, declared) in zip(head.arguments, schema.attributes or (), strict=True):
-            kind, wanted = self.of(argument), _kind_of_type(declared)
-            if kind != wanted and kind not in _UNKNOWN and wanted != "any":
-                fix = _as_kind(argument, wanted) if isinstance(argument, Text | Number | Bool) else None
+            kind, wanted = self.of(argument), kind_of_type(declared)
+            if kind != wanted and kind not in UNKNOWN and wanted != "any":
+                fix = as_kind(argument, wanted) if isinstance(argument, Text | Number | Bool) else None
                 self._clash(
                     f"the attribute `{name}` is a {wanted}, and this is a {kind}",
                     argument.span,
@@ -326,49 +389,3 @@ class _Kinds:
         if self._findings is not None:
             places = [related] if related else []
             self._findings.add(Code.TYPE_CLASH, message, span, related=places, help=[help], notes=notes or [])
-
-
-def _kind_of_type(declared: str) -> Kind:
-    return KIND_OF_TYPE.get(declared, "any")
-
-
-def _attribute_kind(schema: Schema | None, label: str, name: str) -> Kind:
-    if label == "timer:datetime":
-        return "number" if name in RANGES else "string"
-    if schema is None or schema.attributes is None:
-        return "any"
-    return _kind_of_type(dict(schema.attributes).get(name, "any"))
-
-
-def _kind_of_value(value: Value) -> Kind:
-    match value:
-        case Text():
-            return "string"
-        case Number():
-            return "number"
-        case Bool():
-            return "bool"
-        case Null():
-            return "any"
-        case _:
-            assert_never(value)
-
-
-def _shown(value: Text | Number | Bool) -> str:
-    return f'"{value.value}"' if isinstance(value, Text) else str(value.value).lower()
-
-
-def _as_kind(value: Node, kind: Kind) -> Help:
-    """The same value as another kind, where that can be."""
-    if kind == "string" and isinstance(value, Number | Bool):
-        text = f'"{str(value.value).lower()}"'
-        return Help(f"write `{text}`", (Edit(value.span, text),))
-    if kind == "number" and isinstance(value, Text):
-        digits = value.value.strip()
-        if digits.lstrip("-").replace(".", "", 1).isdigit():
-            return Help(f"write `{digits}` without quotes", (Edit(value.span, digits),))
-    return Help(
-        {"time": 'write a time, as in `datetime("2026-09-18T09:00Z")`', "bool": "write `true` or `false`"}.get(
-            kind, f"write a {kind}"
-        )
-    )

@@ -23,8 +23,10 @@ from ephemera.rules.scope import (
 )
 from ephemera.syntax.nodes import (
     CONDITIONS,
+    Absent,
     Accumulation,
     And,
+    At,
     Comparison,
     Condition,
     Derive,
@@ -35,7 +37,7 @@ from ephemera.syntax.nodes import (
     Rule,
     Where,
 )
-from ephemera.terms.nodes import Aggregate, All, Construct, ConstructTerm, Name, Node, OptionalConstruct, Var
+from ephemera.terms.nodes import Aggregate, All, Construct, ConstructTerm, Name, Node, OptionalConstruct, Pattern, Var
 
 
 def check_variables(rule: Rule, findings: Findings) -> None:
@@ -53,6 +55,7 @@ class _Variables:
         self._rule = rule
         self._findings = findings
         self.whole = bindings(rule.body)
+        self._all = self.whole.all
         self._identifiers = frozenset(definitions(rule.body).some)
 
     # ---- heads ---------------------------------------------------------------------------------------------
@@ -110,14 +113,24 @@ class _Variables:
                 what = "the condition of the negated query" if mode == "not" else "the condition of the collected query"
                 for condition in conditions:
                     self.uses(condition, seen, what)
+                if mode == "not":
+                    self._shared(event.pattern, outside, "the negated query")
+            case Absent(pattern) | At(_, pattern, True):
+                self._shared(pattern, outside, "the absent row")
             case _ if isinstance(query, CONDITIONS):
                 self.uses(query, outside, "the condition")
+
+    def _shared(self, pattern: Pattern, outside: Bindings, what: str) -> None:
+        """An outer variable of something that must be absent has a value, or the alternatives would differ."""
+        for node in walk(pattern):
+            if isinstance(node, Name | Var) and node.name in outside.perhaps and node.name not in outside.sure:
+                self._unbound(node, outside, what)
 
     # ---- uses ----------------------------------------------------------------------------------------------
 
     def uses(self, node: Node, seen: Bindings, what: str) -> None:
         mixed = {id(side) for c in find(node, Comparison) for side in self._mixed(c)}
-        for name in variable_names(node, self.whole.all | seen.all):
+        for name in variable_names(node, self._all):
             if name.name not in seen.sure and id(name) not in mixed:
                 self._unbound(name, seen, what)
 
@@ -126,8 +139,8 @@ class _Variables:
         left, right = comparison.left, comparison.right
         if comparison.operator not in ("=", "!=") or not (isinstance(left, Name) and isinstance(right, Name)):
             return ()
-        variables = [s for s in (left, right) if s.name in self.whole.all]
-        events = [s for s in (left, right) if s.name in self._identifiers and s.name not in self.whole.all]
+        variables = [s for s in (left, right) if s.name in self._all]
+        events = [s for s in (left, right) if s.name in self._identifiers and s.name not in self._all]
         if len(variables) != 1 or len(events) != 1:
             return ()
         self._findings.add(

@@ -25,7 +25,7 @@ class BadMessage(EphemeraError, ValueError):
 
 def too_deep(what: str, where: str) -> BadMessage:
     """What to raise for elements within elements without an end in sight."""
-    return BadMessage(f"{what} nests elements more than {DEEPEST_TERM} deep, first {where}")
+    return BadMessage(f"{what} nests elements more than {DEEPEST_TERM} deep {where}")
 
 
 def decode(data: str | bytes, what: str) -> str:
@@ -34,15 +34,22 @@ def decode(data: str | bytes, what: str) -> str:
     >>> decode(b"<a/>", "the XML")
     '<a/>'
     """
+    if len(data) > LARGEST_MESSAGE or (isinstance(data, str) and len(whole(data, what).encode()) > LARGEST_MESSAGE):
+        raise BadMessage(f"{what} has more than {LARGEST_MESSAGE:,} bytes")
     try:
-        encoded = data.encode() if isinstance(data, str) else data
-        if len(encoded) > LARGEST_MESSAGE:
-            raise BadMessage(f"{what} has {len(encoded):,} bytes, more than {LARGEST_MESSAGE:,}; split it")
         return (data if isinstance(data, str) else data.decode()).removeprefix("\ufeff")
-    except UnicodeEncodeError as error:
-        raise BadMessage(f"{what} has half a character, {data[error.start]!a}, at {error.start:,}") from None
     except UnicodeDecodeError as error:
         raise BadMessage(f"{what} is not UTF-8: {error.reason} at byte {error.start:,}") from None
+
+
+def whole(text: str, what: str) -> str:
+    """A text, if it has none of the half characters that escapes can smuggle in."""
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise BadMessage(f"{what} has half a character, {text[error.start]!a}") from None
+    return text
 
 
 def excerpt(text: str, most: int = 40) -> str:

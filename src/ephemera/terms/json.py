@@ -21,8 +21,8 @@ from collections.abc import Mapping
 from typing import Any, NoReturn
 
 from ephemera.terms import errors
-from ephemera.terms.errors import DEEPEST_TERM, BadMessage, excerpt, too_deep
-from ephemera.terms.text import Scalar, canonical, iso, parse_number
+from ephemera.terms.errors import DEEPEST_TERM, BadMessage, excerpt, too_deep, whole
+from ephemera.terms.text import Scalar, canonical, in_range, iso, parse_number
 from ephemera.terms.values import Term, Time, Value, is_number, is_valid, key
 
 
@@ -42,14 +42,12 @@ def decode(text: str | bytes) -> object:
             parse_float=parse_number,
         )
         if "\\ud" in document.lower():  # half a character can only be written as an escape
-            json.dumps(found, ensure_ascii=False).encode()
+            whole(json.dumps(found, ensure_ascii=False), "the JSON")
     except json.JSONDecodeError as error:
         where = f"at line {error.lineno}, column {error.colno}"
         raise BadMessage(f"the JSON cannot be read {where}: {error.msg}") from None
-    except UnicodeEncodeError as error:
-        raise BadMessage(f"the JSON has half a character, {error.object[error.start]!a}; write both escapes") from None
     except RecursionError:
-        raise too_deep("the JSON", "far below that") from None
+        raise too_deep("the JSON", "somewhere") from None
     return found
 
 
@@ -110,9 +108,7 @@ def _scalar(value: object, path: tuple[str, ...]) -> Scalar:
         case None | bool():
             return value
         case int() | float():
-            if not is_valid(value):
-                raise BadMessage(f"{_place(path)} has a number out of range, {excerpt(f'{value:.3g}')}")
-            return value
+            return value if is_valid(value) else in_range(value, _place(path))
         case str():
             return _string(value, path)
         case list() | tuple():
@@ -124,12 +120,7 @@ def _scalar(value: object, path: tuple[str, ...]) -> Scalar:
 def _string(text: object, path: tuple[str, ...]) -> str:
     if not isinstance(text, str):
         raise BadMessage(f"{_place(path)} has the key {excerpt(repr(text))}, and keys are texts")
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise BadMessage(f"{_place(path)} has half a character, {text[error.start]!a}") from None
-    return text
+    return text if text.isascii() else whole(text, _place(path))
 
 
 def _place(path: tuple[str, ...]) -> str:

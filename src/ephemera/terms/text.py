@@ -20,7 +20,7 @@ from datetime import date, timedelta
 from typing import TypeAlias
 
 from ephemera.base.time import DAY, HOUR, MINUTE, SECOND
-from ephemera.terms.errors import DEEPEST_TERM, BadMessage, decode, excerpt, too_deep
+from ephemera.terms.errors import DEEPEST_TERM, BadMessage, decode, excerpt, too_deep, whole
 from ephemera.terms.values import LARGEST_INTEGER, Term, Time, Value, is_valid, key
 
 Scalar: TypeAlias = bool | int | float | str | Time | None
@@ -61,17 +61,19 @@ def read_number(text: str) -> int | float | None:
 def parse_number(digits: str) -> int | float:
     """The number that digits, with a sign, a fraction or an exponent, stand for, if it is one of ours."""
     unsigned = digits.removeprefix("-")
-    if not unsigned.isdigit():
-        return _in_range(float(digits), digits)
-    whole = int(unsigned.lstrip("0")[:20] or "0")  # 20 digits are out of range, and thousands would irritate Python
-    return _in_range(whole if unsigned == digits else -whole, digits)
+    if unsigned.isdigit():  # 20 digits are out of range already, and Python converts no more than thousands
+        magnitude = int(unsigned.lstrip("0")[:20] or "0")
+        return in_range(magnitude if unsigned == digits else -magnitude, "the text")
+    return in_range(float(digits), "the text")
 
 
-def _in_range(number: int | float, digits: str) -> int | float:
+def in_range(number: int | float, where: str) -> int | float:
+    """A number, if it is one of ours."""
     if is_valid(number):
         return number
+    shown = f"`{number}`" if isinstance(number, float) else f"an integer of {number.bit_length()} bits"
     limits = f"integers go up to {LARGEST_INTEGER}, floats up to 1.79e308, and there are no others"
-    raise BadMessage(f"the number {excerpt(digits)} is out of range: {limits}")
+    raise BadMessage(f"{where} has a number out of range, {shown}: {limits}")
 
 
 def canonical(number: int | float) -> int | float:
@@ -80,8 +82,8 @@ def canonical(number: int | float) -> int | float:
     >>> canonical(2.0), canonical(-0.0), canonical(2.5), canonical(1e300)
     (2, 0, 2.5, 1e+300)
     """
-    whole = int(_in_range(number, str(number)))
-    return whole if number == whole and is_valid(whole) else number
+    integer = int(in_range(number, "the term"))
+    return integer if number == integer and is_valid(integer) else number
 
 
 def plain(value: Scalar) -> str:
@@ -164,9 +166,9 @@ def _scalar(part: re.Match[str], text: str) -> Scalar:
     try:
         if part["number"] is not None:
             return parse_number("".join(part["number"].split()))
-        return decode(json.loads(part["text"], strict=False), "this text", mark=True)
+        return whole(json.loads(part["text"], strict=False), "the text")
     except json.JSONDecodeError as error:
-        reason = f"this text has a wrong escape ({error.msg})"
+        reason = f"the text has a wrong escape ({error.msg})"
     except BadMessage as error:
         reason = str(error)
     raise BadMessage(f"the term cannot be read {_place(text, part.start())}: {reason}")

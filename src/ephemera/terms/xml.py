@@ -129,7 +129,8 @@ def _attributes(element: etree._Element) -> Iterator[tuple[str, Value]]:
 @cache
 def _names_as_written(count: int) -> etree.XPath:
     """What tells the names of that many attributes: lxml knows their namespaces, but not which prefix was used."""
-    return etree.XPath(f"concat({', '.join(f'name(@*[{k + 1}]), " "' for k in range(count))})")
+    names = ", ' ', ".join(f"name(@*[{k + 1}])" for k in range(count))
+    return etree.XPath(f"concat({names}, '')")
 
 
 def _add_text(stack: list[_Open], text: str | None, strings: Collection[str]) -> None:
