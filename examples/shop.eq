@@ -30,11 +30,11 @@ load(id, count(other)) <-
     w: from-end-backward(o, 24h),
     while w: collect optional shipped(other, _);
 
--- The same as a message to the people in charge.
+-- Overdue although five parcels or more left in that day: a message to the people in charge.
 RAISE
   to(recipient="shipping@example.org", transport="console") {
     overload { order { var I }, parcels { var N } }
   }
 ON
-  event l: load [ var I, var N ] where { var N > 1000 }
+  event l: load [ var I, var N ] where { var N >= 5 }
 END

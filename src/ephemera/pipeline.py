@@ -121,7 +121,7 @@ class Program:
         limit = None if until is None else read_time(until, catalogue.unit)
         world = World(rows, {name: list(given) for name, given in (calendars or {}).items()}, limit)
         outcome = evaluate(self._rules, [e for e in read if isinstance(e, Event)], world)
-        as_numbers = not any(uses_text(e) for e in events)
+        as_numbers = not any(uses_text(e) for e, r in zip(events, read, strict=True) if isinstance(r, Event))
         return Run(
             answers=[write_event(e, catalogue, as_numbers=as_numbers) for e in outcome.events],
             messages=[

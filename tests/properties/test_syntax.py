@@ -11,7 +11,7 @@ from ephemera.base.diagnostic import render_text
 from ephemera.base.span import Source
 from ephemera.base.tree import walk
 from ephemera.syntax.format import format, format_pattern
-from ephemera.syntax.lexer import tokenize
+from ephemera.syntax.lexer import Token, tokenize
 from ephemera.syntax.nodes import Event, Program
 from ephemera.syntax.parser import Parsed, parse
 from tests.strategies.trees import programs
@@ -47,29 +47,51 @@ def test_every_node_knows_the_text_it_came_from(tree: Program) -> None:
 
 
 @st.composite
+def comments(draw: st.DrawFn, number: int, glued: bool) -> tuple[str, str]:
+    """A comment, and the same with space around it; right behind a minus sign, two dashes would be three."""
+    kind = draw(st.sampled_from(["-- {}", "/* {} */", "/* {}\n   lines */"]))
+    comment = kind.format(number)
+    before = draw(st.sampled_from([" ", "\n", "\n\n"] if glued else [" ", "", "\n", "\n\n"]))
+    after = draw(st.sampled_from(["\n", "\n  \n"] if comment.startswith("--") else [" ", "", "\n", "\n\n"]))
+    return comment, before + comment + after
+
+
+def gaps(tokens: list[Token]) -> list[int]:
+    """The tokens that a comment may precede: all but the parts of ``ns:label`` and ``-3``, which stand together."""
+    found = [0]
+    for k in range(1, len(tokens)):
+        last, token = tokens[k - 1], tokens[k]
+        tight = last.end == token.start
+        if tight and (":" in (last.text, token.text) or (last.text == "-" and token.kind == "number")):
+            continue
+        found.append(k)
+    return found
+
+
+ENDS = (";", "END", ",", ")", "]", "}", "ON", "having", "where", "and", "or")
+
+
+@st.composite
 def commented(draw: st.DrawFn) -> tuple[Program, str, list[str]]:
-    """A tree, and its text with comments strewn between the tokens."""
+    """A tree, and its text with comments strewn between the tokens, several in a gap, and often where a list ends."""
     tree = draw(programs())
     text = format(tree)
     tokens = tokenize(text).tokens
-    gaps = draw(st.lists(st.integers(0, len(tokens) - 1), max_size=6, unique=True))
-    pieces, comments, position = [], [], 0
-    for number, gap in enumerate(sorted(gaps)):
-        comment, spaced = draw(
-            st.sampled_from(
-                [
-                    (f"-- note {number}", f"\n-- note {number}\n"),
-                    (f"-- tail {number}", f" -- tail {number}\n"),
-                    (f"/* inline {number} */", f" /* inline {number} */ "),
-                    (f"/* two\n lines {number} */", f"\n\n/* two\n lines {number} */\n\n"),
-                ]
-            )
-        )
+    places = gaps(tokens)
+    ends = [k for k in places if tokens[k].text in ENDS or tokens[k].kind == "end"]
+    chosen = draw(st.lists(st.tuples(st.sampled_from(places) | st.sampled_from(ends), st.integers(1, 3)), max_size=5))
+    pieces: list[str] = []
+    written: list[str] = []
+    position = 0
+    for gap, count in sorted(chosen):
         start = tokens[gap].start
-        pieces += [text[position:start], spaced]
-        comments.append(comment)
+        pieces.append(text[position:start])
         position = start
-    return tree, "".join([*pieces, text[position:]]), comments
+        for _ in range(count):
+            comment, spaced = draw(comments(len(written), glued=bool(gap) and tokens[gap - 1].text == "-"))
+            pieces.append(spaced)
+            written.append(comment)
+    return tree, "".join([*pieces, text[position:]]), written
 
 
 @given(commented())
@@ -82,6 +104,7 @@ def test_comments_survive_and_change_nothing(case: tuple[Program, str, list[str]
     assert again.program == tree
     assert sorted(c.text for c in again.comments) == sorted(comments)
     assert format(again.program, again.comments, formatted) == formatted
+    assert not any(line.endswith(" ") for line in formatted.split("\n"))
 
 
 @given(programs())

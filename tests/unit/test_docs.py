@@ -4,13 +4,14 @@ Blocks are told apart by the word behind their fence:
 
 - `eq` is a whole program that passes; `eq-error` is one that does not, and in `docs/diagnostics.md` it fails with the
   code of the section it stands in;
-- `python` runs in a namespace of its own, `pycon` is a doctest;
+- `python` runs in a namespace of its own; `pycon` is a doctest, and those of a page go on from one another;
 - `console` is a session: lines that begin with a dollar sign are commands (`ephemera …`, `cat FILE` and `echo $?`),
   the lines after them what they print, where a line `…` stands for any number of others.
 
-A line ``File `shop.eq`:`` before a program writes it to that file. A page has one folder, in which `examples/` is there
-too, and its sessions run in the order of the page. `python -m tests.unit.test_docs` writes into the sessions what is
-printed now; those with a line `…` are left to the author.
+A line ``File `shop.eq`:`` before a block writes it to that file, whatever it holds; a story, which has blocks itself,
+stands in a fence of four backquotes. A page has one folder, in which `examples/` is there too, and its sessions run in
+the order of the page. `python -m tests.unit.test_docs` writes into the sessions what is printed now; those with a line
+`…` are left to the author.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ DIAGNOSTICS = ROOT / "docs" / "diagnostics.md"
 WITHOUT_PROGRAM = {Code.ENCODING, Code.TOO_LARGE}
 """Told in prose: their programs are not text, or too long for a page."""
 
-_BLOCK = re.compile(r"^```([\w-]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_BLOCK = re.compile(r"^(`{3,})([\w-]*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)
 _FILE = re.compile(r"^File `([\w.-]+)`:\n\n?$", re.MULTILINE)
 _SECTION = re.compile(r"^## (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
@@ -68,7 +69,7 @@ def read(page: Path) -> Iterator[Block]:
         file = named[-1][1] if named and named[-1].end() == len(before) else None
         sections = _SECTION.findall(before)
         line = before.count("\n") + 1
-        yield Block(page, line, match[1], match[2], file, sections[-1] if sections else "")
+        yield Block(page, line, match[2], match[3], file, sections[-1] if sections else "")
 
 
 BLOCKS = [block for page in PAGES for block in read(page)]
@@ -76,6 +77,10 @@ BLOCKS = [block for page in PAGES for block in read(page)]
 
 def blocks(*languages: str) -> list[Block]:
     return [block for block in BLOCKS if block.language in languages]
+
+
+def pages_with(language: str) -> list[Path]:
+    return [page for page in PAGES if any(b.page == page and b.language == language for b in BLOCKS)]
 
 
 # ---- programs ----------------------------------------------------------------------------------------------
@@ -118,20 +123,22 @@ def test_python_of_the_documentation_runs(block: Block) -> None:
         exec(compile(block.text, str(block), "exec"), {"__name__": "__main__"})
 
 
-@pytest.mark.parametrize("block", blocks("pycon"), ids=str)
-def test_python_sessions_of_the_documentation_are_real(block: Block) -> None:
-    session = doctest.DocTestParser().get_doctest(block.text, {}, str(block), str(block.page), block.line)
+@pytest.mark.parametrize("page", pages_with("pycon"), ids=lambda page: page.name)
+def test_python_sessions_of_the_documentation_are_real(page: Path) -> None:
     told = io.StringIO()
-    doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(session, out=told.write)
+    names: dict[str, object] = {}
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    for block in [b for b in BLOCKS if b.page == page and b.language == "pycon"]:
+        session = doctest.DocTestParser().get_doctest(block.text, {}, str(block), str(page), block.line)
+        session.globs = names
+        runner.run(session, out=told.write, clear_globs=False)
     assert not told.getvalue(), told.getvalue()
 
 
 # ---- the command line --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(b.language == "console" for b in read(page))], ids=lambda page: page.name
-)
+@pytest.mark.parametrize("page", pages_with("console"), ids=lambda page: page.name)
 def test_sessions_of_the_documentation_are_real(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     for block, command, expected, printed in replay(page):
@@ -205,7 +212,7 @@ def refresh(page: Path) -> None:
             kept = expected if "\n…\n" in f"\n{expected}" else shown
             sessions[block] = sessions.get(block, "") + f"$ {command}\n{kept}"
     every = iter([sessions.get(block, block.text) for block in read(page)])
-    text = _BLOCK.sub(lambda match: f"```{match[1]}\n{next(every)}```", page.read_text(encoding="utf-8"))
+    text = _BLOCK.sub(lambda match: f"{match[1]}{match[2]}\n{next(every)}{match[1]}", page.read_text(encoding="utf-8"))
     page.write_text(text, encoding="utf-8")
 
 

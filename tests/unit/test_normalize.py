@@ -1,4 +1,4 @@
-"""This module shows what normal forms keep: fresh names stay fresh, alternatives keep apart, absences keep their values."""
+"""This module shows what normal forms keep: names stay fresh, alternatives apart, absences their values."""
 
 from __future__ import annotations
 

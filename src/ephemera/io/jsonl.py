@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -20,8 +20,8 @@ from ephemera.semantics.answers import attributes_term
 from ephemera.terms.compute import EPOCH
 from ephemera.terms.errors import BadMessage
 from ephemera.terms.events import Event, Interval
-from ephemera.terms.json import from_object, to_object
-from ephemera.terms.text import from_text, to_text
+from ephemera.terms.json import decode, from_object, to_object
+from ephemera.terms.text import from_text, iso, to_text
 from ephemera.terms.values import Term, Time, Value, is_number, is_valid
 from ephemera.terms.xml import from_xml
 
@@ -38,14 +38,10 @@ class BadEvent:
 def read_line(line: str, catalogue: Catalogue) -> Event | BadEvent:
     """An event from one line of JSON."""
     try:
-        data = json.loads(line, parse_float=Decimal, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        return BadEvent(line, f"this is no JSON: {error}")
+        data = decode(line, fraction=Decimal)
+    except BadMessage as error:
+        return BadEvent(line, str(error))
     return read_object(data, catalogue, line)
-
-
-def _refuse(constant: str) -> Value:
-    raise ValueError(f"{constant} is no number")
 
 
 def read_object(data: Any, catalogue: Catalogue, original: str | None = None) -> Event | BadEvent:
@@ -63,6 +59,8 @@ def read_object(data: Any, catalogue: Catalogue, original: str | None = None) ->
         term, positional = _term(label, data, schema, catalogue.unit)
     except BadMessage as error:
         return BadEvent(line, str(error), label)
+    except RecursionError:
+        return BadEvent(line, "its data nests too deep", label)
     return Event(term, time, positional)
 
 
@@ -112,8 +110,7 @@ def write_time(microseconds: int, unit: int, *, as_numbers: bool) -> int | float
     if as_numbers:
         whole, rest = divmod(microseconds, unit)
         return whole if not rest else microseconds / unit
-    moment = (EPOCH + timedelta(microseconds=microseconds)).astimezone(UTC)
-    return moment.isoformat().replace("+00:00", "Z")
+    return iso(Time(microseconds))
 
 
 # ---- data --------------------------------------------------------------------------------------------------
@@ -127,7 +124,8 @@ def _term(label: str, data: Mapping[str, Any], schema: Schema | None, unit: int)
     if given and given[0] != "data":
         if not isinstance(value, str):
             raise BadMessage(f"`{given[0]}` is a text")
-        term = from_text(value) if given[0] == "term" else from_xml(value)
+        texts = [n for n, t in schema.attributes or () if t.startswith("string")] if schema is not None else []
+        term = from_text(value) if given[0] == "term" else from_xml(value, strings=texts)
         if term.label != label:
             raise BadMessage(f"the event is `{label}`, and its text `{term.label}`")
         return (term if schema is None else _declared_term(term, schema, unit)), False

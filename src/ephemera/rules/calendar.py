@@ -44,6 +44,9 @@ RANGES = {
 }
 """The fields that are numbers, with the least and the greatest."""
 
+FRACTIONS = ("zone-offset", "dst-offset")
+"""Those of them that need not be whole: some zones are half an hour off."""
+
 WORDS = {"month": MONTHS, "day-of-week": WEEKDAYS, "am-pm": ("am", "pm")}
 """The fields that are words, with all of them."""
 

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.span import Span
 from ephemera.base.time import SECOND, UNITS, microseconds
-from ephemera.rules.findings import Findings, did_you_mean
+from ephemera.rules.findings import Findings, Vocabulary
 from ephemera.rules.nodes import Catalogue, Resolved, Schema, Source
 from ephemera.syntax.nodes import (
     Attribute,
@@ -28,7 +28,7 @@ from ephemera.syntax.nodes import (
     TimeUnit,
     TimeZone,
 )
-from ephemera.terms.nodes import All, Construct, ConstructTerm, Duration, Label
+from ephemera.terms.nodes import All, Construct, ConstructTerm, Duration, Label, OptionalConstruct
 
 
 def declare(program: Program, findings: Findings, *, complete: bool = True) -> Resolved:
@@ -50,6 +50,8 @@ def declare(program: Program, findings: Findings, *, complete: bool = True) -> R
         derived=_derived(rules),
         arities=_arities(rules),
     )
+    labels = tuple(sorted({*events, *tables, *catalogue.derived}))
+    findings.vocabulary = Vocabulary(labels, frozenset(name.split(":")[0] for name in labels if ":" in name))
     return Resolved(catalogue, rules, blocks)
 
 
@@ -95,7 +97,7 @@ def construct_label(term: ConstructTerm) -> str | None:
     match term:
         case Construct(Label() as label, _, _):
             return str(label)
-        case All(inner, _, _):
+        case All(inner, _, _) | OptionalConstruct(inner, None):
             return construct_label(inner)
         case _:
             return None
@@ -165,7 +167,8 @@ def _zone(program: Program, findings: Findings) -> str:
         ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         span = declared[0].span
-        close = did_you_mean(zone, available_timezones(), span, "write a name such as `Europe/Berlin` or `UTC`")
+        otherwise = "write a name such as `Europe/Berlin` or `UTC`"
+        close = findings.did_you_mean(zone, available_timezones(), span, otherwise, what="zone")
         edits = tuple(Edit(span, f'TIME ZONE "{e.text}";') for e in close.edits)
         findings.add(Code.UNKNOWN_ZONE, f"there is no time zone `{zone}`", span, help=[Help(close.message, edits)])
         return "UTC"
@@ -208,6 +211,9 @@ def _schemas(program: Program, unit: int, findings: Findings) -> tuple[dict[str,
                 related=[Related(before.span, "declared here before")],
                 help=[Help("remove one of the two", (Edit(statement.span, ""),))],
             )
+            if schema.attributes != before.attributes or schema.longest != before.longest:
+                known = events if schema.label in events else tables
+                known[schema.label] = Schema(schema.label, None, None, span=before.span)  # nobody knows which is meant
         else:
             target[schema.label] = schema
     return events, tables
@@ -245,9 +251,9 @@ def _rename(attribute: Attribute, taken: set[str]) -> Help:
     return Help(f"give it a name of its own, such as `{fresh}`", (Edit(attribute.span, f"{fresh}: {attribute.type}"),))
 
 
-def _carried_once(stream: Stream, label: Label) -> Help:
+def _carried_once(stream: Stream, k: int) -> Help:
     """Takes a type out of the list that a stream carries; the only one is left to the author."""
-    k = stream.carries.index(label)
+    label = stream.carries[k]
     edits: tuple[Edit, ...] = ()
     if k:
         edits = (Edit(Span(stream.carries[k - 1].span.end, label.span.end), ""),)
@@ -269,7 +275,7 @@ def _sources(program: Program, unit: int, events: Mapping[str, Schema], findings
                 help=[Help("remove one of the two", (Edit(stream.span, ""),))],
             )
         found.setdefault(stream.name, stream)
-        for label in stream.carries:
+        for k, label in enumerate(stream.carries):
             if str(label) in carried:
                 findings.add(
                     Code.DUPLICATE_DECLARATION,
@@ -277,11 +283,12 @@ def _sources(program: Program, unit: int, events: Mapping[str, Schema], findings
                     label.span,
                     related=[Related(carried[str(label)].span, "carried here before")],
                     notes=["a type has one source, which says how late it may be"],
-                    help=[_carried_once(stream, label)],
+                    help=[_carried_once(stream, k)],
                 )
             carried.setdefault(str(label), label)
             if events and str(label) not in events:
-                advice = did_you_mean(str(label), events, label.span, f"declare it: `EVENT {label}(…);`")
+                otherwise = f"declare it: `EVENT {label}(…);`"
+                advice = findings.did_you_mean(str(label), events, label.span, otherwise, what="declared event")
                 findings.add(Code.UNKNOWN_EVENT, f"no event `{label}` is declared", label.span, help=[advice])
     return tuple(
         Source(

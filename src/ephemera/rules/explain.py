@@ -105,7 +105,7 @@ def _normal(normal: NormalRule) -> Iterator[str]:
 
 
 def _algebra(literal: AlgebraLiteral) -> str:
-    mode = "" if literal.restricted else "unrestricted "
+    mode = "restricted " if literal.restricted else "unrestricted "
     return f"{_shown(literal.name)}: algebra {mode}({algebra(literal.expression, format_pattern)})"
 
 

@@ -9,22 +9,31 @@ from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.span import Span
 from ephemera.base.tree import children, find, walk
 from ephemera.rules.declare import head_label, head_label_span
-from ephemera.rules.findings import Findings, did_you_mean, listed
+from ephemera.rules.findings import Findings, listed
 from ephemera.rules.nodes import Resolved, Schema
-from ephemera.syntax.nodes import Absent, Accumulation, Algebra, At, Composed, Derive, Event, Limited
+from ephemera.rules.scope import TIME_FUNCTIONS, bindings, definitions
+from ephemera.syntax.nodes import Absent, Accumulation, Algebra, At, Composed, Derive, Detect, Event, Limited, Raise
 from ephemera.terms.nodes import (
+    All,
     AnyEvent,
     As,
     Atom,
     Call,
+    Construct,
+    ConstructTerm,
     Element,
+    Expression,
+    Field,
     Label,
     Name,
     NamedAtom,
     Node,
     Optional,
+    OptionalConstruct,
     Pattern,
     Regex,
+    Text,
+    Var,
     Without,
 )
 
@@ -41,6 +50,8 @@ FUNCTIONS = {
     "datetime": (1, 1),
 }
 """The functions of construct terms and expressions, with the fewest and the most arguments."""
+
+_LONGEST_SPACED = 200
 
 _NOT_LINEAR = re.compile(r"(?<!\\)(?:\\\\)*(\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9])")
 
@@ -68,6 +79,7 @@ class _Patterns:
         self._catalogue = resolved.catalogue
         self._findings = findings
         self._complete = complete
+        self._bound = bindings(self._rule.body).all
 
     def check(self) -> None:
         self._head()
@@ -79,10 +91,12 @@ class _Patterns:
                     self._table(pattern, node.span, "`not` without a window")
                 case At(_, pattern, negated):
                     self._table(pattern, node.span, "`at`", negated=negated)
+                case NamedAtom(_, fields):
+                    self._given_twice(fields)
                 case Accumulation(_, _, event, _):
                     self._no_table(event.pattern, "a window")
                 case Algebra(_, expression, _):
-                    for primitive in _primitives(expression):
+                    for primitive in primitives(expression):
                         self._no_table(primitive, "an algebra expression")
                         self._event(primitive, None, primitive.span)
                 case Regex(pattern):
@@ -119,22 +133,21 @@ class _Patterns:
 
     def _is_calendar(self, label: Label) -> bool:
         """Whether a label belongs to a namespace in which the program itself names nothing."""
-        known = [*self._catalogue.events, *self._catalogue.derived, *self._catalogue.tables]
-        return bool(label.prefix) and not any(name.startswith(f"{label.prefix}:") for name in known)
+        return bool(label.prefix) and label.prefix not in self._findings.vocabulary.namespaces
 
     def _unknown_event(self, label: Label, pattern: Pattern) -> None:
-        known = [*self._catalogue.events, *self._catalogue.derived, *self._catalogue.tables]
-        notes = [f"the program knows {listed(sorted(set(known)))}"] if len(known) <= 12 else []
+        known = self._findings.vocabulary.labels
+        notes = [f"the program knows {listed(known)}"] if len(known) <= 12 else []
         name, span = str(label), label.span
         match pattern:
-            case Atom(Label("algebra", ""), (Name(only) as argument,)) if _spaced(only, known):
+            case Atom(Label("algebra", ""), (Name(only) as argument,)) if self._spaced(only):
                 name, span = only, argument.span
-        spaced = _spaced(name, known)
+        spaced = self._spaced(name)
         if spaced:
             notes.append("`-` joins names; a minus in an algebra expression needs spaces")
             advice = Help(f"write `{spaced}`", (Edit(span, spaced),))
         else:
-            advice = did_you_mean(name, known, span, f"declare it: `EVENT {name}(…);`")
+            advice = self._findings.did_you_mean(name, known, span, f"declare it: `EVENT {name}(…);`", what="event")
         self._findings.add(
             Code.UNKNOWN_EVENT,
             f"no event `{name}` is declared, and no rule derives one",
@@ -143,6 +156,17 @@ class _Patterns:
             help=[advice],
         )
 
+    def _knows(self, name: str) -> bool:
+        return any(name in known for known in (self._catalogue.events, self._catalogue.derived, self._catalogue.tables))
+
+    def _spaced(self, name: str) -> str | None:
+        """The name cut at a minus into two that are known: ``a-b`` for ``a - b``."""
+        for minus in re.finditer("-", name[:_LONGEST_SPACED]):
+            left, right = name[: minus.start()], name[minus.end() :]
+            if self._knows(left) and self._knows(right):
+                return f"{left} - {right}"
+        return None
+
     def _shape(self, pattern: Pattern, schema: Schema) -> None:
         if schema.attributes is None:
             return
@@ -150,19 +174,20 @@ class _Patterns:
             case Atom(label, arguments) if len(arguments) != len(schema.attributes):
                 self._arity(pattern, label, len(arguments), schema)
             case NamedAtom(_, fields):
-                for field in fields:
-                    if field.name not in schema.names:
-                        span = Span(field.span.start, field.span.start + len(field.name))
-                        self._unknown_attribute(field.name, span, schema)
-            case Element():
-                self._children(pattern, schema)
-            case As(_, Element() as inner):
-                self._children(inner, schema)
+                self._attributes([(field.name, _field_name(field)) for field in fields], schema)
+            case (Element() as element) | As(_, Element() as element):
+                labels = [child.label for child in _children_elements(element)]
+                self._attributes([(str(label), label.span) for label in labels if isinstance(label, Label)], schema)
 
-    def _children(self, element: Element, schema: Schema) -> None:
-        for child in _children_elements(element):
-            if isinstance(child.label, Label) and str(child.label) not in schema.names:
-                self._unknown_attribute(str(child.label), child.label.span, schema)
+    def _given_twice(self, fields: tuple[Field, ...]) -> None:
+        seen: dict[str, Field] = {}
+        for before, field in zip((None, *fields), fields, strict=False):
+            if field.name in seen and before is not None:
+                removal = (Edit(Span(before.span.end, field.span.end), ""),)
+                tell_given_twice(
+                    self._findings, f"the attribute `{field.name}`", _field_name(field), seen[field.name].span, removal
+                )
+            seen.setdefault(field.name, field)
 
     def _arity(self, pattern: Atom | Derive, label: Label, given: int, schema: Schema, origin: str = "") -> None:
         wanted = len(schema.attributes or ())
@@ -174,14 +199,20 @@ class _Patterns:
             help=[_arity_help(pattern, wanted)],
         )
 
-    def _unknown_attribute(self, name: str, span: Span, schema: Schema) -> None:
-        self._findings.add(
-            Code.UNKNOWN_ATTRIBUTE,
-            f"`{schema.label}` has no attribute `{name}`",
-            span,
-            related=[Related(schema.span, f"declared with {listed(schema.names)}")],
-            help=[did_you_mean(name, schema.names, span, f"its attributes are {listed(schema.names)}")],
-        )
+    def _attributes(self, given: list[tuple[str, Span]], schema: Schema) -> None:
+        """Tells the names, with their places, that are none of the attributes."""
+        names = schema.names
+        known, what = set(names), f"attribute of {schema.label}"
+        for name, span in given:
+            if name not in known:
+                otherwise = f"its attributes are {listed(names)}"
+                self._findings.add(
+                    Code.UNKNOWN_ATTRIBUTE,
+                    f"`{schema.label}` has no attribute `{name}`",
+                    span,
+                    related=[Related(schema.span, f"declared with {listed(names)}")],
+                    help=[self._findings.did_you_mean(name, names, span, otherwise, what=what)],
+                )
 
     def _derived_shape(self, pattern: Pattern, label: Label) -> None:
         """An event that rules derive but nothing declares has the arities that their heads give it."""
@@ -223,6 +254,8 @@ class _Patterns:
         if schema is not None:
             self._shape(pattern, schema)
             return
+        if label is not None and not self._complete and not self._knows(str(label)):
+            return  # the table may be declared in what could not be read
         name = "this" if label is None else f"`{label}`"
         advice = (
             Help(f"say in which window it must be absent, as in `while w: not {label}(…)`")
@@ -245,6 +278,19 @@ class _Patterns:
 
     def _head(self) -> None:
         head = self._rule.head
+        if isinstance(head, Detect | Raise) and not _builds_element(head.term):
+            begin, end = head.term.span.start, head.term.span.end
+            self._findings.add(
+                Code.MISPLACED_TERM,
+                f"{'an event' if isinstance(head, Detect) else 'a message'} is an element, and this is a value",
+                head.term.span,
+                help=[
+                    Help(
+                        "put it into an element, as in `value { … }`",
+                        (Edit(Span(begin, begin), "value { "), Edit(Span(end, end), " }")),
+                    )
+                ],
+            )
         label = head_label(head)
         if label is None:
             return
@@ -262,16 +308,19 @@ class _Patterns:
         schema = self._catalogue.events.get(label)
         if schema is not None and isinstance(head, Derive) and schema.arity not in (None, len(head.arguments)):
             self._arity(head, head.label, len(head.arguments), schema)
+        if schema is not None and schema.attributes is not None and isinstance(head, Detect):
+            self._attributes([(str(child), child.span) for child in _built_labels(head.term)], schema)
 
     def _call(self, call: Call) -> None:
         limits = FUNCTIONS.get(call.function)
         name = Span(call.span.start, call.span.start + len(call.function))
         if limits is None:
+            otherwise = f"the functions are {listed(sorted(FUNCTIONS))}"
             self._findings.add(
                 Code.UNKNOWN_FUNCTION,
                 f"there is no function `{call.function}`",
                 name,
-                help=[did_you_mean(call.function, FUNCTIONS, name, f"the functions are {listed(sorted(FUNCTIONS))}")],
+                help=[self._findings.did_you_mean(call.function, FUNCTIONS, name, otherwise, what="function")],
             )
             return
         fewest, most = limits
@@ -286,6 +335,32 @@ class _Patterns:
                 call.span,
                 help=[Help(f"give it {wanted}", edits)],
             )
+        elif call.function in TIME_FUNCTIONS:
+            self._takes_event(call, call.arguments[0])
+        elif call.function == "datetime" and not isinstance(call.arguments[0], Text):
+            self._findings.add(
+                Code.TYPE_CLASH,
+                "`datetime` takes a date and time in quotes, and nothing else",
+                call.arguments[0].span,
+                help=[Help('write it as in `datetime("2026-09-18T09:00Z")`; a variable holds a time already')],
+            )
+
+    def _takes_event(self, call: Call, argument: Expression) -> None:
+        if isinstance(argument, Name):
+            return
+        if isinstance(argument, Var):
+            if argument.name not in self._bound:
+                return  # told as a variable without a value
+            code, what = Code.UNKNOWN_IDENTIFIER, f"`{argument.name}` is a variable"
+        else:
+            code, what = Code.TYPE_CLASH, "this is a value"
+        events = definitions(self._rule.body).some
+        inner = [n.name for n in find(argument, Name) if n.name in events]
+        meant = (inner or list(events)) if len(inner or events) == 1 else []
+        advice = Help(f"write the identifier that stands before the event, as in `{call.function}(e)`")
+        if meant:
+            advice = Help(f"write `{call.function}({meant[0]})`", (Edit(argument.span, meant[0]),))
+        self._findings.add(code, f"`{call.function}` takes an event, and {what}", argument.span, help=[advice])
 
     def _regex(self, regex: Regex) -> None:
         problem: str | None = None
@@ -323,6 +398,21 @@ class _Patterns:
                     )
 
 
+def tell_given_twice(findings: Findings, what: str, span: Span, before: Span, removal: tuple[Edit, ...]) -> None:
+    """Tells an attribute, or a field of a timer, that one pattern names twice."""
+    findings.add(
+        Code.ARITY,
+        f"{what} is given twice",
+        span,
+        related=[Related(before, "given here before")],
+        help=[Help("remove one of the two", removal)],
+    )
+
+
+def _field_name(field: Field) -> Span:
+    return Span(field.span.start, field.span.start + len(field.name))
+
+
 def _children_elements(element: Element) -> Iterator[Element]:
     for child in element.children:
         inner = child.term if isinstance(child, Without | Optional | As) else child
@@ -330,22 +420,41 @@ def _children_elements(element: Element) -> Iterator[Element]:
             yield inner
 
 
-def _primitives(expression: Node) -> Iterator[Pattern]:
+def primitives(expression: Node) -> Iterator[Pattern]:
+    """The event patterns of an algebra expression."""
     match expression:
         case Composed(_, left, right):
-            yield from _primitives(left)
-            yield from _primitives(right)
+            yield from primitives(left)
+            yield from primitives(right)
         case Limited(operand, _):
-            yield from _primitives(operand)
+            yield from primitives(operand)
         case Atom() | NamedAtom() | AnyEvent() | Element():
             yield expression
 
 
-def _spaced(name: str, known: list[str]) -> str | None:
-    """The name cut at a minus into two that are known: ``a-b`` for ``a - b``."""
-    parts = name.split("-")
-    cuts = (("-".join(parts[:k]), "-".join(parts[k:])) for k in range(1, len(parts)))
-    return next((f"{left} - {right}" for left, right in cuts if left in known and right in known), None)
+def _builds_element(term: ConstructTerm) -> bool:
+    match term:
+        case Construct() | Var():
+            return True
+        case All(inner, _, _) | OptionalConstruct(inner, None):
+            return _builds_element(inner)
+        case OptionalConstruct(inner, default) if default is not None:
+            return _builds_element(inner) and _builds_element(default)
+        case _:
+            return False
+
+
+def _built_labels(term: ConstructTerm) -> Iterator[Label]:
+    """The labels of the children of what a head builds, where they are fixed."""
+    match term:
+        case All(inner, _, _) | OptionalConstruct(inner, _):
+            yield from _built_labels(inner)
+        case Construct(_, _, children):
+            for child in children:
+                while isinstance(child, All | OptionalConstruct):
+                    child = child.term  # noqa: PLW2901 - the element is what counts, however often it is built
+                if isinstance(child, Construct) and isinstance(child.label, Label):
+                    yield child.label
 
 
 def _arity_help(pattern: Atom | Derive, wanted: int) -> Help:

@@ -109,8 +109,8 @@ def _term_shape(term: QueryTerm) -> Shape:
 def is_attribute(term: QueryTerm | ConstructTerm) -> bool:
     """Whether a child is an attribute (``@x``), which completeness leaves out."""
     match term:
-        case Element(Label(name), _, _, _) | Construct(Label(name), _, _):
-            return name.startswith("@")
+        case Element(Label() as label, _, _, _) | Construct(Label() as label, _, _):
+            return str(label).startswith("@")
         case Without(inner) | Optional(inner) | As(_, inner) | All(inner, _, _) | OptionalConstruct(inner, _):
             return is_attribute(inner)
         case _:

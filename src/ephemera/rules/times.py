@@ -8,20 +8,32 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.span import Span
 from ephemera.base.time import describe
 from ephemera.base.tree import find, walk
-from ephemera.rules.calendar import FIELDS, MONTHS, RANGES, WORDS, impossible, parse_date, parse_moment, parse_time
+from ephemera.rules.alternatives import cases
+from ephemera.rules.calendar import (
+    FIELDS,
+    FRACTIONS,
+    MONTHS,
+    RANGES,
+    WORDS,
+    impossible,
+    parse_date,
+    parse_moment,
+    parse_time,
+)
 from ephemera.rules.declare import length_of
-from ephemera.rules.findings import Findings, did_you_mean, listed
+from ephemera.rules.findings import Findings, listed
 from ephemera.rules.nodes import Catalogue
-from ephemera.rules.patterns import pattern_label
+from ephemera.rules.patterns import pattern_label, primitives, tell_given_twice
 from ephemera.syntax.nodes import (
     CONDITIONS,
+    Algebra,
     AllOf,
     And,
     Apart,
@@ -69,6 +81,9 @@ _EXACT = {
 """The forms whose parameters are exact distances."""
 
 
+_SHORTENING = ("shorten", "shorten-begin")
+
+
 def check_times(rule: Rule, catalogue: Catalogue, findings: Findings) -> None:
     """Tells what a rule says about time that cannot be."""
     checker = _Times(rule, catalogue, findings)
@@ -76,8 +91,7 @@ def check_times(rule: Rule, catalogue: Catalogue, findings: Findings) -> None:
         checker.node(node)
     for conjunction in (rule.body, *(branch for choice in find(rule.body, Or) for branch in choice.items)):
         checker.contradictions(conjunction)
-    for timer in find(rule.body, Timer):
-        checker.shortened(timer)
+    checker.shortened()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +100,31 @@ class _Distance:
 
     least: int
     most: int | None
-    node: Node
+    node: Condition
+    first: str = ""
+    """The event that ends before the other begins, where the condition says which."""
+    strict: bool = False
+    """Whether it leaves no room for two events at one instant."""
+
+
+@dataclass(slots=True)
+class _Gap:
+    """What all conditions together say of the gap between two events, with the conditions that say most."""
+
+    longest: _Distance | None = None
+    shortest: _Distance | None = None
+    order: dict[str, _Distance] = field(default_factory=dict)
+    """For each of the two the condition that it comes first."""
+
+    def add(self, distance: _Distance) -> None:
+        if self.longest is None or distance.least > self.longest.least:
+            self.longest = distance
+        if distance.most is not None and (self.shortest is None or distance.most < (self.shortest.most or 0)):
+            self.shortest = distance
+        if distance.first:
+            known = self.order.setdefault(distance.first, distance)
+            if (distance.least, distance.strict) > (known.least, known.strict):
+                self.order[distance.first] = distance
 
 
 class _Times:
@@ -116,6 +154,9 @@ class _Times:
                     self._moment(current, moment)
                 case Event(_, pattern):
                     self._absolute(pattern)
+                case Algebra(_, expression, _):
+                    for primitive in primitives(expression):
+                        self._absolute(primitive)
 
     # ---- metric parameters ---------------------------------------------------------------------------------
 
@@ -169,12 +210,39 @@ class _Times:
 
     def contradictions(self, query: Query | Condition) -> None:
         """Pairs of conditions that hold together in one conjunction and cannot."""
-        gaps: dict[frozenset[str], list[_Distance]] = {}
+        gaps: dict[frozenset[str], _Gap] = {}
         for condition in _conjuncts(query):
             for pair, distance in self._distances(condition):
-                for other in gaps.setdefault(pair, []):
-                    self._clash(pair, other, distance)
-                gaps[pair].append(distance)
+                if len(pair) == 2:
+                    gap = gaps.setdefault(pair, _Gap())
+                    self._check(pair, gap, distance)
+                    gap.add(distance)
+
+    def _check(self, pair: frozenset[str], gap: _Gap, distance: _Distance) -> None:
+        """Tells the first condition that the new one contradicts."""
+        opposite = next((other for first, other in gap.order.items() if distance.first not in ("", first)), None)
+        if opposite is not None and (opposite.least + distance.least or opposite.strict or distance.strict):
+            self._both_ways(opposite, distance)
+        elif gap.shortest is not None and distance.least > (gap.shortest.most or 0):
+            self._clash(pair, gap.shortest, distance, longer=distance, shorter=gap.shortest)
+        elif gap.longest is not None and distance.most is not None and gap.longest.least > distance.most:
+            self._clash(pair, gap.longest, distance, longer=gap.longest, shorter=distance)
+
+    def _both_ways(self, before: _Distance, now: _Distance) -> None:
+        relation = now.node
+        if not isinstance(relation, Relation):
+            return
+        left, right = relation.left, relation.right
+        edits: tuple[Edit, ...] = ()
+        if isinstance(left, Name) and isinstance(right, Name):
+            edits = (Edit(left.span, right.name), Edit(right.span, left.name))
+        self._findings.add(
+            Code.CONTRADICTORY_DURATION,
+            f"`{now.first}` ends before `{before.first}` begins, and `{before.first}` before `{now.first}`",
+            relation.span,
+            related=[Related(before.node.span, "this contradicts it")],
+            help=[Help("turn one of the two round", edits)],
+        )
 
     def _distances(self, condition: Condition) -> Iterator[tuple[frozenset[str], _Distance]]:
         match condition:
@@ -184,17 +252,18 @@ class _Times:
                     yield frozenset(pair), _Distance(0, most, condition)
             case Apart(events, duration) if len(events) == 2:
                 yield frozenset(e.name for e in events), _Distance(self._length(duration), None, condition)
-            case Relation("before" | "after", Name(left), Name(right), (least, *rest)):
-                low = self._length(least) if isinstance(least, Duration) else 0
-                upper = rest[0] if rest else least
+            case Relation("before" | "after" as relation, Name(left), Name(right), parameters):
+                first = left if relation == "before" else right
+                lower, upper = (parameters[0], parameters[-1]) if parameters else (None, None)
+                low = self._length(lower) if isinstance(lower, Duration) else 0
                 high = self._length(upper) if isinstance(upper, Duration) else None
-                yield frozenset((left, right)), _Distance(low, high, condition)
+                strict = not isinstance(lower, Duration)
+                yield frozenset((left, right)), _Distance(low, high, condition, first, strict)
 
-    def _clash(self, pair: frozenset[str], a: _Distance, b: _Distance) -> None:
-        longer, shorter = (a, b) if a.least >= b.least else (b, a)
-        if shorter.most is None or longer.least <= shorter.most or len(pair) < 2:
-            return
-        least, most = describe(longer.least), describe(shorter.most)
+    def _clash(
+        self, pair: frozenset[str], a: _Distance, b: _Distance, *, longer: _Distance, shorter: _Distance
+    ) -> None:
+        least, most = describe(longer.least), describe(shorter.most or 0)
         edits = [Edit(duration.span, least) for duration in find(shorter.node, Duration)][-1:]
         self._findings.add(
             Code.CONTRADICTORY_DURATION,
@@ -204,13 +273,29 @@ class _Times:
             help=[Help(f"write {least} or more instead of {most}", tuple(edits))],
         )
 
-    def shortened(self, timer: Timer) -> None:
-        """A point cannot be shortened: the timer would end before it begins, so it never occurs."""
-        if timer.kind not in ("shorten", "shorten-begin"):
+    def shortened(self) -> None:
+        """A point cannot be shortened: the timer would end before it begins, so it never occurs.
+
+        An alternative is looked at by itself; a timer that several share is told only if it occurs in none.
+        """
+        body = self._rule.body
+        if not any(timer.kind in _SHORTENING for timer in find(body, Timer)):
             return
-        longest = self._longest(timer.anchor.name)
+        found: dict[int, tuple[Timer, list[int | None]]] = {}
+        for case in cases(body):
+            events = {e.name.name: e for e in reversed(case) if isinstance(e, Event) and e.name is not None}
+            for timer in case:
+                if isinstance(timer, Timer) and timer.kind in _SHORTENING:
+                    _, lengths = found.setdefault(id(timer), (timer, []))
+                    lengths.append(self._longest(events.get(timer.anchor.name)))
+        for timer, lengths in found.values():
+            known = [length for length in lengths if length is not None]
+            if len(known) == len(lengths):
+                self._shortened(timer, max(known))
+
+    def _shortened(self, timer: Timer, longest: int) -> None:
         length = self._length(timer.duration)
-        if longest is None or length <= longest:
+        if length <= longest:
             return
         what = "is a point in time" if longest == 0 else f"lasts at most {describe(longest)}"
         self._findings.add(
@@ -232,15 +317,13 @@ class _Times:
             ],
         )
 
-    def _longest(self, name: str) -> int | None:
-        """How long the event of that name lasts at most, where its type is declared."""
-        for event in find(self._rule.body, Event):
-            if event.name is not None and event.name.name == name:
-                label = pattern_label(event.pattern)
-                schema = self._catalogue.events.get(str(label)) if label else None
-                derived = label is not None and str(label) in self._catalogue.derived
-                return schema.longest if schema and not derived else None
-        return None
+    def _longest(self, event: Event | None) -> int | None:
+        """How long an event lasts at most, where its type is declared."""
+        label = None if event is None else pattern_label(event.pattern)
+        if label is None or str(label) in self._catalogue.derived:
+            return None
+        schema = self._catalogue.events.get(str(label))
+        return None if schema is None else schema.longest
 
     # ---- dates ---------------------------------------------------------------------------------------------
 
@@ -259,15 +342,26 @@ class _Times:
             return
         fields: dict[str, int | str] = {}
         spans: list[Span] = []
-        mentioned = 0
+        mentioned: dict[str, Span] = {}
+        twice = False
         for name, span, value in datetime_fields(pattern):
-            mentioned += 1
+            if name in mentioned:
+                twice = True
+                if not isinstance(pattern, NamedAtom):
+                    removal = _freed(pattern, span)
+                    tell_given_twice(self._findings, f"the field `{name}`", span, mentioned[name], removal)
+                continue
+            mentioned[name] = span
             if name not in FIELDS:
                 self._findings.add(
                     Code.UNKNOWN_ATTRIBUTE,
                     f"`timer:datetime` has no field `{name}`",
                     span,
-                    help=[did_you_mean(name, FIELDS, span, f"the fields are {listed(FIELDS)}")],
+                    help=[
+                        self._findings.did_you_mean(
+                            name, FIELDS, span, f"the fields are {listed(FIELDS)}", what="field of timer:datetime"
+                        )
+                    ],
                 )
             elif value is not None and self._field(name, value):
                 fields[name] = value.value if isinstance(value, Text) else int(value.value)
@@ -279,14 +373,14 @@ class _Times:
                 pattern.span,
                 help=[Help('name the fields that matter, as in `timer:datetime {{ time { "9:00" } }}`')],
             )
-        reason = impossible(fields)
+        reason = None if twice else impossible(fields)
         if reason is not None:
             last = spans[-1]
             self._findings.add(
                 Code.IMPOSSIBLE_DATE,
                 f"this timer never goes off: {reason}",
                 pattern.span,
-                help=[Help(f"leave one of the fields free, such as `{list(fields)[-1]}`", self._freed(pattern, last))],
+                help=[Help(f"leave one of the fields free, such as `{list(fields)[-1]}`", _freed(pattern, last))],
             )
 
     def _field(self, name: str, value: Number | Text) -> bool:
@@ -298,19 +392,21 @@ class _Times:
             case ("time", Text(text)) if parse_time(text):
                 return True
             case (_, Number(number)) if name in RANGES and RANGES[name][0] <= number <= RANGES[name][1]:
-                return True
+                if name in FRACTIONS or number == int(number):
+                    return True
             case (_, Text(text)) if name in WORDS:
                 possible = WORDS[name]
                 if text in possible:
                     return True
         shown = repr(value.value) if isinstance(value, Number) else f"`{value.value}`"
         if possible:
-            close = did_you_mean(str(value.value), possible, value.span, f"it is one of {listed(possible)}")
+            otherwise = f"it is one of {listed(possible)}"
+            close = self._findings.did_you_mean(str(value.value), possible, value.span, otherwise, what=name)
             advice = Help(close.message, tuple(Edit(e.span, f'"{e.text}"') for e in close.edits))
         elif name in RANGES:
             low, high = RANGES[name]
-            nearest = min(max(value.value, low), high) if isinstance(value, Number) else low
-            advice = Help(f"it is a number from {low} to {high}", (Edit(value.span, str(nearest)),))
+            nearest = int(min(max(value.value, low), high)) if isinstance(value, Number) else low
+            advice = Help(f"it is a whole number from {low} to {high}", (Edit(value.span, str(nearest)),))
         elif name == "month" and value.value in range(1, 13):
             word = MONTHS[int(value.value) - 1]
             advice = Help(f'write `"{word}"`', (Edit(value.span, f'"{word}"'),))
@@ -325,20 +421,21 @@ class _Times:
         self._findings.add(Code.IMPOSSIBLE_DATE, f"there is no {name} {shown}", value.span, help=[advice])
         return False
 
-    @staticmethod
-    def _freed(pattern: Pattern, value: Span) -> tuple[Edit, ...]:
-        """The edit that takes the field with this value out of the pattern."""
-        members: tuple[Node, ...] = ()
-        if isinstance(pattern, Element):
-            members = pattern.children
-        elif isinstance(pattern, NamedAtom):
-            members = pattern.fields
-        for k, member in enumerate(members):
-            if member.span.start <= value.start and value.end <= member.span.end:
-                if k:
-                    return (Edit(Span(members[k - 1].span.end, member.span.end), ""),)
-                return (Edit(Span(member.span.start, members[1].span.start), ""),)
-        return ()
+
+def _freed(pattern: Pattern, within: Span) -> tuple[Edit, ...]:
+    """The edit that takes the field at this place out of the pattern."""
+    element = pattern.term if isinstance(pattern, As) else pattern
+    members: tuple[Node, ...] = ()
+    if isinstance(element, Element):
+        members = element.children
+    elif isinstance(element, NamedAtom):
+        members = element.fields
+    for k, member in enumerate(members):
+        if member.span.start <= within.start and within.end <= member.span.end:
+            if k:
+                return (Edit(Span(members[k - 1].span.end, member.span.end), ""),)
+            return (Edit(Span(member.span.start, members[1].span.start), ""),)
+    return ()
 
 
 def _last_day(text: str) -> str:

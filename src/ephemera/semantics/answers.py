@@ -316,17 +316,18 @@ class _Disjunct:
     def _everything_holds(self, partial: _Partial, variables: Substitution, missing: set[str]) -> bool:
         """Conditions, tests with every variable bound, rows that must be absent, and absences in windows.
 
-        A condition on what was not collected filters nothing.
+        A condition or absence that speaks of what was not collected filters nothing.
         """
         catalogue = self._reader.catalogue
         asked = [c for c in self._conditions if not missing & {v.name for v in variable_names(c, frozenset())}]
+        absences = [a for a in self._absences if not missing & pattern_bindings(a.event.pattern).all]
         return (
             all(self._reader.holds(c, variables, partial.trace) for c in asked)
             and all(match_event(pattern, event, variables, catalogue) for event, pattern in partial.tests)
             and not any(
                 self._reader.rows(r.pattern, variables) for r in self._reads if isinstance(r, Absent) or r.negated
             )
-            and all(self._is_absent(a, partial, variables) for a in self._absences)
+            and all(self._is_absent(a, partial, variables) for a in absences)
         )
 
     def _is_absent(self, absence: Accumulation, partial: _Partial, variables: Substitution) -> bool:

@@ -7,7 +7,7 @@ from typing import cast
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
 from ephemera.base.span import Span
 from ephemera.base.suggest import suggestion
-from ephemera.syntax.cursor import Cursor, SyntaxFault
+from ephemera.syntax.cursor import ENDINGS, Cursor, SyntaxFault
 from ephemera.syntax.expressions import PRECEDENCE, duration, expression, text
 from ephemera.syntax.lexer import Token
 from ephemera.syntax.nodes import (
@@ -26,6 +26,7 @@ from ephemera.syntax.nodes import (
     Unlimited,
     Within,
 )
+from ephemera.syntax.terms import label
 from ephemera.terms.nodes import Call, Expression, Label, Name, Negative, Number, Text
 
 RELATIONS = (
@@ -55,15 +56,23 @@ def continues_expression(token: Token) -> bool:
 
 def braced_conditions(c: Cursor) -> tuple[Condition, ...]:
     """``{ c1, c2 }``, the commas being optional."""
+    opener = c.position
     c.expect("{")
     found = [condition(c)]
     while True:
         c.accept(",")
         if c.at("}"):
             break
+        ends_in(c, opener)
         found.append(condition(c))
     c.advance()
     return tuple(found)
+
+
+def ends_in(c: Cursor, opener: int) -> None:
+    """Says so where a brace without a partner is still open and the query ends."""
+    if c.is_at(*ENDINGS) and not c.is_closed(opener):
+        raise c.unclosed(opener, "}")
 
 
 def condition(c: Cursor) -> Condition:
@@ -109,7 +118,7 @@ def _negation(c: Cursor) -> Condition:
 
 
 def _simple(c: Cursor) -> Condition:
-    start = c.token.start
+    start, position = c.token.start, c.position
     if c.is_at("{"):
         return _metric(c)
     if c.is_at("(") and not continues_expression(c.after_bracket(0)):
@@ -131,6 +140,8 @@ def _simple(c: Cursor) -> Condition:
     if c.is_at("<-") and c.look(1).kind == "number":
         return _below_negative(c, left, start)
     if not c.is_at(*COMPARISONS):
+        if c.position == position + 1 and (unit := c.unit_fault(position)):
+            raise unit
         c.wants("a comparison")
         if isinstance(left, Name | Call):
             c.wants("a temporal relation")
@@ -237,8 +248,7 @@ def _metric(c: Cursor) -> Condition:
     if c.accept("apart-by"):
         return Apart(events, duration(c), span=c.span_from(start))
     if c.accept("in"):
-        label = calendar(c)
-        return InCalendar(events, label, span=c.span_from(start))
+        return InCalendar(events, calendar(c), span=c.span_from(start))
     if c.token.kind in ("number", "duration"):
         length = duration(c)
         c.expect("apart")
@@ -249,12 +259,10 @@ def _metric(c: Cursor) -> Condition:
 
 
 def calendar(c: Cursor) -> Label:
-    prefix = c.name("a calendar such as `cal:workday()`")
-    c.expect(":")
-    name = c.name("the calendar's name")
+    name = label(c, "a calendar such as `cal:workday()`")
     c.expect("(")
     c.expect(")")
-    return Label(name.text, prefix.text, span=prefix.span.to(name.span))
+    return name
 
 
 def identifier(c: Cursor) -> Name:

@@ -9,13 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
+from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Related
 from ephemera.base.span import Span
 from ephemera.base.suggest import suggestion
 from ephemera.base.time import SHORT, SPELLINGS, UNIT_ALIASES
-from ephemera.syntax.lexer import DEEPEST_NESTING, Token, Tokens
+from ephemera.syntax.lexer import DEEPEST_NESTING, Token, Tokens, shorten
 
 MOST_EXPECTED = 6
+ENDINGS = ("ON", "END", "where", "having")
+"""The words before which every bracket of a term is closed."""
+_FARTHEST_CLOSER = 1_000
+_OPENER_OF = {")": "(", "]": "[", "}": "{"}
 
 
 class SyntaxFault(Exception):
@@ -35,6 +39,7 @@ class Cursor:
         self._position = 0
         self._expected: dict[str, None] = {}
         self._depth = 0
+        self._counted = -1
         self.in_block = False
         """Whether a block rule is being read, in which ``cal:x {{ }}`` is a namespace and not an identifier."""
         self.token = self._tokens[0]
@@ -65,6 +70,21 @@ class Cursor:
         """The bracket that belongs to the current one."""
         partner = self._partner[self._position]
         return self._tokens[partner] if partner >= 0 else None
+
+    def is_closed(self, opener: int) -> bool:
+        """Whether the bracket at that position has a partner."""
+        return self._partner[opener] >= 0
+
+    def unopened(self) -> str:
+        """The brackets that should have been opened in the rest of the statement, as ``{{``; often none."""
+        found = ""
+        for index in range(self._position, min(self._position + _FARTHEST_CLOSER, len(self._tokens))):
+            token = self._tokens[index]
+            if token.text in (";", "END"):
+                break
+            if token.kind == "op" and token.text in _OPENER_OF and self._partner[index] < 0:
+                found += _OPENER_OF[token.text]
+        return found if found in ("(", "[", "{", "[[", "{{") else found[:1]
 
     def previous(self) -> Token:
         return self._tokens[max(0, self._position - 1)]
@@ -140,10 +160,52 @@ class Cursor:
         found = "the end of the program" if self.ended else f"`{shorten(self.token.text)}`"
         span = self.behind() if self.ended else self.token.span
         if message is None:
-            if self.previous().kind == "number" and (unit := unit_fault(self.previous(), self.token)):
+            unit = self.unit_fault()
+            if unit is not None:
                 return unit
             message = f"expected {_alternatives(expected)}, found {found}" if expected else f"unexpected {found}"
         return SyntaxFault(Diagnostic(Code.SYNTAX, message, span, help=help or self._advice(expected)))
+
+    def counts_time(self) -> None:
+        """Notes that the number read last is a length of time, though it has no unit."""
+        self._counted = self._position
+
+    def unit_fault(self, position: int | None = None) -> SyntaxFault | None:
+        """The fault of a word behind a number, here or at an earlier position, that is meant as a unit of time."""
+        position = self._position if position is None else position
+        number, unit = self._tokens[max(0, position - 1)], self._tokens[position]
+        if number.kind != "number" or unit.kind != "name":
+            return None
+        fault = unit_fault(number, unit)
+        following = self._tokens[position + 1]
+        stands_alone = following.kind != "op" or following.text in (")", "]", "}", ",", ";")
+        if fault is None and stands_alone and position == self._counted and not suggestion(unit.text, self._words()):
+            fault = SyntaxFault(no_unit(number.text, unit.text, number.span.to(unit.span), " "))
+        return fault
+
+    def unopened_fault(self, name: Token) -> SyntaxFault | None:
+        """The fault of a name whose bracket is closed somewhere behind, and nowhere opened."""
+        following = self.token if name.end <= self.token.start else self.look(1)
+        missing = self.unopened() if following.text not in _OPENER_OF else ""
+        if not missing:
+            return None
+        message = f"expected `{missing}` behind `{shorten(name.text)}`, found `{shorten(following.text)}`"
+        advice = Help(f"write `{missing}` here", (Edit(Span(name.end, name.end), f" {missing}"),))
+        return SyntaxFault(Diagnostic(Code.SYNTAX, message, following.span, help=(advice,)))
+
+    def unclosed(self, opener: int, closer: str) -> SyntaxFault:
+        """The fault of a bracket that is still open where a word stands that ends what it belongs to."""
+        bracket = self._tokens[opener]
+        opened = bracket.text * len(closer)
+        return SyntaxFault(
+            Diagnostic(
+                Code.SYNTAX,
+                f"the `{opened}` is not closed before `{self.token.text}`",
+                self.token.span,
+                related=(Related(Span(bracket.start, bracket.start + len(opened)), "opened here"),),
+                help=(Help(f"write `{closer}` before it", (Edit(self.behind(), f" {closer}"),)),),
+            )
+        )
 
     def behind(self) -> Span:
         """The empty place behind the token read last."""
@@ -155,14 +217,18 @@ class Cursor:
         advice = Help(f"write `{word}` here", (Edit(self.behind(), word if word in _TIGHT else f"\n{word}"),))
         return SyntaxFault(Diagnostic(Code.SYNTAX, f"{what} has no `{word}` at its end", self.behind(), help=(advice,)))
 
+    def _words(self) -> list[str]:
+        """The words and signs that would have fitted here."""
+        return [e.strip("`") for e in self._expected if e.startswith("`") and e.endswith("`")]
+
     def _advice(self, expected: list[str]) -> tuple[Help, ...]:
         """The word that was meant, the sign that is missing, or else what would fit."""
-        words = [e.strip("`") for e in expected if e.startswith("`") and e.endswith("`")]
+        words = self._words()
         token = self.token
         close = suggestion(token.text, [w for w in words if w.isalpha()]) if token.kind == "name" else None
         if close is not None:
             return (Help(f"did you mean `{close}`?", (Edit(token.span, close),)),)
-        begins = token.is_name or token.kind in ("number", "duration", "text")
+        begins = (token.is_name and token.text not in ENDINGS) or token.kind in ("number", "duration", "text")
         closers = [w for w in words if w in ")]}"]
         if "," in words and begins:
             return (Help("write `,` between the two", (Edit(self.behind(), ","),)),)
@@ -179,8 +245,6 @@ _TIGHT = (",", ";", ")", "]", "}", ":")
 
 def unit_fault(number: Token, unit: Token) -> SyntaxFault | None:
     """What is wrong with a word behind a number that looks like a unit of time, if it does."""
-    if unit.kind != "name":
-        return None
     span = number.span.to(unit.span)
     if unit.text in SPELLINGS:
         written = f"{number.text}{unit.text}"
@@ -217,8 +281,3 @@ def _alternatives(expected: list[str]) -> str:
     if len(expected) > MOST_EXPECTED:
         return ", ".join(shown) + " or the like"
     return " or ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
-
-
-def shorten(text: str) -> str:
-    """A word that may be long, for a message."""
-    return text if len(text) <= 40 else text[:37] + "…"

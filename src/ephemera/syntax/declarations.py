@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
@@ -9,6 +10,7 @@ from ephemera.base.suggest import suggestion
 from ephemera.base.time import SPELLINGS
 from ephemera.syntax.cursor import Cursor, SyntaxFault, no_unit
 from ephemera.syntax.expressions import duration, text
+from ephemera.syntax.lexer import Token, shorten
 from ephemera.syntax.nodes import Attribute, Declaration, EventType, Lasts, Rate, Stream, Table, TimeUnit, TimeZone
 from ephemera.syntax.terms import label
 from ephemera.terms.nodes import Duration, Label
@@ -75,15 +77,25 @@ def _lasts(c: Cursor) -> Lasts:
 
 def _rate(c: Cursor) -> Rate:
     start = c.advance().start
-    if c.token.kind != "number" or not c.token.text.replace(".", "").isdigit():
+    if c.token.kind != "number":
         c.wants("a number")
         raise c.fault()
-    count = Decimal(c.advance().text)
+    count = _count(c.advance())
     c.expect("per")
     unit = c.name("a unit such as `sec`")
     if unit.text not in SPELLINGS:
         raise SyntaxFault(no_unit("", unit.text, unit.span))
     return Rate(count, SPELLINGS[unit.text], span=c.span_from(start))
+
+
+def _count(token: Token) -> Decimal:
+    """How many events a rate counts, exactly as written; a float has to be able to hold it, too."""
+    size = float(token.text)
+    if math.isfinite(size) and (size or not token.text.lower().split("e")[0].strip("0.")):
+        return Decimal(token.text) if size else Decimal(0)
+    message = f"`{shorten(token.text)}` is too {'small' if size == 0 else 'large'} for a rate"
+    advice = Help("write a number from 1e-300 to 1e300")
+    raise SyntaxFault(Diagnostic(Code.BAD_NUMBER, message, token.span, help=(advice,)))
 
 
 def _attributes(c: Cursor) -> tuple[Attribute, ...]:

@@ -15,8 +15,8 @@ from typing import Literal, cast
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
 from ephemera.base.span import Span
 from ephemera.base.time import SECOND, SPELLINGS, UNITS, describe, microseconds
-from ephemera.syntax.cursor import Cursor, SyntaxFault, no_unit, shorten
-from ephemera.syntax.lexer import Token
+from ephemera.syntax.cursor import Cursor, SyntaxFault, no_unit
+from ephemera.syntax.lexer import Token, shorten
 from ephemera.terms.nodes import (
     Aggregate,
     ArithmeticOperator,
@@ -264,6 +264,7 @@ def duration(c: Cursor) -> Duration:
         else:
             number = c.advance()
             parts.append(Quantity(_amount(number), "", span=number.span))
+            c.counts_time()
             break
     if not parts:
         c.wants("a duration")

@@ -1,44 +1,54 @@
 """This module writes a syntax tree as text: the one way to write each program.
 
-`parse(format(tree))` is the tree again, and formatting what was formatted changes nothing. A comment belongs
-to the declaration, rule, query, condition or term that follows it, or to the one it stands behind; a comment
-in the middle of one moves in front of it.
+`parse(format(tree))` is the tree again, and formatting what was formatted changes nothing. A comment belongs to the
+statement, query, condition or term that follows it, or to the one on whose last line it stands; a comment in the
+middle of one moves in front of it. One between the last word of a statement and its `;` stands behind the `;`
+afterwards if it is on that word's line, and before the last item of the body if not.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
 from typing import TypeVar, assert_never
 
-from ephemera.syntax.format_declarations import declaration
+from ephemera.base.span import Span
+from ephemera.syntax.format_declarations import attribute, declaration
 from ephemera.syntax.format_terms import (
-    algebra,
+    algebra_document,
     braces,
     condition,
     duration,
+    element_label,
     expression,
-    joined,
+    field,
+    identifier,
     label,
     plain,
     quote,
     root_label,
+    variables,
+    window,
     word,
 )
-from ephemera.syntax.layout import Bracketed, Doc, Hanging, Item, Row, Stack, one_line, render
-from ephemera.syntax.lexer import Comment
+from ephemera.syntax.layout import Bracketed, Doc, Hanging, Item, Stack, listed, one_line, render, row
+from ephemera.syntax.lexer import Comment, tokenize
 from ephemera.syntax.nodes import (
     QUERIES,
     Absent,
     Accumulation,
     Algebra,
+    AlgebraExpression,
     And,
     At,
-    Between,
     Condition,
     Derive,
     Detect,
     Event,
+    EventType,
     Head,
     Or,
     Program,
@@ -47,10 +57,9 @@ from ephemera.syntax.nodes import (
     Rule,
     Statement,
     Stratum,
+    Table,
     Timer,
     Where,
-    While,
-    Window,
 )
 from ephemera.terms.nodes import (
     All,
@@ -62,7 +71,6 @@ from ephemera.terms.nodes import (
     Desc,
     Element,
     Label,
-    Name,
     NamedAtom,
     Node,
     Optional,
@@ -87,7 +95,7 @@ def format_head(head: Head) -> str:
     formatter = _Formatter((), "")
     match head:
         case Derive(name, arguments):
-            return f"{label(name)}({', '.join(expression(a) for a in arguments)})"
+            return one_line(listed(f"{label(name)}(", [expression(a) for a in arguments], ")"))
         case Detect(term):
             return one_line(formatter.construct(term))
         case Raise(recipient, transport, term):
@@ -103,92 +111,144 @@ def format_pattern(pattern: Pattern) -> str:
 
 
 def format_condition(c: Condition) -> str:
-    return condition(c)
+    return one_line(condition(c))
 
 
 class _Formatter:
     """Walks the tree in the order of the text and hands each comment to the node it belongs to."""
 
     def __init__(self, comments: Sequence[Comment], text: str) -> None:
-        self._comments = comments
-        self._next = 0
         self._text = text
+        self._comments = list(comments)
+        self._next = 0
+        self._lifted: list[Comment] = []
+        """Comments that move in front of the item which is being built."""
+        # Tokens tell where a bracket or `;` stands, which matters only to the comments around it.
+        self._tokens = tokenize(text).tokens if comments else []
+        self._starts = [token.start for token in self._tokens]
+
+    # ---- places in the text --------------------------------------------------------------------------------
+
+    def _at(self, position: int) -> int:
+        """Where the first token from a position on begins."""
+        index = bisect_left(self._starts, position)
+        return self._starts[index] if index < len(self._starts) else position
+
+    def _at_word(self, text: str, position: int) -> int:
+        """Where the first such token from a position on begins."""
+        following = islice(self._tokens, bisect_left(self._starts, position), None)
+        return next((t.start for t in following if t.text == text), position)
+
+    def _last_end(self, position: int) -> int:
+        """Where the last token before a position ends."""
+        index = bisect_left(self._starts, position)
+        return self._tokens[index - 1].end if index else position
+
+    def _gap(self, start: int, end: int) -> bool:
+        return re.search(r"\n[ \t\r]*\n", self._text[start:end]) is not None
+
+    # ---- comments ------------------------------------------------------------------------------------------
 
     def _take(self, before: int) -> list[Comment]:
         first = self._next
         while self._next < len(self._comments) and self._comments[self._next].start < before:
             self._next += 1
-        return list(self._comments[first : self._next])
+        return self._comments[first : self._next]
 
-    def _take_behind(self, limit: int) -> tuple[str, ...]:
-        first = self._next
-        while self._next < len(self._comments):
-            comment = self._comments[self._next]
-            if comment.own_line or comment.start >= limit:
-                break
-            self._next += 1
-        return tuple(c.text for c in self._comments[first : self._next])
+    def _lift(self, before: int) -> None:
+        self._lifted += self._take(before)
 
-    def _items(
-        self, nodes: Sequence[N], build: Callable[[N], Doc], end: int, behind: int | None = None
-    ) -> tuple[tuple[Item, ...], tuple[str, ...]]:
-        """The nodes as items, each with its comments, and the comments left before `end`.
+    def _on_line(self, first: int, end: int, limit: int, behind: Sequence[Comment] = ()) -> int:
+        """How many comments from the first on can stand on the line where something ends, after those `behind` it.
 
-        Up to `behind`, a comment on the last item's line still belongs to it.
+        Nothing can follow a `--` on its line, and a comment of several lines stands before what follows it.
         """
-        items: list[Item] = []
-        for k, node in enumerate(nodes):
-            before = self._take(node.span.start)
-            doc = build(node)
-            within = self._take(node.span.end)
-            limit = nodes[k + 1].span.start if k + 1 < len(nodes) else behind or end
-            after = self._take_behind(limit)
-            items.append(Item(doc, tuple(c.text for c in [*before, *within]), after))
-        return tuple(items), tuple(c.text for c in self._take(end))
+        runs_on = bool(behind) and behind[-1].text.startswith("--")
+        count = 0
+        while not runs_on and first + count < len(self._comments):
+            comment = self._comments[first + count]
+            if comment.start >= limit or "\n" in comment.text or self._text.find("\n", end, comment.start) >= 0:
+                break
+            count += 1
+            runs_on = comment.text.startswith("--")
+        return count
 
-    def _bracketed(
-        self, opener: str, nodes: Sequence[N], build: Callable[[N], Doc], closer: str, end: int
-    ) -> Bracketed:
-        items, closing = self._items(nodes, build, end)
-        return Bracketed(opener, items, closer, closing=closing)
+    def _take_behind(self, end: int, limit: int, behind: Sequence[Comment] = ()) -> list[Comment]:
+        first = self._next
+        self._next += self._on_line(first, end, limit, behind)
+        return [*behind, *self._comments[first : self._next]]
+
+    def _take_before_semicolon(self, statement: Statement) -> list[Comment]:
+        """Comments between the last word of a statement and its `;`, on the line of that word."""
+        if not self._comments or not self._text.endswith(";", 0, statement.span.end):
+            return []
+        end = self._last_end(statement.span.end - 1)
+        first = bisect_left(self._comments, end, self._next, key=lambda comment: comment.start)
+        count = self._on_line(first, end, statement.span.end)
+        found = self._comments[first : first + count]
+        del self._comments[first : first + count]
+        return found
+
+    # ---- lists ---------------------------------------------------------------------------------------------
+
+    def _item(self, span: Span, build: Callable[[], Doc], limit: int) -> Item:
+        """What stands in the span, with its comments; those behind it begin before the limit."""
+        around, self._lifted = self._lifted, []
+        before = self._take(span.start)
+        doc = build()
+        before += [*self._lifted, *self._take(span.end)]
+        self._lifted = around
+        return Item(doc, _texts(before), _texts(self._take_behind(span.end, limit)))
+
+    def _items(self, nodes: Sequence[N], build: Callable[[N], Doc], end: int) -> list[Item]:
+        limits = [*(node.span.start for node in nodes[1:]), end]
+        return [self._item(n.span, partial(build, n), limit) for n, limit in zip(nodes, limits, strict=False)]
+
+    def _bracketed(self, opener: str, nodes: Sequence[N], build: Callable[[N], Doc], closer: str, place: Span) -> Doc:
+        """A list in brackets; the place begins where only the opening bracket follows, and ends at the closing one."""
+        pad = "" if closer == ")" else " "
+        self._lift(self._at(place.start))
+        items = self._items(nodes, build, place.end)
+        return Bracketed(opener, tuple(items), closer, pad, _texts(self._take(place.end)))
 
     # ---- programs ------------------------------------------------------------------------------------------
 
     def program(self, program: Program) -> str:
-        chunks: list[str] = []
+        items = self._statements(program.statements, len(self._text) + 1)
+        return render(Stack(tuple((0, item) for item in items))) + "\n" if items else ""
+
+    def _statements(self, statements: Sequence[Statement], limit: int) -> list[Item]:
+        """Statements with their comments and the empty lines between them, then the comments left before the limit."""
+        items: list[Item] = []
         previous: Statement | None = None
-        previous_end = 0
-        for k, statement in enumerate(program.statements):
+        edge = 0
+        for k, statement in enumerate(statements):
+            following = statements[k + 1].span.start if k + 1 < len(statements) else limit
+            behind = self._take_before_semicolon(statement)
             before = self._take(statement.span.start)
-            doc = self._statement(statement)
-            within = self._take(statement.span.end)
-            following = program.statements[k + 1].span.start if k + 1 < len(program.statements) else len(self._text) + 1
-            behind = self._take_behind(following)
+            item = self._item(statement.span, partial(self._statement, statement), 0)
+            behind = self._take_behind(statement.span.end, following, behind)
             first = before[0].start if before else statement.span.start
-            if previous is not None and (
-                _stands_alone(previous) or _stands_alone(statement) or self._gap(previous_end, first)
-            ):
-                chunks.append("")
-            chunks.extend(self._spaced(before, statement.span.start))
-            chunks.extend(c.text for c in within)
-            chunks.append(render(doc) + "".join("  " + c for c in behind))
-            previous, previous_end = statement, self._comments[self._next - 1].end if behind else statement.span.end
-        rest = self._take(len(self._text) + 1)
-        if rest and previous is not None and self._gap(previous_end, rest[0].start):
-            chunks.append("")
-        chunks.extend(self._spaced(rest, None))
-        return "".join(chunk + "\n" for chunk in chunks)
+            apart = previous is not None and (
+                _stands_alone(previous) or _stands_alone(statement) or self._gap(edge, first)
+            )
+            lines = (*([""] if apart else []), *self._spaced(before, statement.span.start), *item.before)
+            items.append(Item(item.doc, lines, _texts(behind)))
+            previous = statement
+            edge = max(statement.span.end, behind[-1].end) if behind else statement.span.end
+        if rest := self._take(limit):
+            apart = previous is not None and self._gap(edge, rest[0].start)
+            lines = (*([""] if apart else []), *self._spaced(rest[:-1], rest[-1].start))
+            items.append(Item(rest[-1].text, lines))
+        return items
 
-    def _gap(self, start: int, end: int) -> bool:
-        return re.search(r"\n[ \t\r]*\n", self._text[start:end]) is not None
-
-    def _spaced(self, comments: list[Comment], end: int | None) -> list[str]:
-        """Comments on lines of their own, with the empty lines that stood between them."""
+    def _spaced(self, comments: Sequence[Comment], end: int) -> list[str]:
+        """Comments on lines of their own, with the empty lines that stood between them and before the end."""
         lines: list[str] = []
         for k, comment in enumerate(comments):
             lines.append(comment.text)
             following = comments[k + 1].start if k + 1 < len(comments) else end
-            if following is not None and self._gap(comment.end, following):
+            if self._gap(comment.end, following):
                 lines.append("")
         return lines
 
@@ -197,51 +257,62 @@ class _Formatter:
             case Rule():
                 return self._rule(statement)
             case Stratum(rules):
-                items, closing = self._items(rules, self._rule, statement.span.end)
-                inner = [(1, item) for item in items] + [(1, Item(c)) for c in closing]
-                return Stack(((0, Item("STRATUM")), *inner, (0, Item("END"))))
+                items = self._statements(rules, statement.span.end)
+                return Stack(((0, Item("STRATUM")), *((1, item) for item in items), (0, Item("END"))))
             case _:
-                return declaration(statement)
+                return declaration(statement, self._attributes)
+
+    def _attributes(self, opener: str, declared: EventType | Table) -> Doc:
+        attributes = declared.attributes or ()
+        begin = declared.label.span.end
+        end = self._at(attributes[-1].span.end) if attributes else begin
+        return self._bracketed(opener, attributes, attribute, ")", Span(begin, end))
 
     def _rule(self, rule: Rule) -> Doc:
-        end = rule.span.end
-        match rule.head:
-            case Derive(name, arguments):
-                lead = f"{label(name)}({', '.join(expression(a) for a in arguments)}) <-"
-                return self._arrow_rule(lead, rule)
-            case Detect(term):
-                head: Sequence[tuple[int, Item]] = ((0, Item("DETECT")), (1, self._single(term, self.construct)))
-            case Raise(recipient, transport, term):
-                to = f"to(recipient={quote(recipient)}, transport={quote(transport)}) {{"
-                inner = self._single(term, self.construct)
-                head = ((0, Item("RAISE")), (1, Item(to)), (2, inner), (1, Item("}")))
-            case _:
-                assert_never(rule.head)
-        body = self._single(rule.body, lambda q: self._query(q, block=True))
-        if rule.having:
-            having = self._bracketed("{", rule.having, lambda c: condition(c, words=True), "}", end)
-            body = Item(Row((body.doc, " having ", having)), body.before, body.after)
+        head = rule.head
+        if isinstance(head, Derive):
+            place = Span(head.label.span.end, head.span.end)
+            lead = self._bracketed(f"{label(head.label)}(", head.arguments, expression, ")", place)
+            return self._arrow_rule(row(lead, " <-"), rule)
+        on, end = self._at(head.span.end), rule.span.end - len("END")
+        lines = self._head(head, on) + [(1, Item(c.text)) for c in self._take(on)]
+        span = Span(rule.body.span.start, self._last_end(end))
+        body = self._item(span, partial(self._block_body, rule, span.end), end)
         left = [(1, Item(c.text)) for c in self._take(end)]
-        return Stack((*head, (0, Item("ON")), (1, body), *left, (0, Item("END"))))
+        return Stack((*lines, (0, Item("ON")), (1, body), *left, (0, Item("END"))))
 
-    def _single(self, node: N, build: Callable[[N], Doc]) -> Item:
-        before = self._take(node.span.start)
-        doc = build(node)
-        within = self._take(node.span.end)
-        return Item(doc, tuple(c.text for c in [*before, *within]), self._take_behind(node.span.end + 1))
+    def _head(self, head: Detect | Raise, limit: int) -> list[tuple[int, Item]]:
+        build = partial(self.construct, head.term)
+        if isinstance(head, Detect):
+            return [(0, Item("DETECT")), (1, self._item(head.term.span, build, limit))]
+        to = f"to(recipient={quote(head.recipient)}, transport={quote(head.transport)}) {{"
+        term = self._item(head.term.span, build, head.span.end)
+        left = [(2, Item(c.text)) for c in self._take(head.span.end)]
+        closer = Item("}", after=_texts(self._take_behind(head.span.end, limit)))
+        return [(0, Item("RAISE")), (1, Item(to)), (2, term), *left, (1, closer)]
 
-    def _arrow_rule(self, lead: str, rule: Rule) -> Doc:
+    def _block_body(self, rule: Rule, end: int) -> Doc:
+        body = self._query(rule.body, block=True)
+        if not rule.having:
+            return body
+        place = Span(self._at(rule.body.span.end) + len("having"), end)
+        return row(body, " having ", self._bracketed("{", rule.having, partial(condition, words=True), "}", place))
+
+    def _arrow_rule(self, lead: Doc, rule: Rule) -> Doc:
         members = rule.body.items if isinstance(rule.body, And) else (rule.body,)
+        build = partial(self._member, block=False)
+        end = members[-1].span.end
         if rule.having:
-            limit = rule.having[0].span.start
-            items, _ = self._items(members, lambda m: self._member(m, block=False), members[-1].span.end, limit)
-            having = self._bracketed("having {", rule.having, condition, "}", rule.span.end)
-            return Hanging(lead, (*items, Item(having)), ";")
-        items, left = self._items(members, lambda m: self._member(m, block=False), rule.span.end)
-        if left:
-            last = items[-1]
-            items = (*items[:-1], Item(last.doc, last.before + left, last.after))
-        return Hanging(lead, items, ";")
+            having = self._at_word("having", end)
+            items = self._items(members, build, having)
+            place = Span(having + len("having"), self._last_end(rule.span.end - 1))
+            before = _texts(self._take(self._at(place.start)))
+            items.append(Item(self._bracketed("having {", rule.having, condition, "}", place), before))
+        else:
+            items = self._items(members, build, end)  # what stands behind the last one stands behind the rule
+        last = items[-1]
+        items[-1] = Item(last.doc, last.before + _texts(self._take(rule.span.end)), last.after)
+        return Hanging(lead, tuple(items), ";")
 
     # ---- queries -------------------------------------------------------------------------------------------
 
@@ -253,45 +324,59 @@ class _Formatter:
     def _query(self, query: Query, *, block: bool) -> Doc:
         match query:
             case Event(name, pattern):
-                return Row((_identifier(name, pattern, block=block), self.pattern(pattern)))
+                return row(identifier(name, pattern, block=block), self.pattern(pattern))
             case Timer(name, kind, anchor, length):
-                lead = _identifier(name, None, block=block)
+                lead = identifier(name, None, block=block)
                 if block:
                     return f"{lead}timer:{kind}[event {word(anchor.name)}, {duration(length, words=True)}]"
                 return f"{lead}{kind}({word(anchor.name)}, {duration(length)})"
-            case Accumulation(window, mode, event, conditions):
-                doc: Doc = Row((f"{_window(window)}: {mode} ", self._query(event, block=block)))
-                return self._where(doc, conditions, query.span.end, block=block) if conditions else doc
+            case Accumulation(where, mode, event, conditions):
+                doc = row(f"{window(where)}: {mode} ", self._query(event, block=block))
+                place = Span(event.span.end, query.span.end)
+                return self._where(doc, conditions, place, block=block) if conditions else doc
             case Absent(pattern):
-                return Row(("not ", self.pattern(pattern)))
+                return row("not ", self.pattern(pattern))
             case At(moment, pattern, negated):
-                return Row((f"at {word(moment.name)}: {'not ' if negated else ''}", self.pattern(pattern)))
+                return row(f"at {word(moment.name)}: {'not ' if negated else ''}", self.pattern(pattern))
             case Algebra(name, inner, restricted):
-                text = algebra(inner, lambda p: one_line(self.pattern(p)))
-                bare = f"({text})" if isinstance(inner, AnyEvent) else text
-                lead = _identifier(name, None, block=block)
-                return f"{lead}algebra {'' if restricted else 'unrestricted '}({bare})"
+                opener = f"algebra {'' if restricted else 'unrestricted '}("
+                place = Span(self._at_word("(", query.span.start), query.span.end)
+                lead = identifier(name, None, block=block)
+                return row(lead, self._bracketed(opener, (inner,), self._algebra, ")", place))
             case And(items):
-                return self._bracketed("and {", items, lambda m: self._member(m, block=block), "}", query.span.end)
+                place = Span(query.span.start + len("and"), query.span.end)
+                return self._bracketed("and {", items, partial(self._member, block=block), "}", place)
             case Or(items):
-                return self._bracketed("or {", items, lambda q: self._query(q, block=block), "}", query.span.end)
+                place = Span(query.span.start + len("or"), query.span.end)
+                return self._bracketed("or {", items, partial(self._query, block=block), "}", place)
             case Where(inner, conditions):
-                return self._where(self._query(inner, block=block), conditions, query.span.end, block=block)
+                place = Span(inner.span.end, query.span.end)
+                return self._where(self._query(inner, block=block), conditions, place, block=block)
             case _:
                 assert_never(query)
 
-    def _where(self, doc: Doc, conditions: Sequence[Condition], end: int, *, block: bool) -> Doc:
-        where = self._bracketed("{", conditions, lambda c: condition(c, words=block), "}", end)
-        return Row((doc, " where ", where))
+    def _where(self, doc: Doc, conditions: Sequence[Condition], place: Span, *, block: bool) -> Doc:
+        """The place begins behind the query and ends with the closing bracket."""
+        inside = Span(self._at(place.start) + len("where"), place.end)
+        return row(doc, " where ", self._bracketed("{", conditions, partial(condition, words=block), "}", inside))
+
+    def _algebra(self, e: AlgebraExpression) -> Doc:
+        document = algebra_document(e, self.pattern)
+        return row("(", document, ")") if isinstance(e, AnyEvent) else document
 
     def pattern(self, pattern: Pattern) -> Doc:
         match pattern:
-            case Atom() | NamedAtom():
-                return _atom(pattern)
+            case Atom(name, arguments):
+                place = Span(name.span.end, pattern.span.end)
+                return self._bracketed(f"{root_label(name)}(", arguments, expression, ")", place)
+            case NamedAtom(name, fields):
+                place = Span(name.span.end, pattern.span.end)
+                return self._bracketed(f"{root_label(name)}(", fields, field, ")", place)
             case AnyEvent(name):
                 return root_label(name)
             case Element(Label() as name, ordered, partial, children):
-                return self._element(root_label(name), ordered, partial, children, pattern.span.end)
+                place = Span(name.span.end, pattern.span.end)
+                return self._element(root_label(name), ordered, partial, children, place)
             case Element() | As() | Desc() | Var():
                 return self._term(pattern)
             case _:
@@ -302,42 +387,44 @@ class _Formatter:
     def _term(self, term: QueryTerm) -> Doc:
         match term:
             case Element(name, ordered, partial, children):
-                return self._element(_element_label(name), ordered, partial, children, term.span.end)
+                place = Span(name.span.end, term.span.end)
+                return self._element(element_label(name), ordered, partial, children, place)
             case As(variable, inner):
-                return Row((f"var {plain(variable)} -> ", self._term(inner)))
+                return row(f"var {plain(variable)} -> ", self._term(inner))
             case Desc(inner):
-                return Row(("desc ", self._term(inner)))
+                return row("desc ", self._term(inner))
             case Without(inner):
-                return Row(("without ", self._term(inner)))
+                return row("without ", self._term(inner))
             case Optional(inner):
-                return Row(("optional ", self._term(inner)))
+                return row("optional ", self._term(inner))
             case Regex(pattern):
                 return "/" + re.sub(r"(\\.)|/", lambda m: m[1] or "\\/", pattern) + "/"
             case _:
                 return expression(term)
 
-    def _element(self, name: str, ordered: bool, partial: bool, children: Sequence[QueryTerm], end: int) -> Doc:
+    def _element(self, name: str, ordered: bool, partial: bool, children: Sequence[QueryTerm], place: Span) -> Doc:
         opener, closer = braces(ordered, partial)
-        return Row((f"{name} ", self._bracketed(opener, children, self._term, closer, end)))
+        return row(f"{name} ", self._bracketed(opener, children, self._term, closer, place))
 
     def construct(self, term: ConstructTerm) -> Doc:
         match term:
             case Construct(name, ordered, children):
                 opener, closer = braces(ordered, partial=False)
-                inside = self._bracketed(opener, children, self.construct, closer, term.span.end)
-                return Row((f"{_element_label(name)} ", inside))
+                place = Span(name.span.end, term.span.end)
+                return row(f"{element_label(name)} ", self._bracketed(opener, children, self.construct, closer, place))
             case All(inner, group_by, order_by):
-                group = f" group by {{ {joined(group_by)} }}" if group_by is not None else ""
-                order = ""
+                parts: list[Doc] = ["all ", self.construct(inner)]
+                if group_by is not None:
+                    parts += [" group by ", variables("{", group_by, "}")]
                 if order_by is not None:
                     mode = f"({plain(order_by.mode)}) " if order_by.mode else ""
-                    order = f" order by {mode}[{joined(order_by.keys)}]"
-                return Row(("all ", self.construct(inner), group + order))
+                    parts += [f" order by {mode}", variables("[", order_by.keys, "]", pad="")]
+                return row(*parts)
             case OptionalConstruct(inner, default):
-                parts: list[Doc] = ["optional ", self.construct(inner)]
+                parts = ["optional ", self.construct(inner)]
                 if default is not None:
                     parts += [" with default ", self.construct(default)]
-                return Row(tuple(parts))
+                return row(*parts)
             case _:
                 return expression(term)
 
@@ -346,34 +433,5 @@ def _stands_alone(statement: Statement) -> bool:
     return isinstance(statement, Stratum) or (isinstance(statement, Rule) and not isinstance(statement.head, Derive))
 
 
-def _identifier(name: Name | None, pattern: Pattern | None, *, block: bool) -> str:
-    if name is not None:
-        return f"event {word(name.name)}: " if block else f"{word(name.name)}: "
-    if block:
-        return ""
-    foreign = isinstance(pattern, Atom | NamedAtom | AnyEvent | Element) and isinstance(pattern.label, Label)
-    if foreign and pattern.label.prefix and pattern.label.prefix not in ("timer", "datetime"):  # type: ignore[union-attr]
-        return "_: "
-    return ""
-
-
-def _window(window: Window) -> str:
-    match window:
-        case While(Name(name), begin, end):
-            limits = "" if begin and end else f"({'incl' if begin else 'excl'},{'incl' if end else 'excl'})"
-            return f"while{limits} {word(name)}"
-        case Between(first, last):
-            return f"from {word(first.name)} until {word(last.name)}"
-        case _:
-            assert_never(window)
-
-
-def _atom(atom: Atom | NamedAtom) -> str:
-    if isinstance(atom, Atom):
-        return f"{root_label(atom.label)}({', '.join(expression(a) for a in atom.arguments)})"
-    fields = (f"{plain(f.name)}: {expression(f.argument)}" for f in atom.fields)
-    return f"{root_label(atom.label)}({', '.join(fields)})"
-
-
-def _element_label(name: Label | Var) -> str:
-    return f"var {plain(name.name)}" if isinstance(name, Var) else label(name)
+def _texts(comments: Sequence[Comment]) -> tuple[str, ...]:
+    return tuple(comment.text for comment in comments)

@@ -1,37 +1,40 @@
-"""This module writes declarations."""
+"""This module writes declarations; who calls it says how a list of attributes is written, for it has comments."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import assert_never
 
 from ephemera.syntax.format_terms import duration, label, plain, quote
-from ephemera.syntax.layout import WIDTH, Doc, Item, Stack
-from ephemera.syntax.nodes import Declaration, EventType, Stream, Table, TimeUnit, TimeZone
+from ephemera.syntax.layout import Chain, Doc, Hanging, Item, row
+from ephemera.syntax.nodes import Attribute, Declaration, EventType, Stream, Table, TimeUnit, TimeZone
 
 
-def declaration(declared: Declaration) -> Doc:
+def declaration(declared: Declaration, attributes: Callable[[str, EventType | Table], Doc]) -> Doc:
     match declared:
         case TimeUnit(unit):
             return f"TIME UNIT {duration(unit, words=True)};"
         case TimeZone(zone):
             return f"TIME ZONE {quote(zone)};"
-        case EventType():
-            return _event_type(declared)
+        case EventType(name):
+            lead = f"EVENT {label(name)}"
+            shape = lead if declared.attributes is None else attributes(f"{lead}(", declared)
+            return row(shape, *(f" {clause}" for clause in _clauses(declared)), ";")
         case Stream():
             return _stream(declared)
         case Table(name, _, location, form):
             from_ = f" FROM {quote(location)}" if location is not None else ""
             as_ = f" FORMAT {plain(form)}" if form is not None else ""
-            return f"TABLE {label(name)}{_attributes(declared)}{from_}{as_};"
+            return row(attributes(f"TABLE {label(name)}(", declared), f"{from_}{as_};")
         case _:
             assert_never(declared)
 
 
-def _attributes(declared: EventType | Table) -> str:
-    return f"({', '.join(f'{plain(a.name)}: {a.type}' for a in declared.attributes or ())})"
+def attribute(declared: Attribute) -> Doc:
+    return f"{plain(declared.name)}: {declared.type}"
 
 
-def _event_type(declared: EventType) -> Doc:
+def _clauses(declared: EventType) -> list[str]:
     clauses: list[str] = []
     if declared.lasts is not None:
         limit = declared.lasts.limit
@@ -40,20 +43,18 @@ def _event_type(declared: EventType) -> Doc:
         clauses.append("ARRIVES AT BEGIN")
     if declared.rate is not None:
         clauses.append(f"RATE {declared.rate.count:f} per {declared.rate.per}")
-    shape = _attributes(declared) if declared.attributes is not None else ""
-    return " ".join([f"EVENT {label(declared.label)}{shape}", *clauses]) + ";"
+    return clauses
 
 
 def _stream(declared: Stream) -> Doc:
-    clauses: list[str] = []
+    head = f"STREAM {plain(declared.name)}"
     if declared.location is not None:
-        clauses.append(f"FROM {quote(declared.location)}")
+        head += f" FROM {quote(declared.location)}"
     if declared.format is not None:
-        clauses.append(f"FORMAT {plain(declared.format)}")
-    head = " ".join([f"STREAM {plain(declared.name)}", *clauses])
-    lines: list[str] = []
+        head += f" FORMAT {plain(declared.format)}"
+    lines: list[Doc] = [head]
     if declared.carries:
-        lines.append(f"CARRIES {', '.join(label(name) for name in declared.carries)}")
+        lines.append(Hanging("CARRIES", tuple(Item(label(name)) for name in declared.carries), ""))
     if declared.time:
         lines.append(f"TIME {', '.join(plain(stamp) for stamp in declared.time)}")
     progress: list[str] = []
@@ -63,7 +64,4 @@ def _stream(declared: Stream) -> Doc:
         progress.append(f"IDLE {duration(declared.idle, words=True)}")
     if progress:
         lines.append(" ".join(progress))
-    whole = " ".join([head, *lines]) + ";"
-    if len(whole) <= WIDTH or not lines:
-        return whole
-    return Stack(((0, Item(head)), *((1, Item(line + (";" if line is lines[-1] else ""))) for line in lines)))
+    return Chain((*lines[:-1], row(lines[-1], ";")))

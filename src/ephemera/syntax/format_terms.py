@@ -1,4 +1,4 @@
-"""This module writes names, values, expressions, conditions and algebra expressions: what stays on one line.
+"""This module writes names, values, expressions, conditions and algebra expressions, which hold no comments.
 
 A name is put in backquotes where it would be read as something else. Expressions and conditions get brackets
 where they are needed, algebra expressions wherever two operators meet.
@@ -7,17 +7,21 @@ where they are needed, algebra expressions wherever two operators meet.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from typing import assert_never
 
 from ephemera.base.time import SHORT
 from ephemera.syntax.expressions import AGGREGATES, PRECEDENCE
+from ephemera.syntax.layout import Bracketed, Chain, Doc, Item, listed, one_line, row
 from ephemera.syntax.lexer import is_plain_name
 from ephemera.syntax.nodes import (
     AlgebraExpression,
     AllOf,
     AnyOf,
     Apart,
+    Between,
     Comparison,
     Composed,
     Condition,
@@ -28,19 +32,26 @@ from ephemera.syntax.nodes import (
     Parameter,
     Relation,
     Unlimited,
+    While,
+    Window,
     Within,
 )
 from ephemera.syntax.queries import TIMER_KINDS
 from ephemera.terms.nodes import (
     Aggregate,
     Anonymous,
+    AnyEvent,
+    Atom,
     Binary,
     Bool,
     Call,
     Duration,
+    Element,
     Expression,
+    Field,
     Label,
     Name,
+    NamedAtom,
     Negative,
     Null,
     Number,
@@ -73,6 +84,22 @@ def root_label(name: Label) -> str:
     return f"`{name.name}`" if not name.prefix and name.name in _MISREAD_ROOTS else label(name)
 
 
+def element_label(name: Label | Var) -> str:
+    return f"var {plain(name.name)}" if isinstance(name, Var) else label(name)
+
+
+def identifier(name: Name | None, pattern: Pattern | None, *, block: bool) -> str:
+    """What stands before an event to name it; `_` keeps a namespace in an arrow rule from being taken for that."""
+    if name is not None:
+        return f"event {word(name.name)}: " if block else f"{word(name.name)}: "
+    if block:
+        return ""
+    foreign = isinstance(pattern, Atom | NamedAtom | AnyEvent | Element) and isinstance(pattern.label, Label)
+    if foreign and pattern.label.prefix and pattern.label.prefix not in ("timer", "datetime"):  # type: ignore[union-attr]
+        return "_: "
+    return ""
+
+
 def quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
@@ -82,8 +109,8 @@ def braces(ordered: bool, partial: bool) -> tuple[str, str]:
     return (opener * 2, closer * 2) if partial else (opener, closer)
 
 
-def joined(variables: Sequence[Var]) -> str:
-    return ", ".join(f"var {plain(v.name)}" for v in variables)
+def variables(opener: str, names: Sequence[Var], closer: str, pad: str = " ") -> Doc:
+    return Bracketed(opener, tuple(Item(f"var {plain(v.name)}") for v in names), closer, pad)
 
 
 def duration(length: Duration, *, words: bool = False) -> str:
@@ -100,7 +127,18 @@ def _in_words(amount: str, unit: str) -> str:
     return f"{amount} {unit}{plural}"
 
 
-def expression(e: Expression | Anonymous, outer: int = 0) -> str:
+def number(n: int | float) -> str:
+    """Reads back as the same number; a float is written with an exponent where that is shorter, from 1e6 on."""
+    if isinstance(n, int) or abs(n) < 1e6:
+        return re.sub(r"e-0*", "e-", repr(n))
+    digits = Decimal(repr(n)).normalize().as_tuple()
+    first, *rest = map(str, digits.digits)
+    exponent = int(digits.exponent) + len(rest)
+    scientific = f"{'-' * digits.sign}{first}{'.' if rest else ''}{''.join(rest)}e{exponent}"
+    return scientific if "e" in repr(n) or len(scientific) < len(repr(n)) else repr(n)
+
+
+def expression(e: Expression | Anonymous, outer: int = 0) -> Doc:
     """`outer` is the precedence of what stands around; looser expressions get brackets."""
     match e:
         case Var(name):
@@ -111,8 +149,8 @@ def expression(e: Expression | Anonymous, outer: int = 0) -> str:
             return "_"
         case Text(value):
             return quote(value)
-        case Number(number):
-            return repr(number)
+        case Number(value):
+            return number(value)
         case Bool(truth):
             return "true" if truth else "false"
         case Null():
@@ -120,70 +158,116 @@ def expression(e: Expression | Anonymous, outer: int = 0) -> str:
         case Duration():
             return duration(e)
         case Negative(operand):
-            return f"- {expression(operand, 3)}"
-        case Binary(operator, left, right):
+            return row("- ", expression(operand, 3))
+        case Binary(operator):
             level = PRECEDENCE[operator]
-            text = f"{expression(left, level)} {operator} {expression(right, level + 1)}"
-            return f"({text})" if level < outer else text
+            links, first = _operands(e, level)
+            chain = Chain((expression(first, level), *(row(f"{o} ", expression(r, level + 1)) for o, r in links)))
+            return row("(", chain, ")") if level < outer else chain
         case Call(function, arguments):
             name = f"`{function}`" if function in _MISREAD_FUNCTIONS else plain(function)
-            return f"{name}({', '.join(expression(a) for a in arguments)})"
+            return listed(f"{name}(", [expression(a) for a in arguments], ")")
         case Aggregate(function, argument, collective, group_by):
             if argument is None:
                 return f"{function}(*)"
             lead = "all " if collective else ""
-            group = f" group by {{ {joined(group_by)} }}" if group_by else ""
-            return f"{function}({lead}{expression(argument)}{group})"
+            group = (" group by ", variables("{", group_by, "}")) if group_by else ()
+            return listed(f"{function}(", [row(lead, expression(argument), *group)], ")")
         case _:
             assert_never(e)
 
 
-def condition(c: Condition, *, words: bool = False, outer: int = 0) -> str:
+def _operands(e: Expression, level: int) -> tuple[list[tuple[str, Expression]], Expression]:
+    """The operands of operators of one level, each with its operator, and the first, which has none."""
+    links: list[tuple[str, Expression]] = []
+    while isinstance(e, Binary) and PRECEDENCE[e.operator] == level:
+        links.append((e.operator, e.right))
+        e = e.left
+    return links[::-1], e
+
+
+def field(f: Field) -> Doc:
+    return row(f"{plain(f.name)}: ", expression(f.argument))
+
+
+def condition(c: Condition, *, words: bool = False, outer: int = 0) -> Doc:
     """`outer` is 0 in a list, 1 within `or`, 2 within `and`, 3 behind `not`."""
     match c:
         case Comparison(operator, left, right):
-            return f"{expression(left)} {operator} {expression(right)}"
+            return row(expression(left), f" {operator} ", expression(right))
         case IsNull(operand, negated):
-            return f"{expression(operand)} is {'not ' if negated else ''}null"
+            return row(expression(operand), f" is {'not ' if negated else ''}null")
         case Relation(relation, left, right, parameters):
             metric = f"[{', '.join(_parameter(p, words=words) for p in parameters)}]" if parameters else ""
-            return f"{expression(left)} {relation}{metric} {expression(right)}"
+            return row(expression(left), f" {relation}{metric} ", expression(right))
         case Within(events, length):
-            return f"{_names(events)} within {duration(length, words=words)}"
+            return row(_names(events), f" within {duration(length, words=words)}")
         case Apart(events, length):
-            return f"{_names(events)} apart-by {duration(length, words=words)}"
+            return row(_names(events), f" apart-by {duration(length, words=words)}")
         case InCalendar(events, calendar):
-            return f"{_names(events)} in {label(calendar)}()"
+            return row(_names(events), f" in {label(calendar)}()")
         case Not(inner):
-            return f"not {condition(inner, words=words, outer=3)}"
+            return row("not ", condition(inner, words=words, outer=3))
         case AllOf(conditions):
-            text = " and ".join(condition(m, words=words, outer=2) for m in conditions)
-            return f"({text})" if outer > 1 else text
+            return _alternation("and ", [condition(m, words=words, outer=2) for m in conditions], outer > 1)
         case AnyOf(conditions):
-            text = " or ".join(condition(m, words=words, outer=1) for m in conditions)
-            return f"({text})" if outer > 0 else text
+            return _alternation("or ", [condition(m, words=words, outer=1) for m in conditions], outer > 0)
         case _:
             assert_never(c)
+
+
+def _alternation(operator: str, members: Sequence[Doc], bracketed: bool) -> Doc:
+    chain = Chain((members[0], *(row(operator, member) for member in members[1:])))
+    return row("(", chain, ")") if bracketed else chain
 
 
 def _parameter(parameter: Parameter, *, words: bool) -> str:
     return "*" if isinstance(parameter, Unlimited) else duration(parameter, words=words)
 
 
-def _names(events: Sequence[Name]) -> str:
-    return "{" + ", ".join(plain(e.name) for e in events) + "}"
+def _names(events: Sequence[Name]) -> Doc:
+    return listed("{", [plain(e.name) for e in events], "}")
+
+
+def window(w: Window) -> str:
+    match w:
+        case While(Name(name), begin, end):
+            limits = "" if begin and end else f"({'incl' if begin else 'excl'},{'incl' if end else 'excl'})"
+            return f"while{limits} {word(name)}"
+        case Between(first, last):
+            return f"from {word(first.name)} until {word(last.name)}"
+        case _:
+            assert_never(w)
 
 
 def algebra(e: AlgebraExpression, pattern: Callable[[Pattern], str]) -> str:
+    """An algebra expression on one line."""
+    return one_line(algebra_document(e, pattern))
+
+
+def algebra_document(e: AlgebraExpression, pattern: Callable[[Pattern], Doc]) -> Doc:
     match e:
-        case Composed(operator, left, right):
-            same = isinstance(left, Composed) and left.operator == operator
-            first = algebra(left, pattern) if same or not isinstance(left, Composed) else f"({algebra(left, pattern)})"
-            second = f"({algebra(right, pattern)})" if isinstance(right, Composed) else algebra(right, pattern)
-            sign = f" {operator} " if operator != ";" else "; "
-            return first + sign + second
+        case Composed(operator):
+            first, *others = [_algebra_operand(operand, pattern) for operand in _composed(e)]
+            if operator == ";":
+                return Chain((*(row(operand, ";") for operand in (first, *others[:-1])), others[-1]))
+            return Chain((first, *(row(f"{operator} ", operand) for operand in others)))
         case Limited(operand, length):
-            inner = algebra(operand, pattern)
-            return f"({inner})[{duration(length)}]" if isinstance(operand, Composed) else f"{inner}[{duration(length)}]"
+            return row(_algebra_operand(operand, pattern), f"[{duration(length)}]")
         case _:
             return pattern(e)
+
+
+def _composed(e: Composed) -> list[AlgebraExpression]:
+    """The operands of one operator, which joins from left to right."""
+    found: list[AlgebraExpression] = []
+    rest: AlgebraExpression = e
+    while isinstance(rest, Composed) and rest.operator == e.operator:
+        found.append(rest.right)
+        rest = rest.left
+    return [rest, *reversed(found)]
+
+
+def _algebra_operand(e: AlgebraExpression, pattern: Callable[[Pattern], Doc]) -> Doc:
+    document = algebra_document(e, pattern)
+    return row("(", document, ")") if isinstance(e, Composed) else document

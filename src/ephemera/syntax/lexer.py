@@ -17,6 +17,8 @@ from ephemera.base.span import Span
 
 LARGEST_TEXT = 5_000_000
 DEEPEST_NESTING = 64
+MOST_DIAGNOSTICS = 200
+"""How many mistakes of words, and of brackets, are kept: nobody reads more, and each costs time to explain."""
 _FARTHEST_PARTNER = 1_000
 
 Kind = Literal["name", "quoted", "number", "duration", "text", "regex", "op", "end"]
@@ -67,7 +69,7 @@ _TOKEN = re.compile(
   | (?P<unclosed>/\*)
   | (?P<name>@?{NAME})
   | (?P<number>(?>[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))(?![^\W\d])
-  | (?P<duration>(?:[0-9]+(?:\.[0-9]+)?[^\W\d_]+)+)(?!\w)
+  | (?P<duration>(?>(?:[0-9]+(?:\.[0-9]+)?[^\W\d_]+)+))(?!\w)
   | (?P<text>"[^"\\\n]*(?:\\.[^"\\\n]*)*")
   | (?P<quoted>`[^`\n]+`)
   | (?P<op><-|->|<=|>=|!=|[<>=+*/\-(){{}}\[\],:;|])
@@ -76,7 +78,8 @@ _TOKEN = re.compile(
 )
 _REGEX = re.compile(r"/(?!\*)(?:[^/\\\n]|\\.)+/")
 _PLAIN_NAME = re.compile(rf"@?{NAME}")
-_JUNK = re.compile(r"[^\s\w\"`(){}\[\],:;]+|\w+|.", re.DOTALL)
+_JUNK = re.compile(r"[^\s\w\"`(){}\[\],:;]+|\d[\w.]*|\w+|.", re.DOTALL)
+"""The whole word that is none, so that no part of it is looked at again."""
 
 _SINGLE_QUOTED = re.compile(r"'([^'\"\\\n]*)'")
 _OPEN_NAME = re.compile(r"`[^`\n(){}\[\],:;]*")
@@ -110,7 +113,8 @@ def tokenize(text: str) -> Tokens:
         match = _TOKEN.match(text, position)
         if match is None or match.lastgroup == "unclosed":
             diagnostic, position = _bad_token(text, position)
-            found.append(diagnostic)
+            if len(found) < MOST_DIAGNOSTICS:
+                found.append(diagnostic)
             fresh_line = False
             continue
         kind, lexeme, start, position = match.lastgroup, match[0], position, match.end()
@@ -154,20 +158,20 @@ def _regex_may_begin(tokens: list[Token]) -> bool:
 
 def _bad_token(text: str, position: int) -> tuple[Diagnostic, int]:
     """What is wrong at a place where no token begins, and where to go on."""
-    line_end = text.find("\n", position)
-    line_end = len(text) if line_end < 0 else line_end
     here = Span(position, position + 1)
     match text[position]:
         case '"':
+            line_end = _line_end(text, position)
             close = Edit(_empty(position + len(text[position:line_end].rstrip(" \t)]},;"))), '"')
             advice = Help('close it with `"` on the same line', (close,))
             return Diagnostic(Code.UNTERMINATED, "this text has no closing quote", here, help=(advice,)), line_end
         case "`":
             close = Edit(_empty(_OPEN_NAME.match(text, position).end()), "`")  # type: ignore[union-attr]
             advice = Help("close it with a backquote on the same line", (close,))
-            return Diagnostic(Code.UNTERMINATED, "this name has no closing backquote", here, help=(advice,)), line_end
+            message = "this name has no closing backquote"
+            return Diagnostic(Code.UNTERMINATED, message, here, help=(advice,)), _line_end(text, position)
         case "/" if text.startswith("/*", position):
-            advice = Help("close it with `*/`", (Edit(_empty(line_end), " */"),))
+            advice = Help("close it with `*/`", (Edit(_empty(_line_end(text, position)), " */"),))
             opener = Span(position, position + 2)
             return Diagnostic(Code.UNTERMINATED, "this comment is never closed", opener, help=(advice,)), len(text)
         case "'" if quoted := _SINGLE_QUOTED.match(text, position):
@@ -177,10 +181,20 @@ def _bad_token(text: str, position: int) -> tuple[Diagnostic, int]:
             message = "a text stands in double quotes"
             return Diagnostic(Code.BAD_TOKEN, message, span, help=(advice,)), quoted.end()
     junk = _JUNK.match(text, position)
-    end = min(junk.end() if junk else position + 1, position + 40)
+    end = junk.end() if junk else position + 1
     found, span = text[position:end], Span(position, end)
-    message = f"{_quote(found)} is no word of the language"
+    message = f"{_quote(shorten(found))} is no word of the language"
     return Diagnostic(Code.BAD_TOKEN, message, span, help=(_instead(found, span),)), end
+
+
+def _line_end(text: str, position: int) -> int:
+    found = text.find("\n", position)
+    return len(text) if found < 0 else found
+
+
+def shorten(text: str) -> str:
+    """A word that may be long, for a message."""
+    return text if len(text) <= 40 else text[:37] + "…"
 
 
 def _empty(position: int) -> Span:
@@ -220,13 +234,11 @@ def _pair(tokens: list[Token]) -> tuple[list[int], list[Diagnostic]]:
                 found.append(_mismatch(tokens[open_at[-1]], token))
                 while _OPENERS[tokens[open_at.pop()].text] != token.text:
                     pass
-            elif open_at and _is_missing(tokens, index, open_at):
+            elif open_at and (len(found) >= MOST_DIAGNOSTICS or _is_missing(tokens, index, open_at)):
                 found.append(_wrong_kind(tokens[open_at.pop()], token))
             else:
-                removal = Help("remove it", (Edit(token.span, ""),))
-                found.append(
-                    Diagnostic(Code.UNBALANCED, f"this `{token.text}` closes nothing", token.span, help=(removal,))
-                )
+                found.append(_closes_nothing(token))
+            del found[MOST_DIAGNOSTICS:]
         elif token.text == ";" and not any(tokens[i].text == "(" for i in open_at):
             open_at.clear()  # a rule has ended, so brackets that are still open miss their partner there
     return partner, found
@@ -242,6 +254,11 @@ def _is_missing(tokens: list[Token], index: int, open_at: list[int]) -> bool:
         if token.kind == "op":
             needed += (token.text == opener) - (token.text == _OPENERS[opener])
     return needed > 0
+
+
+def _closes_nothing(token: Token) -> Diagnostic:
+    removal = Help("remove it", (Edit(token.span, ""),))
+    return Diagnostic(Code.UNBALANCED, f"this `{token.text}` closes nothing", token.span, help=(removal,))
 
 
 def _wrong_kind(opener: Token, closer: Token) -> Diagnostic:

@@ -6,6 +6,7 @@ language has no reserved words and asks for messages that say what would have fi
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Report, report
@@ -37,8 +38,10 @@ class Parsed:
 def parse(source: Source) -> Parsed:
     tokens = tokenize(source.text)
     cursor = Cursor(tokens)
-    found = list(tokens.diagnostics)
-    broken = [d.span for d in found]
+    lexical = sorted(tokens.diagnostics, key=lambda d: d.span.start)
+    starts = [d.span.start for d in lexical]
+    found: list[Diagnostic] = []
+    explained: set[int] = set()  # the unbalanced brackets that follow from a mistake before them
     statements: list[Statement] = []
     in_stratum = False  # whether a STRATUM has failed whose END is still to come
     while not cursor.ended:
@@ -58,10 +61,19 @@ def parse(source: Source) -> Parsed:
         except SyntaxFault as fault:
             end = cursor.token.end
             _skip(cursor, start)
-            if not any(begin <= span.start <= max(end, cursor.previous().end) for span in broken):
+            first = bisect_left(starts, begin)
+            within = range(first, bisect_right(starts, max(end, cursor.previous().end)))
+            if all(_follows(lexical[k], fault.diagnostic) for k in within):
                 found.append(fault.diagnostic)
+                explained.update(within)
     program = Program(tuple(statements), span=Span(0, len(source.text)))
+    found += [d for k, d in enumerate(lexical) if k not in explained]
     return Parsed(source, program, tokens.comments, report(source, found))
+
+
+def _follows(lexical: Diagnostic, fault: Diagnostic) -> bool:
+    """Whether a bracket is unbalanced only because of what the parser found before it."""
+    return lexical.code == Code.UNBALANCED and fault.span.start < lexical.span.start
 
 
 def decode(data: bytes, path: str) -> Source | Report:

@@ -8,7 +8,7 @@ from typing import Literal, cast
 from ephemera.base.diagnostic import Edit, Help
 from ephemera.base.span import Span
 from ephemera.base.suggest import suggestion
-from ephemera.syntax.conditions import braced_conditions, condition, continues_expression, identifier
+from ephemera.syntax.conditions import braced_conditions, condition, continues_expression, ends_in, identifier
 from ephemera.syntax.cursor import Cursor
 from ephemera.syntax.expressions import duration, is_unit_word
 from ephemera.syntax.nodes import (
@@ -105,6 +105,8 @@ def query(c: Cursor) -> Query:
     while c.is_at("where") and c.look(1).text == "{":
         c.advance()
         conditions.extend(braced_conditions(c))
+    if c.is_at("where") and c.look(1).text != ":" and (unopened := c.unopened_fault(c.token)):
+        raise unopened
     if not conditions:
         return found
     span = c.span_from(start)
@@ -135,9 +137,11 @@ def _simple(c: Cursor) -> Query:
 
 
 def _braced_items(c: Cursor) -> tuple[Query | Condition, ...]:
+    opener = c.position
     c.expect("{")
     found: list[Query | Condition] = []
     while not found or not c.at("}"):
+        ends_in(c, opener)
         found.append(item(c))
         c.accept(",")
     c.advance()
@@ -145,9 +149,11 @@ def _braced_items(c: Cursor) -> tuple[Query | Condition, ...]:
 
 
 def _braced_queries(c: Cursor) -> tuple[Query, ...]:
+    opener = c.position
     c.expect("{")
     found: list[Query] = []
     while not found or not c.at("}"):
+        ends_in(c, opener)
         found.append(query(c))
         c.accept(",")
     c.advance()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
-from ephemera.syntax.cursor import Cursor, SyntaxFault
+from ephemera.syntax.cursor import ENDINGS, Cursor, SyntaxFault
 from ephemera.syntax.expressions import CONSTANTS, at_group_by, expression, grouping, value, variable, variables
 from ephemera.syntax.lexer import Token
 from ephemera.terms.nodes import (
@@ -33,6 +33,8 @@ from ephemera.terms.nodes import (
 )
 
 _BRACKETS = ("{", "[")
+_CONDITION_SIGNS = ("<", "<=", "=", ">=", ">", "!=", "within")
+"""What stands between the braces of a `where` and never between those of a term."""
 _PREFIXES: dict[str, type[Desc] | type[Without] | type[Optional]] = {
     "desc": Desc,
     "without": Without,
@@ -76,7 +78,7 @@ def query_term(c: Cursor) -> QueryTerm:
     if token.kind in ("number", "text") or c.is_at("-") or (token.kind == "name" and token.text in CONSTANTS):
         return value(c)
     if token.is_name:
-        raise c.fault(*_bare_name(token, "{{ }}"))
+        raise c.unopened_fault(token) or c.fault(*_bare_name(token, "{{ }}"))
     c.wants("a query term")
     raise c.fault()
 
@@ -100,7 +102,23 @@ def _after_variable(c: Cursor, found: Var) -> QueryTerm:
     return found
 
 
+def _ends_in(c: Cursor, opener: int, closer: str) -> None:
+    """Says so where a term is still open and a word stands that belongs to the rule around it."""
+    if not (c.token.kind == "name" and c.token.text in ENDINGS):
+        return
+    following = c.look(1)
+    if following.text in _BRACKETS:
+        begins_conditions = c.token.text in ("where", "having") and following.text == "{"
+        inside = c.inside_bracket(1) if begins_conditions else []
+        if not (begins_conditions and not c.is_closed(opener)) and not any(t.text in _CONDITION_SIGNS for t in inside):
+            return
+    elif at_label(c):
+        return
+    raise c.unclosed(opener, closer)
+
+
 def element(c: Cursor, name: Label | Var) -> Element:
+    position = c.position
     opener = c.advance().text
     closer = "}" if opener == "{" else "]"
     partial = c.is_at(opener)
@@ -108,6 +126,7 @@ def element(c: Cursor, name: Label | Var) -> Element:
         c.advance()
     children: list[QueryTerm] = []
     while not c.at(closer):
+        _ends_in(c, position, closer * 2 if partial else closer)
         children.append(query_term(c))
         c.accept(",")
     c.advance()
@@ -148,7 +167,9 @@ def _pattern_after_variable(c: Cursor, found: Var) -> Pattern:
 
 
 def atom(c: Cursor, name: Label) -> Atom | NamedAtom:
-    c.expect("(")
+    if not c.at("("):
+        raise c.unopened_fault(c.previous()) or c.fault()
+    c.advance()
     start = name.span.start
     if c.token.is_name and c.look(1).text == ":" and c.look(1).kind == "op":
         fields = [_field(c)]
@@ -236,11 +257,14 @@ def _plain_construct(c: Cursor) -> ConstructTerm:
     found_term = expression(c)
     if isinstance(found_term, Name):
         message, *helps = _bare_name(token, "{ }")
+        if unopened := c.unopened_fault(token):
+            raise unopened
         raise SyntaxFault(Diagnostic(Code.SYNTAX, message, token.span, help=tuple(helps)))
     return found_term
 
 
 def _construct(c: Cursor, name: Label | Var) -> Construct:
+    position = c.position
     opener = c.advance().text
     closer = "}" if opener == "{" else "]"
     if c.is_at(opener):
@@ -250,6 +274,7 @@ def _construct(c: Cursor, name: Label | Var) -> Construct:
         raise c.fault("doubled brackets leave something open, and a head cannot", advice)
     children: list[ConstructTerm] = []
     while not c.at(closer):
+        _ends_in(c, position, closer)
         children.append(construct_term(c))
         c.accept(",")
     c.advance()

@@ -1,7 +1,7 @@
 """This module computes expressions over values; what has no value is `Undefined`.
 
-A sum of integers is an integer, `/` and `div` give doubles, `mod` has the sign of the dividend. Null in, null out.
-Unlike kinds, division by zero and overflow are undefined. A length of time is a number that counts the program's
+A sum of integers is an integer, `/` and `div` give doubles, `mod` has the sign of the dividend. Unlike kinds, null
+among them, division by zero and overflow are undefined. A length of time is a number that counts the program's
 time unit; two times have a length between them.
 """
 
@@ -115,7 +115,7 @@ OPERATORS = {"add": "+", "mult": "*", "subtract": "-", "div": "div", "mod": "mod
 def apply(function: str, arguments: list[Value], unit: int) -> Value:
     """A function of construct terms."""
     if function == "concat":
-        return None if None in arguments else "".join(_written(a) for a in arguments)
+        return "".join(_written(a) for a in arguments)
     if function not in OPERATORS:
         raise Undefined(f"there is no function {function}")
     result = arguments[0]
@@ -134,8 +134,6 @@ def _written(value: Value) -> str:
 
 def arithmetic(operator: str, a: Value, b: Value, unit: int) -> Value:
     """Two values joined by an operator."""
-    if a is None or b is None:
-        return None
     if isinstance(a, Time) or isinstance(b, Time):
         return _with_time(operator, a, b, unit)
     if isinstance(a, bool) or isinstance(b, bool) or not isinstance(a, int | float) or not isinstance(b, int | float):

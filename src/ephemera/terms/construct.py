@@ -167,7 +167,9 @@ def _ranged(a: Aggregate, argument: Expression, rows: Sequence[Row], origin: Ori
             identity = row.own
         if not collections or None not in identity:
             found.setdefault(identity, row)
-    return [compute(argument, row.variables, scope) for row in found.values()]
+    # Aggregates skip null, and so what is computed from it.
+    known = [row for row in found.values() if all(row.variables.get(name) is not None for name in used)]
+    return [compute(argument, row.variables, scope) for row in known]
 
 
 def _numbers(values: Sequence[Value]) -> list[int | float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ephemera.base.errors import EphemeraError
+from ephemera.terms.values import LARGEST_INTEGER, is_valid
 
 LARGEST_MESSAGE = 10_000_000
 """Bytes in UTF-8."""
@@ -50,6 +51,15 @@ def whole(text: str, what: str) -> str:
         except UnicodeEncodeError as error:
             raise BadMessage(f"{what} has half a character, {text[error.start]!a}") from None
     return text
+
+
+def in_range(number: int | float, where: str) -> int | float:
+    """A number, if it is one of ours."""
+    if is_valid(number):
+        return number
+    shown = f"`{number}`" if isinstance(number, float) else f"an integer of {number.bit_length()} bits"
+    limits = f"integers go up to {LARGEST_INTEGER}, floats up to 1.79e308, and there are no others"
+    raise BadMessage(f"{where} has a number out of range, {shown}: {limits}")
 
 
 def excerpt(text: str, most: int = 40) -> str:

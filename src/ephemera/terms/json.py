@@ -17,17 +17,19 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ephemera.terms import errors
-from ephemera.terms.errors import DEEPEST_TERM, BadMessage, excerpt, too_deep, whole
-from ephemera.terms.text import Scalar, canonical, in_range, iso, parse_number
+from ephemera.terms.errors import DEEPEST_TERM, BadMessage, excerpt, in_range, too_deep, whole
+from ephemera.terms.text import Scalar, canonical, iso, parse_number
 from ephemera.terms.values import Term, Time, Value, is_number, is_valid, key
 
 
-def decode(text: str | bytes) -> object:
+def decode(text: str | bytes, *, fraction: Callable[[str], object] = parse_number) -> object:
     """What a JSON text says, if it is one by the letter of RFC 8259, in UTF-8, with our numbers and no key twice.
+
+    `fraction` reads the numbers that are no integers; with `Decimal` they stay exact, as times need.
 
     >>> decode('{"id": 4711, "item": ["a", "b"]}')
     {'id': 4711, 'item': ['a', 'b']}
@@ -39,10 +41,10 @@ def decode(text: str | bytes) -> object:
             object_pairs_hook=_unique,
             parse_constant=_refuse_constant,
             parse_int=parse_number,
-            parse_float=parse_number,
+            parse_float=fraction,
         )
         if "\\ud" in document.lower():  # half a character can only be written as an escape
-            whole(json.dumps(found, ensure_ascii=False), "the JSON")
+            whole(json.dumps(found, ensure_ascii=False, default=str), "the JSON")
     except json.JSONDecodeError as error:
         where = f"at line {error.lineno}, column {error.colno}"
         raise BadMessage(f"the JSON cannot be read {where}: {error.msg}") from None

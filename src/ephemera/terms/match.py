@@ -116,8 +116,8 @@ def _is_attribute(pattern: QueryTerm) -> bool:
     match pattern:
         case Without(inner) | Optional(inner) | As(_, inner):
             return _is_attribute(inner)
-        case Element(Label(name), _, _, _):
-            return name.startswith("@")
+        case Element(Label() as label, _, _, _):
+            return str(label).startswith("@")
         case _:
             return False
 

@@ -20,8 +20,8 @@ from datetime import date, timedelta
 from typing import TypeAlias
 
 from ephemera.base.time import DAY, HOUR, MINUTE, SECOND
-from ephemera.terms.errors import DEEPEST_TERM, BadMessage, decode, excerpt, too_deep, whole
-from ephemera.terms.values import LARGEST_INTEGER, Term, Time, Value, is_valid, key
+from ephemera.terms.errors import DEEPEST_TERM, BadMessage, decode, excerpt, in_range, too_deep, whole
+from ephemera.terms.values import Term, Time, Value, is_valid, key
 
 Scalar: TypeAlias = bool | int | float | str | Time | None
 
@@ -65,15 +65,6 @@ def parse_number(digits: str) -> int | float:
         magnitude = int(unsigned.lstrip("0")[:20] or "0")
         return in_range(magnitude if unsigned == digits else -magnitude, "the text")
     return in_range(float(digits), "the text")
-
-
-def in_range(number: int | float, where: str) -> int | float:
-    """A number, if it is one of ours."""
-    if is_valid(number):
-        return number
-    shown = f"`{number}`" if isinstance(number, float) else f"an integer of {number.bit_length()} bits"
-    limits = f"integers go up to {LARGEST_INTEGER}, floats up to 1.79e308, and there are no others"
-    raise BadMessage(f"{where} has a number out of range, {shown}: {limits}")
 
 
 def canonical(number: int | float) -> int | float:

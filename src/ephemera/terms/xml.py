@@ -11,9 +11,9 @@ depth and the number of attributes are limited; a refusal is a `BadMessage`.
 
 `from_xml(to_xml(t)) == t` holds for terms that XML can hold. The others are written as near as can be: unordered
 children in the order they have; null, bool and time as texts; texts next to each other as one with a space between,
-as in XQuery; a text that looks like a number as it is, which reads back as the number (declare it a string); an empty
-text as nothing. What cannot be written raises `BadMessage`: a label that is no XML name, a control character, a term
-in an attribute.
+as in XQuery; a text that looks like a number as it is, which reads back as the number (declare it a string), or not
+at all if that is out of range; an empty text as nothing. What cannot be written raises `BadMessage`: a label that is
+no XML name, a control character, a term in an attribute.
 """
 
 from __future__ import annotations
@@ -100,10 +100,11 @@ def _parse(text: str | bytes) -> etree._Element:
     try:
         root = etree.fromstring(document.encode(), parser)
     except etree.XMLSyntaxError as error:
-        reason = error.msg or "it is empty"
+        reason = error.msg or "it cannot be read, line 1"
         if reason.startswith("Excessive depth"):  # libxml2's own limit is not far above ours
-            raise too_deep("the XML", f"before line {error.lineno}, column {error.offset}") from None
-        raise BadMessage(f"the XML is not well-formed: {reason}") from None
+            raise too_deep("the XML", f"in line {error.lineno}") from None
+        told, _, place = reason.rpartition(", line ")  # where lxml says it
+        raise BadMessage(f"the XML is not well-formed at line {place}: {excerpt(told, 100)}") from None
     if root.getroottree().docinfo.internalDTD is not None:
         raise BadMessage("the XML has a document type, and none is allowed; remove it")
     return root

@@ -1,0 +1,159 @@
+"""This module shows that the stories notice faults: each of these, planted alone in the oracle, makes one fail."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+STORIES = sorted(str(path) for path in (ROOT / "tests" / "stories").glob("*.md"))
+
+FAULTS = {
+    "before admits touching": ("semantics/conditions.py", "return i.end < j.begin", "return i.end <= j.begin"),
+    "meets admits a gap": ("semantics/conditions.py", "return i.end == j.begin", "return i.end <= j.begin"),
+    "overlaps without its last bound": (
+        "semantics/conditions.py",
+        "return i.begin < j.begin < i.end < j.end",
+        "return i.begin < j.begin < i.end",
+    ),
+    "during touches": (
+        "semantics/conditions.py",
+        "return j.begin < i.begin and i.end < j.end",
+        "return j.begin <= i.begin and i.end < j.end",
+    ),
+    "inverses not turned round": (
+        "semantics/conditions.py",
+        "return related(INVERSE[relation], j, i, parameters)",
+        "return related(INVERSE[relation], i, j, parameters)",
+    ),
+    "within is strict": (
+        "semantics/conditions.py",
+        "return whole.end - whole.begin <= microseconds(duration)",
+        "return whole.end - whole.begin < microseconds(duration)",
+    ),
+    "apart on one side only": (
+        "semantics/conditions.py",
+        "return j.begin - i.end >= gap or i.begin - j.end >= gap",
+        "return j.begin - i.end >= gap",
+    ),
+    "metric ranges exclude their lower end": (
+        "semantics/conditions.py",
+        "else distance >= least",
+        "else distance > least",
+    ),
+    "unknown holds": (
+        "semantics/conditions.py",
+        "return False if False in found else None if None in found else True",
+        "return False not in found",
+    ),
+    "not unknown holds": (
+        "semantics/conditions.py",
+        "            return None if truth is None else not truth",
+        "            return not truth",
+    ),
+    "a window excludes its begin": (
+        "semantics/answers.py",
+        "after = window.begin <= time.begin if begin",
+        "after = window.begin < time.begin if begin",
+    ),
+    "an excluded end is included": (
+        "semantics/answers.py",
+        "(time.end <= window.end if end else time.end < window.end)",
+        "time.end <= window.end",
+    ),
+    "from until touches": (
+        "semantics/answers.py",
+        "return a.end < time.begin and time.end < c.begin",
+        "return a.end <= time.begin and time.end <= c.begin",
+    ),
+    "shorten lengthens": ("semantics/answers.py", "return Interval(b, e - d)", "return Interval(b, e + d)"),
+    "from-start-backward ends at the end": (
+        "semantics/answers.py",
+        "return Interval(b - d, b)",
+        "return Interval(b - d, e)",
+    ),
+    "a timer of no length is lost": ("semantics/answers.py", "if time.begin > time.end:", "if time.begin >= time.end:"),
+    "nested where is lost": (
+        "semantics/answers.py",
+        "return [[*choice, *conditions] for choice in disjuncts(inner)]",
+        "return disjuncts(inner)",
+    ),
+    "an absence forgets its own conditions": (
+        "semantics/answers.py",
+        "return all(self._reader.holds(c, variables, trace) for c in accumulation.conditions)",
+        "return True",
+    ),
+    "an optional collection is needed": (
+        "semantics/answers.py",
+        "for size in range(len(optional) + 1):",
+        "for size in range(1):",
+    ),
+    "without is not tested again": (
+        "semantics/answers.py",
+        "and all(match_event(pattern, event, variables, catalogue) for event, pattern in partial.tests)",
+        "and True",
+    ),
+    "one round instead of a fixpoint": ("semantics/oracle.py", "for _ in range(MOST_ROUNDS):", "for _ in range(2):"),
+    "having is not asked": ("semantics/oracle.py", "if not self._passes(rule, answer, group, scope):", "if False:"),
+    "the clock runs past the input": (
+        "semantics/oracle.py",
+        "if number in self._clocked and answer.time.end > self._last:",
+        "if False:",
+    ),
+    "count counts equal values": ("terms/construct.py", "return len({key(v) for v in values})", "return len(values)"),
+    "a sum loses equal values": (
+        "terms/construct.py",
+        "            return _sum(values)",
+        "            return _sum(list(set(values)))",
+    ),
+    "min is max": (
+        "terms/construct.py",
+        "return min(values, key=key, default=None)",
+        "return max(values, key=key, default=None)",
+    ),
+    "true is 1": ("terms/values.py", "return (2,) if value else (1,)", "return (3, int(value))"),
+    "null equals null": (
+        "terms/values.py",
+        "return None if a is None or b is None else key(a) == key(b)",
+        "return key(a) == key(b)",
+    ),
+    "a child is matched twice": ("terms/match.py", "if place not in before:", "if True:"),
+    "complete patterns let more in": ("terms/match.py", "if not partial and len(places) != len(data):", "if False:"),
+    "order does not count": (
+        "terms/match.py",
+        "first = before[-1] + 1 if ordered and before else 0",
+        "first = 0",
+    ),
+    "a sequence touches": (
+        "semantics/algebra.py",
+        "return {a | b for a in s for b in t if end(a) < start(b)}",
+        "return {a | b for a in s for b in t if end(a) <= start(b)}",
+    ),
+    "the oldest partner is taken": (
+        "semantics/algebra.py",
+        "result = max(before, key=start) | ak",
+        "result = min(before, key=start) | ak",
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", sorted(FAULTS))
+def test_a_story_notices(fault: str, tmp_path: Path) -> None:
+    name, right, wrong = FAULTS[fault]
+    package = tmp_path / "ephemera"
+    shutil.copytree(ROOT / "src" / "ephemera", package, ignore=shutil.ignore_patterns("__pycache__"))
+    module = package / name
+    text = module.read_text(encoding="utf-8")
+    assert text.count(right) >= 1, "the fault has no place any more"
+    module.write_text(text.replace(right, wrong, 1), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "ephemera", "test", *STORIES]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=600)
+    assert done.returncode == 1, done.stdout + done.stderr[-2000:]
+    assert "does not hold" in done.stderr

@@ -1,0 +1,139 @@
+"""This module adds to rule bodies what filters by values: comparisons, null and undefined values, tables."""
+
+from __future__ import annotations
+
+import json
+
+from ephemera.semantics.answers import attributes_term
+from ephemera.terms.values import Value
+
+from .drafts import Body, literal
+from .streams import VALUES
+
+
+def comparison(body: Body) -> None:
+    """Conditions on values, joined by `and`, `or` and `not`."""
+    names = [n for n, v in body.variables.items() if isinstance(v, int | str)]
+    if not names:
+        return
+    name = body.dice.pick(names)
+    value = body.variables[name]
+    body.show(name)
+    other = literal(body.dice.pick([v for v in VALUES if v != value]))
+    match body.dice.weighed({"plain": 3, "and": 3, "or": 3, "not": 3}):
+        case "and" if isinstance(value, int):
+            _miss(body, name, value + 1)
+            second = body.dice.pick([f"{body.var(name)} < {value + 1}", f"{body.var(name)} <= {value}"])
+            first = f"{body.var(name)} {body.dice.pick(('>=', '='))} {value}"
+            both = f"({body.var(name)} > {value - 1} and {second})"
+            body.condition(body.draft.mark("and", both, f"{body.var(name)} > {value - 1}"))
+            if body.dice.chance(20):
+                body.condition(body.draft.mark("comparison", first))
+        case "or":
+            one = _comparison(body, name)
+            false = f"{body.var(name)} = {other}"
+            body.condition(body.draft.mark("or", f"({false} or {one})", false))
+        case "not":
+            _miss(body, name, json.loads(other))
+            body.condition(body.draft.mark("not", "not ") + f"{body.var(name)} = {other}")
+        case _:
+            body.condition(body.draft.mark("comparison", _comparison(body, name)))
+
+
+def _comparison(body: Body, name: str) -> str:
+    """A comparison that the witness passes and a near miss does not."""
+    value = body.variables[name]
+    spelled = body.var(name)
+    others = [n for n in body.numbers() if n != name] if isinstance(value, int) else []
+    if others and body.dice.chance(30):
+        other = body.dice.pick(others)
+        a, b = value, body.variables[other]
+        operator = "=" if a == b else "<" if a < b else ">"  # type: ignore[operator]
+        return f"{spelled} {operator} {body.var(other)}"
+    _miss(body, name, body.dice.pick([v for v in VALUES if v != value]))
+    if isinstance(value, int):
+        operator, limit = body.dice.pick([("<", value + 1), (">", value - 1), ("<=", value), (">=", value)])
+        return f"{spelled} {operator} {limit}" if body.dice.chance(50) else f"{spelled} = {value}"
+    return f"{spelled} = {literal(value)}" if body.dice.chance(70) else f'{spelled} > "a"'
+
+
+def _miss(body: Body, name: str, other: Value) -> None:
+    value = body.variables[name]
+    for identifier, event in body.facts.items():
+        if any(value == v for v in _leaves(event.term)):
+            body.miss_value(identifier, value, other)
+            return
+
+
+def _leaves(value: Value) -> list[Value]:
+    children = getattr(value, "children", None)
+    return [value] if children is None else [leaf for child in children for leaf in _leaves(child)]
+
+
+def null(body: Body) -> None:
+    """A test for null, with events that have it and that do not."""
+    flat = [s for s in body.draft.shapes.values() if s.kind != "tree" and s.arity]
+    if not flat:
+        return
+    chosen = body.dice.pick(flat)
+    wanted = body.dice.chance(60)
+    values: list[Value] = [None if wanted else 1, *([2] if chosen.arity > 1 else [])]
+    event = body.draft.fact(chosen.label, values=values)
+    if event is None:
+        return
+    name, variable = body.fresh("e"), body.fresh("x")
+    body.facts[name], body.times[name] = event, body.draft.times(event)
+    body.draft.fact(chosen.label, body.times[name], [1 if wanted else None, *([2] if chosen.arity > 1 else [])])
+    arguments = [body.var(variable), *("_" for _ in range(chosen.arity - 1))]
+    body.items.append(f"{'' if body.arrow else 'event '}{name}: {chosen.label}({', '.join(arguments)})")
+    test = f"{body.var(variable)} is {'null' if wanted else 'not null'}"
+    body.condition(body.draft.mark("is null", test))
+    body.head.append(body.draft.mark("null", body.var(variable), "0"))
+
+
+def undefined(body: Body) -> None:
+    """A comparison or a division that has no value for a near miss."""
+    names = body.numbers()
+    if not names:
+        return
+    name = body.dice.pick(names)
+    body.show(name)
+    value = body.variables[name]
+    spelled = body.var(name)
+    if body.dice.chance(50):
+        _miss(body, name, "x")
+        body.condition(body.draft.mark("undefined", f"not {spelled} > {9}"))
+    else:
+        hole = 1 if value != 1 else 2
+        _miss(body, name, hole)
+        body.head.append(body.draft.mark("undefined", f"6 / ({spelled} - {hole})", "0"))
+
+
+# ---- tables ------------------------------------------------------------------------------------------------
+
+
+def table(body: Body) -> None:
+    """Rows of a table that join with the witness, or the absence of such a row."""
+    names = [n for n, v in body.variables.items() if isinstance(v, int | str)]
+    if not names:
+        return
+    name = body.dice.pick(names)
+    body.show(name)
+    value = body.variables[name]
+    rows = body.draft.tables.setdefault("t", [])
+    other = body.dice.pick([v for v in VALUES if v != value])
+    event = body.dice.pick(list(body.facts))
+    moment = f"at {event}: " if body.dice.chance(35) else ""
+    if body.dice.chance(50):
+        variable = body.fresh("x")
+        found = body.dice.pick(VALUES)
+        rows.append(attributes_term("t", [("k", value), ("w", found)]))
+        _miss(body, name, other)
+        written = f"{moment}t({body.var(name)}, {body.var(variable)})"
+        body.variables[variable] = found
+        body.place(written, "table at" if moment else "table")
+    else:
+        rows.append(attributes_term("t", [("k", other), ("w", 0)]))
+        _miss(body, name, other)
+        written = f"{moment}not t({body.var(name)}, 0)"
+        body.items.append(body.draft.mark("absent row", written))
