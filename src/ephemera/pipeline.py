@@ -103,7 +103,7 @@ class Program:
 
     def run_all(
         self,
-        events: Sequence[Mapping[str, Any] | str],
+        events: Sequence[Mapping[str, Any] | str | bytes],
         *,
         engine: str = "oracle",
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
@@ -114,7 +114,10 @@ class Program:
         if engine not in ENGINES:
             raise ValueError(f"there is no engine `{engine}`; the engines are {', '.join(ENGINES)}")
         catalogue = self.catalogue
-        read = [read_line(e, catalogue) if isinstance(e, str) else read_object(e, catalogue) for e in events]
+        read = [read_line(e, catalogue) if isinstance(e, str | bytes) else read_object(e, catalogue) for e in events]
+        unknown = sorted(set(tables or ()) - set(catalogue.tables))
+        if unknown:
+            raise ValueError(f"the program declares no table `{unknown[0]}`")
         rows = {
             label: [read_row(row, catalogue.tables[label]) for row in given] for label, given in (tables or {}).items()
         }

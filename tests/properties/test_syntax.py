@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,9 +13,10 @@ from ephemera.base.span import Source
 from ephemera.base.tree import walk
 from ephemera.syntax.format import format, format_pattern
 from ephemera.syntax.lexer import Token, tokenize
-from ephemera.syntax.nodes import Event, Program
+from ephemera.syntax.nodes import Event, Program, Statement, Stratum
 from ephemera.syntax.parser import Parsed, parse
-from tests.strategies.trees import programs
+from tests.strategies.trees import declarations, programs, rules
+from tests.strategies.words import among, several
 
 
 def reparse(text: str) -> Parsed:
@@ -68,18 +70,31 @@ def gaps(tokens: list[Token]) -> list[int]:
     return found
 
 
-ENDS = (";", "END", ",", ")", "]", "}", "ON", "having", "where", "and", "or")
+@cache
+def statements() -> st.SearchStrategy[Statement]:
+    """Statements of every kind, rules most often: they have the most places for comments."""
+
+    @st.composite
+    def strata(draw: st.DrawFn) -> Stratum:
+        return Stratum(draw(several(rules(), most=2)))
+
+    return among(rules(), rules(), rules(), strata(), declarations())
+
+
+STATEMENT_ENDS = (";", "END", "ON", "")
+LIST_ENDS = (",", ")", "]", "}", "having", "where", "and", "or")
 
 
 @st.composite
 def commented(draw: st.DrawFn) -> tuple[Program, str, list[str]]:
-    """A tree, and its text with comments strewn between the tokens, several in a gap, and often where a list ends."""
-    tree = draw(programs())
+    """A tree, and its text with comments strewn over it, several in a gap, and often where something ends."""
+    tree = Program(draw(several(statements(), least=1)))
     text = format(tree)
     tokens = tokenize(text).tokens
     places = gaps(tokens)
-    ends = [k for k in places if tokens[k].text in ENDS or tokens[k].kind == "end"]
-    chosen = draw(st.lists(st.tuples(st.sampled_from(places) | st.sampled_from(ends), st.integers(1, 3)), max_size=5))
+    groups = [[k for k in places if tokens[k].text in ends] for ends in (STATEMENT_ENDS, LIST_ENDS)]
+    somewhere = among(*(st.sampled_from(group) for group in [*groups, places] if group))
+    chosen = draw(st.lists(st.tuples(somewhere, st.integers(1, 3)), min_size=1, max_size=8))
     pieces: list[str] = []
     written: list[str] = []
     position = 0

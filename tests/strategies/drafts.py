@@ -98,7 +98,8 @@ class Body:
         self.collected: dict[str, Value] = {}
         self.optional: list[str] = []
         self.drops: list[tuple[str, int, frozenset[str]]] = []
-        self.grouped = False
+        self.anchors: dict[str, str] = {}
+        self.collects = 0
         self.in_branch = False
         self.shown: list[str] = []
         self._fresh = 0
@@ -185,6 +186,18 @@ class Body:
             shift = self.dice.pick(shifts or [0])
             times = (times[0] + shift, times[1] + shift)
         self.draft.add(replace(self.draft.at(made, times), positional=event.positional))
+
+    def miss_variable(self, name: str, new: Value) -> None:
+        """Puts an event beside that of the witness which gives a variable its value, with another value."""
+        value = self.variables[name]
+        for identifier, event in self.facts.items():
+            if _count(event.term, value):
+                self.miss_value(identifier, value, new)
+                return
+
+    def like(self, event: Event, old: Value, new: Value) -> Event:
+        """An event with another value."""
+        return replace(event, term=_exchanged(event.term, old, new)[0])
 
     def show(self, name: str) -> None:
         """Has the head show a variable."""

@@ -22,7 +22,7 @@ def comparison(body: Body) -> None:
     other = literal(body.dice.pick([v for v in VALUES if v != value]))
     match body.dice.weighed({"plain": 3, "and": 3, "or": 3, "not": 3}):
         case "and" if isinstance(value, int):
-            _miss(body, name, value + 1)
+            body.miss_variable(name, value + 1)
             second = body.dice.pick([f"{body.var(name)} < {value + 1}", f"{body.var(name)} <= {value}"])
             first = f"{body.var(name)} {body.dice.pick(('>=', '='))} {value}"
             both = f"({body.var(name)} > {value - 1} and {second})"
@@ -34,7 +34,7 @@ def comparison(body: Body) -> None:
             false = f"{body.var(name)} = {other}"
             body.condition(body.draft.mark("or", f"({false} or {one})", false))
         case "not":
-            _miss(body, name, json.loads(other))
+            body.miss_variable(name, json.loads(other))
             body.condition(body.draft.mark("not", "not ") + f"{body.var(name)} = {other}")
         case _:
             body.condition(body.draft.mark("comparison", _comparison(body, name)))
@@ -50,24 +50,11 @@ def _comparison(body: Body, name: str) -> str:
         a, b = value, body.variables[other]
         operator = "=" if a == b else "<" if a < b else ">"  # type: ignore[operator]
         return f"{spelled} {operator} {body.var(other)}"
-    _miss(body, name, body.dice.pick([v for v in VALUES if v != value]))
+    body.miss_variable(name, body.dice.pick([v for v in VALUES if v != value]))
     if isinstance(value, int):
         operator, limit = body.dice.pick([("<", value + 1), (">", value - 1), ("<=", value), (">=", value)])
         return f"{spelled} {operator} {limit}" if body.dice.chance(50) else f"{spelled} = {value}"
     return f"{spelled} = {literal(value)}" if body.dice.chance(70) else f'{spelled} > "a"'
-
-
-def _miss(body: Body, name: str, other: Value) -> None:
-    value = body.variables[name]
-    for identifier, event in body.facts.items():
-        if any(value == v for v in _leaves(event.term)):
-            body.miss_value(identifier, value, other)
-            return
-
-
-def _leaves(value: Value) -> list[Value]:
-    children = getattr(value, "children", None)
-    return [value] if children is None else [leaf for child in children for leaf in _leaves(child)]
 
 
 def null(body: Body) -> None:
@@ -101,11 +88,11 @@ def undefined(body: Body) -> None:
     value = body.variables[name]
     spelled = body.var(name)
     if body.dice.chance(50):
-        _miss(body, name, "x")
+        body.miss_variable(name, "x")
         body.condition(body.draft.mark("undefined", f"not {spelled} > {9}"))
     else:
         hole = 1 if value != 1 else 2
-        _miss(body, name, hole)
+        body.miss_variable(name, hole)
         body.head.append(body.draft.mark("undefined", f"6 / ({spelled} - {hole})", "0"))
 
 
@@ -128,12 +115,12 @@ def table(body: Body) -> None:
         variable = body.fresh("x")
         found = body.dice.pick(VALUES)
         rows.append(attributes_term("t", [("k", value), ("w", found)]))
-        _miss(body, name, other)
+        body.miss_variable(name, other)
         written = f"{moment}t({body.var(name)}, {body.var(variable)})"
         body.variables[variable] = found
         body.place(written, "table at" if moment else "table")
     else:
         rows.append(attributes_term("t", [("k", other), ("w", 0)]))
-        _miss(body, name, other)
+        body.miss_variable(name, other)
         written = f"{moment}not t({body.var(name)}, 0)"
         body.items.append(body.draft.mark("absent row", written))

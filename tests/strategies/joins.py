@@ -6,6 +6,9 @@ can; where there is no room for what it needs, it adds nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from ephemera.base.time import SECOND
 from ephemera.semantics.conditions import related
 from ephemera.syntax.nodes import Parameter, Unlimited
@@ -70,9 +73,9 @@ def disjunction(body: Body) -> None:
         used.append(event)
         text = atom(body, event, identifier=name)
         new = [n for n in body.variables if n not in known]
-        numbers = [n for n in new if body.variables[n] is not None]
-        if numbers and body.dice.chance(60):
-            chosen = body.dice.pick(numbers)
+        values = [n for n in new if isinstance(body.variables[n], int | str)]
+        if values and body.dice.chance(60):
+            chosen = body.dice.pick(values)
             value = body.variables[chosen]
             other = body.dice.pick([v for v in VALUES if v != value])
             body.miss_value(name, value, other)
@@ -96,16 +99,52 @@ def _holds(relation: str, i: Span, j: Span, parameters: tuple[Parameter, ...] = 
     return related(relation, Interval(*i), Interval(*j), parameters)
 
 
-def relation(body: Body) -> None:
-    """Allen relations between two events, or between a timer and an event."""
-    for _ in range(body.dice.number(1, 2)):
-        wanted = body.dice.pick(RELATIONS)
-        found = _related_pair(body, wanted)
-        if found is None:
-            return
-        first, second = found
-        body.miss_time(second, lambda s, i=first, r=wanted: not _holds(r, body.times[i], s))  # type: ignore[misc]
-        body.condition(body.draft.mark(wanted, f"{first} {wanted} {second}"))
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """A relation in words, and a time at which the second event stands in it to the first."""
+
+    feature: str
+    text: str
+    times: Span
+    holds: Callable[[Span], bool]
+
+
+def relations(body: Body) -> None:
+    """How two events lie to each other: one relation, or several of which one must hold, each with its own pair."""
+    draft = body.draft
+    found = _related_pair(body, body.dice.pick(RELATIONS))
+    if found is None:
+        return
+    first, second = found
+    event = body.facts[second]
+    forms = [_form(body, first, second, body.times[second])]
+    for _ in range(body.dice.number(0, 3)):
+        form = _form(body, first, second)
+        if form is not None and draft.add(moved(event, form.times, draft.unit)):
+            forms.append(form)
+    known = [form for form in forms if form is not None]
+    if len(known) == 1:
+        body.miss_time(second, lambda s: not known[0].holds(s))
+        body.condition(draft.mark(known[0].feature, known[0].text))
+    elif known:
+        body.condition(f"({' or '.join(draft.mark(f.feature, f.text, '1 = 2') for f in known)})")
+
+
+def _form(body: Body, first: str, second: str, times: Span | None = None) -> _Form | None:
+    """A relation that can hold, plain or with parameters; at the given time, if there is one."""
+    dice, i = body.dice, body.times[first]
+    wanted = dice.pick([r for r in RELATIONS if times is None or _holds(r, i, times)] or RELATIONS)
+    spans = [s for s in SPANS if _holds(wanted, i, s)] if times is None else [times]
+    if not spans or not _holds(wanted, i, spans[0]):
+        return None
+    chosen = dice.pick(spans[:50])
+    if wanted not in METRIC or dice.chance(45):
+        return _Form(wanted, f"{first} {wanted} {second}", chosen, lambda s: _holds(wanted, i, s))
+    shown, given = _parameters(body, wanted, i, chosen)
+    text = f"{first} {wanted}[{', '.join(shown)}] {second}"
+    if wanted in INVERSES and dice.chance(30):
+        text = f"{second} {INVERSES[wanted]}[{', '.join(shown)}] {first}"
+    return _Form(f"metric {wanted}", text, chosen, lambda s: _holds(wanted, i, s, given))
 
 
 def _related_pair(body: Body, wanted: str) -> tuple[str, str] | None:
@@ -124,22 +163,6 @@ def _related_pair(body: Body, wanted: str) -> tuple[str, str] | None:
     second = body.fresh("e")
     body.place(atom(body, event, identifier=second), "conjunction")
     return first, second
-
-
-def metric(body: Body) -> None:
-    """A relation with parameters that fit the witness."""
-    wanted = body.dice.pick(METRIC)
-    found = _related_pair(body, wanted)
-    if found is None:
-        return
-    first, second = found
-    i, j = body.times[first], body.times[second]
-    shown, given = _parameters(body, wanted, i, j)
-    body.miss_time(second, lambda s: not _holds(wanted, i, s, given))
-    written = f"{first} {wanted}[{', '.join(shown)}] {second}"
-    if wanted in INVERSES and body.dice.chance(30):
-        written = f"{second} {INVERSES[wanted]}[{', '.join(shown)}] {first}"
-    body.condition(body.draft.mark(f"metric {wanted}", written))
 
 
 def _parameters(body: Body, wanted: str, i: Span, j: Span) -> tuple[list[str], tuple[Parameter, ...]]:
@@ -177,11 +200,15 @@ def _parameters(body: Body, wanted: str, i: Span, j: Span) -> tuple[list[str], t
 
 def within(body: Body) -> None:
     """Some events within a length; one event is no longer than it."""
-    names = body.dice.shuffled(list(body.times))[: body.dice.number(1, 3)]
+    names = body.dice.shuffled(list(body.facts))[: body.dice.number(1, 3)]
     begin, end = min(body.times[n][0] for n in names), max(body.times[n][1] for n in names)
     length = end - begin + body.dice.number(0, 1)
-    event = next((n for n in names if n in body.facts), names[0])
-    body.miss_time(event, lambda s: max(end, s[1]) - min(begin, s[0]) > length)
+    others = [body.times[n] for n in names[1:]]
+
+    def fails(s: Span) -> bool:
+        return max(s[1], *(o[1] for o in others), 0) - min(s[0], *(o[0] for o in others), LATEST) > length
+
+    body.miss_time(names[0], fails)
     body.condition(body.draft.mark("within", f"{{{', '.join(names)}}} within {length}"))
 
 

@@ -34,6 +34,7 @@ class _Pattern:
         self._name = name
         self._outer = frozenset(body.variables)
         self._shows = name is not None and not body.in_branch
+        self._fancy = body.dice.chance(45) and len(body.draft.stream) + 2 <= body.draft.room and not body.conditions
 
     def text(self) -> str:
         term = self._term
@@ -76,11 +77,12 @@ class _Pattern:
         outer = [n for n in shared if n in self._outer]
         spell = "var {}".format if in_term else body.var
         blank = f"var {body.fresh('x')}" if in_term else "_"
-        options = {"fresh": 7, "constant": 1 if isinstance(value, int | float | str) else 0, "blank": 0 if in_term else 1}
+        options = {"fresh": 6, "constant": 2 if self._fancy and isinstance(value, int | float | str) else 0}
+        options["blank"] = 0 if in_term else 1
         if outer:
             options["outer"] = 8
-        elif shared:
-            options["own"] = 9
+        elif shared and self._fancy:
+            options["own"] = 12
         match self._dice.weighed(options):
             case "outer":
                 chosen = self._dice.pick(outer)
@@ -103,7 +105,7 @@ class _Pattern:
 
     def _other_value(self, value: Value, *, last: bool = False) -> None:
         """A near miss with another value in this place."""
-        if self._name is not None:
+        if self._name is not None and (self._fancy or self._dice.chance(50)):
             other = self._dice.pick([v for v in VALUES if v != value])
             self._body.miss_value(self._name, value, other, last=last)
 
@@ -122,8 +124,8 @@ class _Pattern:
             drop = True
         if root and term.attributes and self._dice.chance(80):
             parts.append(self._attribute(*term.attributes[0]))
-        partial = drop or (root and self._dice.chance(20))
-        if partial and root and self._dice.chance(50):
+        partial = drop or (root and (not self._fancy or self._dice.chance(40)))
+        if partial and root and self._fancy and self._dice.chance(60):
             parts.append(self._without(term))
         opener, closer = self._brackets(term, parts, partial=partial, drop=drop, turned=turned, root=root)
         separator = ", " if self._dice.chance(80) else " "

@@ -6,7 +6,7 @@ come from a tiny domain, so that they join.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
@@ -29,26 +29,27 @@ NUMBERS: tuple[Value, ...] = (1, 2, 3)
 
 
 class Dice:
-    """Choices, drawn one by one; each shrinks to its first option, a chance to nothing."""
+    """Choices, made one by one: `index` gives a number below its argument; 0 is the simplest."""
 
-    def __init__(self, draw: DrawFn) -> None:
-        self.draw = draw
+    def __init__(self, index: Callable[[int], int]) -> None:
+        self._index = index
 
     def pick(self, options: Sequence[T]) -> T:
-        return self.draw(st.sampled_from(options))
+        return options[self._index(len(options))]
 
     def number(self, least: int, most: int) -> int:
-        return self.pick(range(least, most + 1))
+        return least + self._index(most - least + 1)
 
     def chance(self, percent: int) -> bool:
-        return self.pick(range(100)) >= 100 - percent
+        return self._index(100) >= 100 - percent
 
-    def weighed(self, options: dict[T, int]) -> T:
+    def weighed(self, options: Mapping[T, int]) -> T:
         """An option, each as often as its weight says."""
         return self.pick([option for option, weight in options.items() for _ in range(weight)])
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        return list(self.draw(st.permutations(list(items))))
+        left = list(items)
+        return [left.pop(self._index(len(left))) for _ in items]
 
 
 @dataclass(frozen=True, slots=True)

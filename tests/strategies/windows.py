@@ -1,97 +1,29 @@
-"""This module adds timers to rule bodies, and what is accumulated in windows: absences, collections, aggregates."""
+"""This module adds to rule bodies what is accumulated in windows: absences, collections, and their aggregates."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ephemera.base.time import HOUR, MINUTE
-from ephemera.semantics.answers import timed
-from ephemera.terms.events import Event, Interval
-from ephemera.terms.values import Value
+from ephemera.terms.events import Event
+from ephemera.terms.values import Value, equal
 
 from .drafts import BASE, Body, Span, literal
 from .marks import mark
 from .shapes import atom, pattern
-from .streams import LATEST, VALUES, moved
+from .streams import LATEST, NUMBERS, VALUES, moved
+from .timers import timer
 
-TIMERS = (
-    "extend",
-    "shorten",
-    "extend-begin",
-    "shorten-begin",
-    "shift-forward",
-    "shift-backward",
-    "from-end",
-    "from-end-backward",
-    "from-start",
-    "from-start-backward",
-)
 BOUNDARIES = {(True, True): "incl,incl", (True, False): "incl,excl", (False, True): "excl,incl", (False, False): "excl,excl"}
 AGGREGATES = {"sum": "max", "avg": "sum", "min": "max", "max": "min", "count": "sum"}
+"""Each with another that takes its place."""
 
-
-# ---- timers ------------------------------------------------------------------------------------------------
-
-
-def timer(body: Body, anchor: str | None = None, kinds: Sequence[str] = TIMERS) -> str | None:
-    """A relative timer on an event or a timer; its ends show in the head."""
-    base = anchor if anchor is not None else body.dice.pick(list(body.times))
-    kind = body.dice.pick(kinds)
-    length = body.dice.number(1, 4)
-    time = timed(kind, Interval(*body.times[base]), length)
-    if time.begin > time.end:
-        if base not in body.facts or not body.miss_longer(base, length):
-            return None
-        time = timed(kind, Interval(*body.times[base]), length)
-    name = body.fresh("w")
-    spelled = "extend-backward" if kind == "extend-begin" and body.dice.chance(30) else kind
-    feature = body.draft.name(f"timer {kind}")
-    anchored = base
-    if base not in body.facts:
-        first = next(n for n in body.times if n in body.facts)
-        anchored = body.draft.mark("timer on a timer", base, first)
-    length_text = mark(feature, str(length), "0")
-    if body.arrow:
-        text = f"{name}: {spelled}({anchored}, {length_text})"
-    else:
-        text = f"event {name}: timer:{spelled}[event {anchored}, {length_text}]"
-    body.items.append(text)
-    body.times[name] = (time.begin, time.end)
-    return name
-
-
-def clock(body: Body) -> None:
-    """An absolute timer close to an event of the body."""
-    near = body.dice.pick(list(body.facts))
-    begin, end = body.times[near]
-    point = body.dice.number(0, LATEST)
-    field = {MINUTE: "minute", HOUR: "hour-of-day"}.get(body.draft.unit, "second")
-    name = body.fresh("w")
-    value = body.draft.mark("absolute timer", str(point), str((point + 1) % (LATEST + 1)))
-    if body.arrow or body.dice.chance(50):
-        text = f"{name}: timer:datetime({field}: {value})"
-    else:
-        text = f"event {name}: timer:datetime {{{{ {field} {{ {value} }} }}}}"
-    body.items.append(text if body.arrow else text.replace(f"{name}:", f"event {name}:").replace("event event", "event"))
-    body.condition(f"{{{near}, {name}}} within {max(end, point) - min(begin, point) + body.dice.number(0, 2)}")
-    body.times[name] = (point, point)
-    body.draft.fact(times=(LATEST, LATEST))
-
-
-def head_times(body: Body) -> None:
-    """The times of an event or timer in the head."""
-    name = body.dice.pick(list(body.times))
-    function = body.dice.pick(("begin", "end", "duration"))
-    body.head.append(body.draft.mark(f"{function}()", f"{function}({name})", "0"))
-
-
-# ---- windows -----------------------------------------------------------------------------------------------
+_SHIFTS = sorted(range(-LATEST, LATEST + 1), key=abs)
 
 
 def _window(body: Body) -> str:
     """An event that lasts, or a timer, to look into."""
-    lasting = [n for n, (b, e) in body.times.items() if e > b]
-    if lasting and body.dice.chance(50):
+    lasting = [n for n, (b, e) in body.times.items() if e > b + 1]
+    if lasting and body.dice.chance(60):
         return body.dice.pick(lasting)
     anchor = body.dice.pick(list(body.facts))
     return timer(body, anchor, ("extend", "extend-begin", "from-end", "from-start", "from-end-backward")) or anchor
@@ -106,73 +38,105 @@ def _while(body: Body, window: str) -> tuple[str, tuple[bool, bool]]:
     return f"{body.draft.mark(f'while({written})', full, other)} {window}:", (begin, end)
 
 
-def _inside(times: Span, window: Span, bounds: tuple[bool, bool]) -> bool:
+def _inside(times: Span, window: Span, bounds: tuple[bool, bool] = (True, True)) -> bool:
     after = window[0] <= times[0] if bounds[0] else window[0] < times[0]
     return after and (times[1] <= window[1] if bounds[1] else times[1] < window[1])
+
+
+def _edges(window: Span, bounds: tuple[bool, bool]) -> list[int]:
+    """The boundary that does not count, or, if both do, either."""
+    edges = [edge for edge, counts in zip(window, bounds, strict=True) if not counts] or list(window)
+    return [edge for edge in edges if 0 <= edge <= LATEST]
+
+
+def _joining(body: Body) -> list[Value]:
+    values = [v for v in body.variables.values() if isinstance(v, int | str)]
+    return [body.dice.pick(values)] if values and body.dice.chance(60) else []
+
+
+def _shifted_anchor(body: Body, window: str, shifts: Sequence[int]) -> None:
+    """A copy of the event that the window is laid around, for a second answer."""
+    event = body.facts[body.anchors.get(window, window)]
+    begin, end = body.draft.times(event)
+    fits = [s for s in shifts if s and begin + s >= 0 and end + s <= LATEST]
+    if fits:
+        shift = body.dice.pick(fits[:3])
+        body.draft.add(moved(event, (begin + shift, end + shift), body.draft.unit))
+
+
+# ---- absences ----------------------------------------------------------------------------------------------
 
 
 def negation(body: Body) -> None:
     """An absence: nothing of the kind lies in the witness's window, and something does in a copy's."""
     window = _window(body)
-    text, bounds = _while(body, window)
     times = body.times[window]
-    victims = [e for e in body.known if not _inside(body.draft.times(e), times, bounds)]
-    killer = body.dice.pick(victims) if victims and body.dice.chance(50) else None
+    text, bounds = _while(body, window)
+    present = {e.term.label for e in body.known if _inside(body.draft.times(e), times)}
+    derived = [e for e in body.derived if e.term.label not in present and _reachable(body, window, e)]
+    killer = body.dice.pick(derived) if derived and body.dice.chance(70) else None
     if killer is None:
-        edge = times[0] if not bounds[0] else times[1] if not bounds[1] else max(times[1] + 1, 0)
-        killer = body.draft.fact(times=(min(max(edge, 0), LATEST),) * 2, values=_joining(body))
+        killer = _killer(body, times, bounds, [label for label in BASE if label not in present])
     if killer is None:
         return
-    feature = body.draft.name("negated derived" if killer in body.derived else "negation")
-    wanted, own = _accumulated(body, killer)
-    found = [e for e in body.known if e.term.label == killer.term.label and _inside(body.draft.times(e), times, bounds)]
-    if found and not own and body.dice.chance(50):
-        return
-    body.items.append(mark(feature, f"{text} not {wanted}{own}"))
-    _second_trace(body, window, killer)
+    at = body.draft.times(killer)
+    wanted, own = _absent(body, killer, times)
+    feature = "negated derived" if killer in body.derived else "negation"
+    body.items.append(body.draft.mark(feature, f"{text} not {wanted}{own}"))
+    touching = bounds == (True, True)
+    shifts = [s for s in _SHIFTS if _inside(at, (times[0] + s, times[1] + s), (False, False))]
+    edges = [s for s in _SHIFTS if at[1] == times[1] + s or at[0] == times[0] + s]
+    _shifted_anchor(body, window, [s for s in edges if touching] or shifts or edges)
 
 
-def _joining(body: Body) -> list[Value]:
-    values = [v for v in body.variables.values() if isinstance(v, int | str)]
-    return [body.dice.pick(values)] if values and body.dice.chance(70) else []
-
-
-def _second_trace(body: Body, window: str, killer: Event) -> None:
-    """A copy of the window's anchor, placed so that the killer lies in its window."""
-    anchor = window if window in body.facts else next(n for n in body.facts)
-    event = body.facts[anchor]
-    begin, end = body.draft.times(event)
+def _reachable(body: Body, window: str, event: Event) -> bool:
+    """Whether the window could be moved so that the event lies in it."""
+    begin, end = body.draft.times(body.facts[body.anchors.get(window, window)])
     first, last = body.times[window]
-    kb, ke = body.draft.times(killer)
-    shifts = [s for s in range(-LATEST, LATEST + 1) if first + s < kb and ke < last + s] or [
-        s for s in range(-LATEST, LATEST + 1) if first + s <= kb and ke <= last + s
-    ]
-    fits = [(begin + s, end + s) for s in shifts if 0 <= begin + s and end + s <= LATEST and s]
-    if fits:
-        body.draft.add(moved(event, body.dice.pick(fits), body.draft.unit))
+    at = body.draft.times(event)
+    shifts = range(-begin, LATEST - end + 1)
+    return any(_inside(at, (first + s, last + s), (False, False)) for s in shifts)
 
 
-def _accumulated(body: Body, event: Event) -> tuple[str, str]:
+def _killer(body: Body, window: Span, bounds: tuple[bool, bool], labels: Sequence[str]) -> Event | None:
+    """An event that would count but for the boundary, or none in the window at all."""
+    if not labels:
+        return None
+    if bounds == (True, True):
+        places = [t for t in range(LATEST + 1) if not window[0] <= t <= window[1]]
+    else:
+        places = _edges(window, bounds)
+    if not places:
+        return None
+    return body.draft.fact(body.dice.pick(labels), (body.dice.pick(places),) * 2, _joining(body))
+
+
+def _absent(body: Body, event: Event, window: Span) -> tuple[str, str]:
     """A query for events like one, and perhaps a condition of its own; what it binds stays inside."""
     outer = dict(body.variables)
     wanted = pattern(body, event)
     new = [n for n in body.variables if n not in outer and isinstance(body.variables[n], int | str)]
     own = ""
-    if new and body.dice.chance(45):
+    if new and body.dice.chance(55):
         name = body.dice.pick(new)
-        own = f" where {{ {body.var(name)} = {literal(body.variables[name])} }}"
-        other = body.dice.pick([v for v in VALUES if v != body.variables[name]])
-        if body.dice.chance(30):
-            own = f" where {{ {body.var(name)} != {literal(other)} }}"
-        own = body.draft.mark("own where", own)
+        value = body.variables[name]
+        other = body.dice.pick([v for v in VALUES if v != value])
+        test = f"= {literal(value)}" if body.dice.chance(60) else f"!= {literal(other)}"
+        own = body.draft.mark("own where", f" where {{ {body.var(name)} {test} }}")
+        inside = [t for t in range(LATEST + 1) if window[0] < t < window[1]]
+        if inside:
+            place = body.dice.pick(inside)
+            body.draft.add(moved(body.like(event, value, other), (place, place), body.draft.unit))
     body.variables = outer
     return wanted, own
 
 
 def from_until(body: Body) -> None:
     """What happens, or does not, strictly between two events."""
-    names = [(i, j) for i in body.facts for j in body.facts if body.times[i][1] + 1 < body.times[j][0]]
-    if not names:
+    pairs = [(i, j) for i in body.facts for j in body.facts if body.times[i][1] + 1 < body.times[j][0]]
+    if pairs:
+        first, second = body.dice.pick(pairs)
+    else:
         anchors = [n for n in body.facts if body.times[n][1] + 2 <= LATEST]
         if not anchors:
             return
@@ -183,21 +147,29 @@ def from_until(body: Body) -> None:
             return
         second = body.fresh("e")
         body.place(atom(body, event, identifier=second), "conjunction")
-    else:
-        first, second = body.dice.pick(names)
     low, high = body.times[first][1] + 1, body.times[second][0] - 1
-    between = body.draft.fact(times=(low, body.dice.number(low, high)), values=_joining(body))
-    if between is None:
+    between = f"from {first} until {second}:"
+    if body.dice.chance(40):
+        inside = body.draft.fact(times=(low, body.dice.number(low, high)), values=_joining(body))
+        if inside is not None:
+            body.items.append(_collected(body, body.draft.mark("from until", between, f"while {second}:"), inside, first))
         return
-    feature = body.draft.name("from until")
-    if body.dice.chance(50):
-        body.items.append(mark(feature, _collected(body, f"from {first} until {second}:", between)))
+    present = {e.term.label for e in body.known if _inside(body.draft.times(e), (low, high))}
+    labels = [label for label in BASE if label not in present]
+    outside = [t for t in range(LATEST + 1) if not low <= t <= high]
+    if not labels or not outside:
         return
-    wanted, own = _accumulated(body, between)
-    body.items.append(mark(feature, f"from {first} until {second}: not {wanted}{own}"))
-    # Another end before the event in between: the witness is the pair with nothing inside.
-    body.draft.add(moved(body.facts[first], (min(high + 1, LATEST), min(high + 1, LATEST)), body.draft.unit))
-    body.miss_time(second, lambda s: s[0] == low)
+    edge = body.dice.pick(outside)
+    killer = body.draft.fact(body.dice.pick(labels), (edge, edge), _joining(body))
+    if killer is None:
+        return
+    wanted, own = _absent(body, killer, (low - 1, high + 1))
+    body.items.append(body.draft.mark("from until", f"{between} not {wanted}{own}"))
+    # A second pair of the two, with the event in between.
+    if edge < low and edge > 0:
+        body.draft.add(moved(body.facts[first], (edge - 1, edge - 1), body.draft.unit))
+    elif edge < LATEST:
+        body.draft.add(moved(body.facts[second], (edge + 1, edge + 1), body.draft.unit))
 
 
 # ---- collections -------------------------------------------------------------------------------------------
@@ -206,79 +178,104 @@ def from_until(body: Body) -> None:
 def collection(body: Body) -> None:
     """A collection with an aggregate of what it gathers, and perhaps a condition on the result."""
     window = _window(body)
-    text, bounds = _while(body, window)
     times = body.times[window]
-    inside = [e for e in body.known if _inside(body.draft.times(e), times, bounds) and e.term.children]
-    derived = [e for e in inside if e in body.derived]
-    chosen = body.dice.pick(derived) if derived and body.dice.chance(60) else None
-    if chosen is None and inside and body.dice.chance(40):
-        chosen = body.dice.pick(inside)
-    if chosen is None:
-        low, high = max(times[0] + (not bounds[0]), 0), min(times[1] - (not bounds[1]), LATEST)
-        if low > high:
-            return
-        chosen = body.draft.fact(times=(body.dice.number(low, high),) * 2, values=_joining(body))
-    if chosen is None:
+    text, bounds = _while(body, window)
+    low, high = max(times[0] + (not bounds[0]), 0), min(times[1] - (not bounds[1]), LATEST)
+    derived = [e for e in body.derived if _inside(body.draft.times(e), times, bounds) and e.term.children]
+    if derived and body.dice.chance(75):
+        body.items.append(_collected(body, text, body.dice.pick(derived), window))
         return
-    if chosen.term.label in BASE:
-        edge = times[1] if body.dice.chance(50) else times[0]
-        if 0 <= edge <= LATEST:
-            body.draft.fact(chosen.term.label, (edge, edge))
-    body.items.append(_collected(body, text, chosen))
+    shapes = body.draft.shapes.values()
+    labels = [s.label for s in shapes if s.arity == 2] or [s.label for s in shapes if s.arity] or list(BASE)
+    if low > high:
+        return
+    label = body.dice.pick(labels)
+    event = body.draft.fact(label, (body.dice.number(low, high),) * 2, body.dice.pick(((1, 2), (2, 1))))
+    if event is None:
+        return
+    for edge in _edges(times, bounds)[:1]:
+        body.draft.fact(label, (edge, edge), body.dice.pick(((2, 1), (3, 1), (1, 3))))
+    if body.dice.chance(85):
+        body.draft.fact(label, (body.dice.number(low, high),) * 2, body.dice.pick(((3, 1), (2, 1))))
+    body.items.append(_collected(body, text, event, window))
 
 
-def _collected(body: Body, window: str, event: Event) -> str:
+def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
     """A collection of events like one, joined in by its variables; the head shows what becomes of them."""
     draft, dice = body.draft, body.dice
     outer = dict(body.variables)
-    wanted = pattern(body, event)
+    wanted = _flat(body, event) or pattern(body, event)
     new = {n: v for n, v in body.variables.items() if n not in outer}
     numbers = [n for n, v in new.items() if isinstance(v, int)]
     own = ""
-    if numbers and dice.chance(40):
+    if numbers and dice.chance(45):
         name = dice.pick(numbers)
         value = new[name]
-        draft.add(moved(draft.at(event.term, (0, 0)), draft.times(event), draft.unit))
-        own = draft.mark("own where", f" where {{ {body.var(name)} <= {literal(value)} }}")
+        draft.add(body.like(event, value, dice.pick([v for v in VALUES if v != value])))
+        own = draft.mark("own where", f" where {{ {body.var(name)} = {literal(value)} }}")
     body.variables = outer
     body.collected.update(new)
-    body.grouped = True
-    kind = draft.name("collect derived" if event in body.derived else "collect")
-    mode = mark(kind, f"{window} collect ", f"{body.fresh('c')}: ")
     if dice.chance(35):
-        lonely = next((e for e in body.facts.values()), event)
-        draft.add(moved(lonely, (0, 0), draft.unit) if dice.chance(50) else moved(lonely, (LATEST, LATEST), draft.unit))
+        times = body.times[anchor]
+        label = event.term.label
+        there = [draft.times(e) for e in body.known if e.term.label == label]
+        shifts = [s for s in _SHIFTS if not any(_inside(t, (times[0] + s, times[1] + s)) for t in there)]
+        _shifted_anchor(body, anchor, shifts)
         mode = f"{window} {draft.mark('collect optional', 'collect optional ', 'collect ')}"
+    else:
+        feature = "collect derived" if event in body.derived else "collect"
+        mode = draft.mark(feature, f"{window} collect ", f"{body.fresh('c')}: ")
     _aggregated(body, sorted(new), numbers)
+    body.collects += 1
     return f"{mode}{wanted}{own}"
 
 
+def _flat(body: Body, event: Event) -> str | None:
+    """A pattern by position whose values are mostly new variables."""
+    shape = body.draft.shapes.get(event.term.label)
+    if shape is None or shape.kind != "flat" or body.dice.chance(20):
+        return None
+    arguments: list[str] = []
+    for value in event.term.children:
+        shared = [n for n, v in body.variables.items() if equal(v, value)]
+        if shared and body.dice.chance(15):
+            arguments.append(body.draft.mark("shared variable", body.var(shared[0]), "_"))
+        else:
+            name = body.fresh("x")
+            body.variables[name] = value
+            arguments.append(body.var(name))
+    return f"{event.term.label}({', '.join(arguments)})"
+
+
 def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str]) -> None:
+    """An aggregate in the head, and perhaps a condition on it."""
     dice, draft = body.dice, body.draft
-    if not names or dice.chance(15):
+    if (not names or dice.chance(15)) and not body.collects:
         counted = "count(*)"
         body.head.append(draft.mark("count(*)", counted, "0"))
-    else:
+    elif names:
         function = dice.pick(tuple(AGGREGATES)) if numbers else "count"
         name = dice.pick(numbers or names)
         over = "" if body.arrow else "all "
         counted = f"{function}({over}{body.var(name)})"
         other = f"{AGGREGATES[function]}({over}{body.var(name)})" if numbers else "0"
         body.head.append(draft.mark(function, counted, other))
-    if dice.chance(35):
-        limit = dice.number(1, 2)
-        operator = dice.pick((">=", "<=", "=", "!="))
-        body.having.append(f"{counted} {operator} {limit}")
+    else:
+        return
+    if dice.chance(40):
+        body.having.append(f"{counted} {dice.pick(('>=', '!=', '<', '='))} {dice.pick(NUMBERS)}")
 
 
-def group_having(body: Body) -> None:
+def result_condition(body: Body) -> None:
     """A condition on the result that speaks of a plain variable."""
-    if body.variables:
-        name = body.dice.pick(list(body.variables))
+    names = [n for n, v in body.variables.items() if isinstance(v, int | str)]
+    if names:
+        name = body.dice.pick(names)
         value = body.variables[name]
-        if isinstance(value, int | str):
-            other = body.dice.pick([v for v in VALUES if v != value])
-            body.having.append(f"{body.var(name)} != {literal(other)}")
+        other = body.dice.pick([v for v in VALUES if v != value])
+        body.miss_variable(name, other)
+        body.show(name)
+        body.having.append(f"{body.var(name)} != {literal(other)}")
 
 
 def gathered(body: Body) -> str:
@@ -287,11 +284,18 @@ def gathered(body: Body) -> str:
     names = list(body.collected) or list(body.variables)
     chosen = dice.shuffled(names)[:2]
     first, last = chosen[0], chosen[-1]
+    if first == last or not body.collected:
+        return draft.mark("all", f"all item {{ var {first} }}", f"count(all var {first})")
     match dice.pick(("all", "group by", "order by")):
         case "group by":
-            inner = f"item {{ count(all var {first}) }}"
-            return f"all {inner}{draft.mark('group by', f' group by {{ var {last} }}')}"
+            return f"all item {{ count(all var {first}) }}{draft.mark('group by', f' group by {{ var {last} }}')}"
         case "order by":
             return f"all var {first}{draft.mark('order by', f' order by [ var {last} ]')}"
         case _:
             return draft.mark("all", f"all item {{ var {first} }}", f"count(all var {first})")
+
+
+def grouped_event(label: str, body: Body) -> str:
+    """A head that is one event for each group."""
+    name = body.dice.pick(list(body.collected))
+    return body.draft.mark("all at the root", f"all {label} {{ var {name} }}", f"{label} {{ count(all var {name}) }}")

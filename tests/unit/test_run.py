@@ -178,3 +178,42 @@ def test_times_are_written_in_the_unit_or_as_iso_8601() -> None:
     assert write_time(HOUR // 2, HOUR, as_numbers=True) == 0.5
     assert write_time(2 * HOUR, HOUR, as_numbers=True) == 2
     assert write_time(1_500_000, HOUR, as_numbers=False) == "1970-01-01T00:00:01.5Z"
+
+
+def test_lines_are_judged_one_by_one(tmp_path: Path) -> None:
+    (tmp_path / "program.eq").write_text("seen(i) <- o: order(i);\n", encoding="utf-8")
+    good = '{"event": "order", "time": 1, "data": ["a\u2028b"]}'.encode()
+    (tmp_path / "events.jsonl").write_bytes(good + b'\n{"event": "order", "time": 1, "data": ["\xff"]}\n')
+    letters = tmp_path / "dead.jsonl"
+    command = ["run", str(tmp_path / "program.eq"), "--input", str(tmp_path / "events.jsonl")]
+    result = CliRunner().invoke(app, [*command, "--dead-letter", str(letters)])
+    assert result.exit_code == 0
+    assert json.loads(result.stdout) == event("seen", 1, "a\u2028b")
+    assert "\\xff" in json.loads(letters.read_text())["event"]
+
+
+@pytest.mark.parametrize("time", [10**400, -(10**30), [1], [1, 2, 3], True, None, {}])
+def test_an_impossible_time_is_a_bad_event(time: Any) -> None:
+    run = ephemera.compile("seen(i) <- o: order(i);").run_all([{"event": "order", "time": time, "data": ["a"]}])
+    assert (run.answers, len(run.bad)) == ([], 1)
+
+
+def test_python_tuples_are_lists() -> None:
+    program = ephemera.compile("seen(i) <- o: order(i);")
+    assert program.run([{"event": "order", "time": (1, 2), "data": ("a",)}]) == [event("seen", [1, 2], "a")]
+
+
+def test_a_term_at_a_position_keeps_its_text() -> None:
+    program = ephemera.compile("seen(x) <- o: order(x);")
+    assert program.run([{"event": "order", "time": 1, "data": {"id": 7}}]) == [event("seen", 1, {"id": 7})]
+
+
+def test_a_table_that_is_not_declared_is_refused() -> None:
+    with pytest.raises(ValueError, match="no table `t`"):
+        ephemera.compile("seen(x) <- o: order(x);").run([], tables={"t": []})
+
+
+def test_time_that_passes_moves_only_the_end() -> None:
+    program = ephemera.compile("TIME UNIT 1 hour; tick() <- timer:datetime(minute: 0), order(_);")
+    events = [event("order", 5, "a"), event("order", 6, "b")]
+    assert program.run(events, until=1) == program.run(events)

@@ -100,11 +100,16 @@ def _text(path: Path) -> str:
         raise typer.Exit(WRONG_COMMAND) from None
 
 
-def _lines(inputs: Iterable[str]) -> list[str]:
-    lines: list[str] = []
+def _lines(inputs: Iterable[str]) -> list[bytes]:
+    """The lines of all inputs as they are; what is wrong with one is told of that one."""
+    lines: list[bytes] = []
     for name in inputs:
-        text = sys.stdin.read() if name == "-" else _text(Path(name))
-        lines += [line for line in text.splitlines() if line.strip()]
+        try:
+            data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        except OSError as error:
+            typer.echo(f"cannot read {name}: {error.strerror}", err=True)
+            raise typer.Exit(WRONG_COMMAND) from None
+        lines += [line for line in data.split(b"\n") if line.strip()]
     return lines
 
 

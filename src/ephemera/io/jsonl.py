@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from ephemera.rules.nodes import Catalogue, Schema
@@ -25,6 +26,9 @@ from ephemera.terms.text import from_text, iso, to_text
 from ephemera.terms.values import Term, Time, Value, is_number, is_valid
 from ephemera.terms.xml import from_xml
 
+LATEST = 2**62
+"""No time is further from 1970, so that sums with durations stay within 64 bits."""
+
 
 @dataclass(frozen=True, slots=True)
 class BadEvent:
@@ -35,13 +39,14 @@ class BadEvent:
     label: str | None = None
 
 
-def read_line(line: str, catalogue: Catalogue) -> Event | BadEvent:
+def read_line(line: str | bytes, catalogue: Catalogue) -> Event | BadEvent:
     """An event from one line of JSON."""
+    original = line if isinstance(line, str) else line.decode("utf-8", "backslashreplace")
     try:
         data = decode(line, fraction=Decimal)
     except BadMessage as error:
-        return BadEvent(line, str(error))
-    return read_object(data, catalogue, line)
+        return BadEvent(original, str(error))
+    return read_object(data, catalogue, original)
 
 
 def read_object(data: Any, catalogue: Catalogue, original: str | None = None) -> Event | BadEvent:
@@ -68,7 +73,7 @@ def read_object(data: Any, catalogue: Catalogue, original: str | None = None) ->
 
 
 def _interval(value: Any, unit: int) -> Interval:
-    points = value if isinstance(value, list) else [value, value]
+    points = value if isinstance(value, list | tuple) else [value, value]
     if len(points) != 2:
         raise BadMessage("`time` is a point or [begin, end]")
     begin, end = (read_time(point, unit) for point in points)
@@ -80,9 +85,10 @@ def _interval(value: Any, unit: int) -> Interval:
 def read_time(value: Any, unit: int) -> int:
     """A point in time in microseconds; what is finer is cut off."""
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
-        if not math.isfinite(value):
-            raise BadMessage("a time is finite")
-        return math.floor(Decimal(value) * unit)
+        try:
+            return _in_range(math.floor(Fraction(value) * unit))
+        except (OverflowError, ValueError):
+            raise BadMessage("a time is a finite number") from None
     if not isinstance(value, str):
         raise BadMessage("a time is a number or a text such as 2026-03-01T09:00:00Z")
     try:
@@ -94,15 +100,21 @@ def read_time(value: Any, unit: int) -> int:
     return (parsed - EPOCH) // timedelta(microseconds=1)
 
 
-def uses_text(event: Mapping[str, Any] | str) -> bool:
+def _in_range(microseconds: int) -> int:
+    if abs(microseconds) > LATEST:
+        raise BadMessage("the time is too far from 1970")
+    return microseconds
+
+
+def uses_text(event: Mapping[str, Any] | str | bytes) -> bool:
     """Whether an event writes its time as text, so that answers do, too."""
-    if isinstance(event, str):
+    if isinstance(event, str | bytes):
         try:
             event = json.loads(event)
         except ValueError:
             return False
     time = event.get("time") if isinstance(event, Mapping) else None
-    return any(isinstance(t, str) for t in (time if isinstance(time, list) else [time]))
+    return any(isinstance(t, str) for t in (time if isinstance(time, list | tuple) else [time]))
 
 
 def write_time(microseconds: int, unit: int, *, as_numbers: bool) -> int | float | str:
@@ -129,7 +141,7 @@ def _term(label: str, data: Mapping[str, Any], schema: Schema | None, unit: int)
         if term.label != label:
             raise BadMessage(f"the event is `{label}`, and its text `{term.label}`")
         return (term if schema is None else _declared_term(term, schema, unit)), False
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         if schema is not None and schema.attributes is not None:
             if len(value) != len(schema.attributes):
                 raise BadMessage(f"`{label}` has {len(schema.attributes)} attributes, not {len(value)}")
@@ -149,7 +161,7 @@ def _plain(value: Any) -> Any:
     """Decoded JSON with doubles for decimals."""
     if isinstance(value, Decimal):
         return float(value)
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [_plain(v) for v in value]
     if isinstance(value, Mapping):
         return {name: _plain(v) for name, v in value.items()}
@@ -245,7 +257,10 @@ def write_event(event: Event, catalogue: Catalogue, *, as_numbers: bool) -> dict
     def written(value: Value) -> Any:
         if isinstance(value, Time):
             return write_time(value.microseconds, unit, as_numbers=as_numbers)
-        return {value.label: to_object(value)} if isinstance(value, Term) else value
+        if isinstance(value, Term):
+            data = to_object(Term("", (value,), ordered=False))
+            return to_text(value) if data is None else data
+        return value
 
     if event.positional:
         if schema is not None and schema.attributes is not None:

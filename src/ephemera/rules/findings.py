@@ -14,7 +14,7 @@ from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Related, Seve
 from ephemera.base.span import Span
 from ephemera.base.suggest import suggestion
 
-MOST_GUESSING = 1_000_000
+MOST_GUESSING = 100_000
 """How many names are looked at for all the guesses of one program."""
 MOST_COMPARED = 50
 MOST_LISTED = 20

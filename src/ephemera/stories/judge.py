@@ -11,7 +11,7 @@ from typing import Any
 from ephemera.base.diagnostic import render_text
 from ephemera.base.errors import EphemeraError
 from ephemera.base.span import Source
-from ephemera.io.jsonl import BadEvent, read_object
+from ephemera.io.jsonl import BadEvent, read_object, read_time
 from ephemera.pipeline import Program, check
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.stories.read import Rows, Story
@@ -28,7 +28,8 @@ def judge(story: Story, name: str = "story.eq") -> list[str]:
     tables = {label: _rows(catalogue.tables[label], rows) for label, rows in story.tables.items()}
     times = [e["time"] for e in story.events] + story.advances
     try:
-        run = program.run_all(story.events, tables=tables, until=_latest(story.advances))
+        until = max(story.advances, key=lambda t: read_time(t, catalogue.unit), default=None)
+        run = program.run_all(story.events, tables=tables, until=until)
     except EphemeraError as error:
         return [str(error)]
     found = [a for a in (*run.answers, *run.messages) if story.emit is None or a["event"] in story.emit]
@@ -40,19 +41,20 @@ def judge(story: Story, name: str = "story.eq") -> list[str]:
     return wrong
 
 
-def _latest(advances: list[Any]) -> Any:
-    return max(advances, default=None)
-
-
 def _rows(schema: Schema, rows: Rows) -> list[dict[str, Any]]:
     return [{name: _cell(row[name], kind) for name, kind in schema.attributes or ()} for row in rows]
 
 
 def _cell(cell: str, declared: str) -> Any:
     plain = cell.strip("`")
+    if not plain:
+        return None
     if declared == "string" and not plain.startswith('"'):
         return plain
-    return json.loads(plain) if plain else None
+    try:
+        return json.loads(plain)
+    except ValueError:
+        return plain
 
 
 def _canonical(answer: Mapping[str, Any], catalogue: Catalogue) -> Key:

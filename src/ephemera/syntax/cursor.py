@@ -6,6 +6,7 @@ nothing fits, the notes are the message.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,6 +20,7 @@ MOST_EXPECTED = 6
 ENDINGS = ("ON", "END", "where", "having")
 """The words before which every bracket of a term is closed."""
 _FARTHEST_CLOSER = 1_000
+_STATEMENT_WORDS = (";", "END", "DETECT", "RAISE", "STRATUM", "EVENT", "STREAM", "TABLE", "TIME")
 _OPENER_OF = {")": "(", "]": "[", "}": "{"}
 
 
@@ -40,6 +42,12 @@ class Cursor:
         self._expected: dict[str, None] = {}
         self._depth = 0
         self._counted = -1
+        self._strays = [
+            k
+            for k, (token, partner) in enumerate(zip(tokens.tokens, tokens.partner, strict=True))
+            if partner < 0 and token.kind == "op" and token.text in _OPENER_OF
+        ]
+        """Where brackets stand that close nothing."""
         self.in_block = False
         """Whether a block rule is being read, in which ``cal:x {{ }}`` is a namespace and not an identifier."""
         self.token = self._tokens[0]
@@ -77,13 +85,11 @@ class Cursor:
 
     def unopened(self) -> str:
         """The brackets that should have been opened in the rest of the statement, as ``{{``; often none."""
-        found = ""
-        for index in range(self._position, min(self._position + _FARTHEST_CLOSER, len(self._tokens))):
-            token = self._tokens[index]
-            if token.text in (";", "END"):
-                break
-            if token.kind == "op" and token.text in _OPENER_OF and self._partner[index] < 0:
-                found += _OPENER_OF[token.text]
+        first = bisect_left(self._strays, self._position)
+        strays = [k for k in self._strays[first : first + 3] if k < self._position + _FARTHEST_CLOSER]
+        between = self._tokens[self._position : strays[-1] if strays else self._position]
+        end = next((k for k, token in enumerate(between, self._position) if token.text in _STATEMENT_WORDS), None)
+        found = "".join(_OPENER_OF[self._tokens[k].text] for k in strays if end is None or k < end)
         return found if found in ("(", "[", "{", "[[", "{{") else found[:1]
 
     def previous(self) -> Token:

@@ -34,7 +34,19 @@ from ephemera.syntax.format_terms import (
     window,
     word,
 )
-from ephemera.syntax.layout import Bracketed, Doc, Hanging, Item, Stack, listed, one_line, render, row
+from ephemera.syntax.layout import (
+    Bracketed,
+    Doc,
+    Hanging,
+    Item,
+    Stack,
+    aligned,
+    listed,
+    one_line,
+    parenthesized,
+    render,
+    row,
+)
 from ephemera.syntax.lexer import Comment, tokenize
 from ephemera.syntax.nodes import (
     QUERIES,
@@ -362,7 +374,7 @@ class _Formatter:
 
     def _algebra(self, e: AlgebraExpression) -> Doc:
         document = algebra_document(e, self.pattern)
-        return row("(", document, ")") if isinstance(e, AnyEvent) else document
+        return parenthesized(document) if isinstance(e, AnyEvent) else aligned(document)
 
     def pattern(self, pattern: Pattern) -> Doc:
         match pattern:

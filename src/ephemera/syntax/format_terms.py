@@ -14,7 +14,7 @@ from typing import assert_never
 
 from ephemera.base.time import SHORT
 from ephemera.syntax.expressions import AGGREGATES, PRECEDENCE
-from ephemera.syntax.layout import Bracketed, Chain, Doc, Item, listed, one_line, row
+from ephemera.syntax.layout import Bracketed, Chain, Doc, Item, listed, one_line, parenthesized, row
 from ephemera.syntax.lexer import is_plain_name
 from ephemera.syntax.nodes import (
     AlgebraExpression,
@@ -163,7 +163,7 @@ def expression(e: Expression | Anonymous, outer: int = 0) -> Doc:
             level = PRECEDENCE[operator]
             links, first = _operands(e, level)
             chain = Chain((expression(first, level), *(row(f"{o} ", expression(r, level + 1)) for o, r in links)))
-            return row("(", chain, ")") if level < outer else chain
+            return parenthesized(chain) if level < outer else chain
         case Call(function, arguments):
             name = f"`{function}`" if function in _MISREAD_FUNCTIONS else plain(function)
             return listed(f"{name}(", [expression(a) for a in arguments], ")")
@@ -218,7 +218,7 @@ def condition(c: Condition, *, words: bool = False, outer: int = 0) -> Doc:
 
 def _alternation(operator: str, members: Sequence[Doc], bracketed: bool) -> Doc:
     chain = Chain((members[0], *(row(operator, member) for member in members[1:])))
-    return row("(", chain, ")") if bracketed else chain
+    return parenthesized(chain) if bracketed else chain
 
 
 def _parameter(parameter: Parameter, *, words: bool) -> str:
@@ -270,4 +270,4 @@ def _composed(e: Composed) -> list[AlgebraExpression]:
 
 def _algebra_operand(e: AlgebraExpression, pattern: Callable[[Pattern], Doc]) -> Doc:
     document = algebra_document(e, pattern)
-    return row("(", document, ")") if isinstance(e, Composed) else document
+    return parenthesized(document) if isinstance(e, Composed) else document

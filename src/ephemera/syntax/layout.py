@@ -56,9 +56,10 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Documents with a space between them, or each on a line of its own, indented but for the first."""
+    """Documents with a space between them, or each on a line of its own, all but the first `indented`."""
 
     docs: tuple[Doc, ...]
+    indented: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,16 @@ def listed(opener: str, docs: Sequence[Doc], closer: str) -> Bracketed:
     return Bracketed(opener, tuple(Item(doc) for doc in docs), closer, pad="")
 
 
+def parenthesized(doc: Doc) -> Bracketed:
+    """A document in round brackets, in which the links of a chain stand below each other."""
+    return listed("(", [aligned(doc)], ")")
+
+
+def aligned(doc: Doc) -> Doc:
+    """A chain without indentation, for where it is alone between brackets."""
+    return Chain(doc.docs, indented=False) if isinstance(doc, Chain) else doc
+
+
 def render(doc: Doc, indent: int = 0, column: int | None = None, tail: int = 0) -> str:
     """The document as text; `column` is where it begins on its first line, `tail` what follows on its last."""
     column = indent if column is None else column
@@ -92,8 +103,8 @@ def render(doc: Doc, indent: int = 0, column: int | None = None, tail: int = 0) 
             return doc
         case Row(docs):
             return _row(docs, indent, column, tail)
-        case Chain(docs):
-            return _chain(docs, indent, column, tail)
+        case Chain():
+            return _chain(doc, indent, column, tail)
         case Bracketed():
             return _bracketed(doc, indent)
         case Hanging():
@@ -184,13 +195,14 @@ def _lead(docs: Sequence[Doc]) -> tuple[int, bool]:
     return width, False
 
 
-def _chain(docs: tuple[Doc, ...], indent: int, column: int, tail: int) -> str:
-    inner = indent + INDENT
-    last = len(docs) - 1
-    lines = [
-        render(doc, inner, inner if k else column, tail if k == last else 0)  # what breaks within goes further in
-        for k, doc in enumerate(docs)
-    ]
+def _chain(doc: Chain, indent: int, column: int, tail: int) -> str:
+    inner = indent + INDENT if doc.indented else indent
+    last = len(doc.docs) - 1
+    lines: list[str] = []
+    for k, link in enumerate(doc.docs):
+        # A chain that begins a chain goes further in than the links that follow it.
+        margin = inner if k or isinstance(link, Chain) else indent
+        lines.append(render(link, margin, inner if k else column, tail if k == last else 0))
     return ("\n" + " " * inner).join(lines)
 
 

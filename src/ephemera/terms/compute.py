@@ -140,8 +140,10 @@ def arithmetic(operator: str, a: Value, b: Value, unit: int) -> Value:
         raise Undefined(f"`{operator}` takes numbers")
     try:
         return checked(_numbers(operator, a, b))
-    except (ZeroDivisionError, OverflowError, ValueError) as error:
-        raise Undefined(str(error)) from None
+    except ZeroDivisionError:
+        raise Undefined("division by zero") from None
+    except (OverflowError, ValueError):
+        raise Undefined("the result is no number") from None
 
 
 def _numbers(operator: str, a: float, b: float) -> int | float:
@@ -156,6 +158,8 @@ def _numbers(operator: str, a: float, b: float) -> int | float:
             rest = abs(a) % abs(b)
             return rest if a >= 0 else -rest
         case "mod":
+            if b == 0:
+                raise ZeroDivisionError
             return math.fmod(a, b)
         case _:
             return float(Fraction(a) / Fraction(b))

@@ -71,6 +71,18 @@ def direct_variables(term: ConstructTerm) -> frozenset[str]:
             return frozenset()
 
 
+def _needed_variables(term: ConstructTerm) -> frozenset[str]:
+    """The direct variables without which nothing is built: those outside `optional`."""
+    match term:
+        case OptionalConstruct():
+            return frozenset()
+        case Construct(label, _, children):
+            own = frozenset([label.name]) if isinstance(label, Var) else frozenset[str]()
+            return own.union(*(_needed_variables(child) for child in children))
+        case _:
+            return direct_variables(term)
+
+
 def partition(rows: Sequence[Row], variables: Iterable[str]) -> list[list[Row]]:
     """The rows by the values of some variables, in the order of the values; no value comes first."""
     names = sorted(variables)
@@ -94,8 +106,10 @@ def construct(term: ConstructTerm, rows: Sequence[Row], origin: Origin, scope: S
             inside = tuple(v for v in built if not (isinstance(v, Term) and v.label.startswith("@")))
             return [Term(name, inside, ordered, tuple((a.label[1:], _only(a)) for a in attributes))]
         case All(inner, group_by, order_by):
-            names = direct_variables(inner) | {v.name for v in group_by or ()}
-            groups = partition([r for r in rows if all(n in r.variables for n in names)], names)
+            groups_by = frozenset(v.name for v in group_by or ())
+            needed = _needed_variables(inner) | groups_by
+            complete = [row for row in rows if all(name in row.variables for name in needed)]
+            groups = partition(complete, direct_variables(inner) | groups_by)
             if order_by is not None:
                 groups.sort(key=lambda group: _order(group[0], order_by))
             found = [v for group in groups for v in construct(inner, group, origin, scope)]

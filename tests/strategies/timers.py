@@ -1,0 +1,89 @@
+"""This module adds timers to rule bodies, relative and absolute, and the times of events to heads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ephemera.base.time import HOUR, MINUTE
+from ephemera.semantics.answers import timed
+from ephemera.terms.events import Interval
+
+from .drafts import Body
+from .marks import mark
+from .streams import LATEST
+
+TIMERS = (
+    "extend",
+    "shorten",
+    "extend-begin",
+    "shorten-begin",
+    "shift-forward",
+    "shift-backward",
+    "from-end",
+    "from-end-backward",
+    "from-start",
+    "from-start-backward",
+)
+FIELDS = {MINUTE: "minute", HOUR: "hour-of-day"}
+"""The field that counts a program's time unit, if that is not the second."""
+
+
+def timer(body: Body, anchor: str | None = None, kinds: Sequence[str] = TIMERS) -> str | None:
+    """A relative timer on an event or a timer; without the feature it is as long as its anchor."""
+    base = anchor if anchor is not None else body.dice.pick(list(body.times))
+    kind = body.dice.pick(kinds)
+    length = body.dice.number(1, 4)
+    time = timed(kind, Interval(*body.times[base]), length)
+    if time.begin > time.end:
+        if base not in body.facts or not body.miss_longer(base, length):
+            return None
+        time = timed(kind, Interval(*body.times[base]), length)
+    name = body.fresh("w")
+    body.anchors[name] = body.anchors.get(base, base)
+    body.times[name] = (time.begin, time.end)
+    feature = body.draft.name(f"timer {kind}")
+    anchored = base if base in body.facts else body.draft.mark("timer on a timer", base, body.anchors[base])
+    shown = mark(feature, str(length), "0")
+    spelled = "extend-backward" if kind == "extend-begin" and body.dice.chance(30) else kind
+    if body.arrow:
+        body.items.append(f"{name}: {spelled}({anchored}, {shown})")
+    else:
+        body.items.append(f"event {name}: timer:{spelled}[event {anchored}, {shown}]")
+    if body.dice.chance(60):
+        body.head.append(f"{body.dice.pick(('begin', 'end'))}({name})")
+    return name
+
+
+def timers(body: Body) -> None:
+    """A timer, and perhaps one on that."""
+    first = timer(body)
+    if first is not None and body.dice.chance(40):
+        timer(body, first)
+
+
+def clock(body: Body) -> None:
+    """An absolute timer close to an event of the body."""
+    near = body.dice.pick(list(body.facts))
+    begin, end = body.times[near]
+    point = body.dice.number(0, LATEST)
+    field = FIELDS.get(body.draft.unit, "second")
+    name = body.fresh("w")
+    value = body.draft.mark("absolute timer", str(point), str((point + 1) % (LATEST + 1)))
+    prefix = "" if body.arrow else "event "
+    if body.dice.chance(50):
+        body.items.append(f"{prefix}{name}: timer:datetime({field}: {value})")
+    else:
+        body.items.append(f"{prefix}{name}: timer:datetime {{{{ {field} {{ {value} }} }}}}")
+    body.condition(f"{{{near}, {name}}} within {max(end, point) - min(begin, point) + body.dice.number(0, 2)}")
+    body.times[name] = (point, point)
+    body.anchors[name] = near
+    body.head.append(f"end({name})")
+    body.draft.fact(times=(LATEST, LATEST))
+
+
+def head_times(body: Body) -> None:
+    """The times of an event or timer in the head."""
+    lasting = [n for n, (begin, end) in body.times.items() if end > begin]
+    function = body.dice.pick(("begin", "end", "duration"))
+    name = body.dice.pick(lasting if lasting and function == "duration" else list(body.times))
+    body.head.append(body.draft.mark(f"{function}()", f"{function}({name})", "0"))
