@@ -168,6 +168,13 @@ LONG = 10_000_000
         "p(x) <- " + "e: q(x), " * (LONG // 9) + "x > 1;",
         "`" + "é" * LONG,
         "p(x) <- q(x);" * 50_000,
+        "1a" * 2_000_000 + "_",
+        "1.1a" * 1_000_000 + "_",
+        "$ " * 400_000,
+        "} " * 200_000,
+        "(]" * 100_000,
+        "`\n" * 200_000,
+        "DETECT a b } " * 50_000,
     ],
     ids=[
         "name",
@@ -181,6 +188,13 @@ LONG = 10_000_000
         "body",
         "quoted",
         "many rules",
+        "almost a duration",
+        "almost a duration with fractions",
+        "signs",
+        "closers",
+        "unlike brackets",
+        "open names",
+        "unopened heads",
     ],
 )
 def test_ten_megabyte_lines_end_in_a_diagnostic_or_a_tree(text: str) -> None:

@@ -97,7 +97,7 @@ def tidy(program: str) -> str:
 def make(dice: Dice) -> Case | None:
     """A case by the dice, or None if its program is refused."""
     draft = Draft(dice)
-    count = dice.weighed({1: 4, 2: 5, 3: 3, 4: 2})
+    count = dice.weighed({1: 5, 2: 6, 3: 2, 4: 1})
     if dice.chance(8):
         _recursion(draft)
     while len(draft.rules) < count:
@@ -179,8 +179,8 @@ def _add_rule(draft: Draft, count: int) -> None:
     known = [e for e in draft.derived if e.term.label < label]
     arrow = dice.chance(50)
     body = Body(draft, known, arrow=arrow)
-    body.items.append(atom(body, body.any_fact(60)))
-    few, many = {0: 2, 1: 4, 2: 3}, {1: 2, 2: 5, 3: 4}
+    body.items.append(atom(body, body.any_fact(50)))
+    few, many = {0: 2, 1: 5, 2: 1}, {1: 3, 2: 5, 3: 2}
     chosen = [dice.weighed(ADDITIONS) for _ in range(dice.weighed(few if count > 2 else many))]
     for addition in sorted(chosen, key=list(ADDITIONS).index):
         addition(body)
@@ -211,7 +211,7 @@ def _having(body: Body, having: Sequence[str]) -> str:
 def _shown(body: Body, name: str) -> str:
     """A variable in the head, or something computed from it."""
     spelled = body.var(name)
-    if isinstance(body.variables[name], int) and body.dice.chance(35):
+    if isinstance(body.variables[name], int) and body.dice.chance(12):
         operator = body.dice.pick(("+ 1", "* 2", "- 3", "/ 2", "mod 2", "* -1"))
         return body.draft.mark("head expression", f"{spelled} {operator}", spelled)
     return spelled
@@ -228,7 +228,7 @@ def _construct(body: Body, label: str, head: list[str]) -> str:
     else:
         named = [f"{'kvw'[k % 3]} {{ {child} }}" for k, child in enumerate(head)]
         inner = f"{label} {{ {', '.join([*named, *children])} }}"
-    if dice.chance(20):
+    if dice.chance(15):
         name = draft.name("message")
         opener = mark(name, 'RAISE to(recipient="r", transport="console") {', "DETECT")
         return f"{opener} {inner} {mark(name, '}')}"

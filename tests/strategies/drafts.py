@@ -63,6 +63,9 @@ class Draft:
         self.stream.append(event)
         return True
 
+    def has_room(self, count: int = 1) -> bool:
+        return len(self.stream) + count <= self.room
+
     def at(self, made: Term, times: Span) -> Event:
         return Event(made, Interval(times[0] * self.unit, times[1] * self.unit), positional=self._is_flat(made))
 

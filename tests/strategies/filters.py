@@ -13,6 +13,8 @@ from .streams import VALUES
 
 def comparison(body: Body) -> None:
     """Conditions on values, joined by `and`, `or` and `not`."""
+    if not body.draft.has_room():
+        return
     names = [n for n, v in body.variables.items() if isinstance(v, int | str)]
     if not names:
         return
@@ -59,6 +61,8 @@ def _comparison(body: Body, name: str) -> str:
 
 def null(body: Body) -> None:
     """A test for null, with events that have it and that do not."""
+    if not body.draft.has_room(2):
+        return
     flat = [s for s in body.draft.shapes.values() if s.kind != "tree" and s.arity]
     if not flat:
         return
@@ -80,6 +84,8 @@ def null(body: Body) -> None:
 
 def undefined(body: Body) -> None:
     """A comparison or a division that has no value for a near miss."""
+    if not body.draft.has_room():
+        return
     names = body.numbers()
     if not names:
         return
@@ -101,6 +107,8 @@ def undefined(body: Body) -> None:
 
 def table(body: Body) -> None:
     """Rows of a table that join with the witness, or the absence of such a row."""
+    if not body.draft.has_room():
+        return
     names = [n for n, v in body.variables.items() if isinstance(v, int | str)]
     if not names:
         return

@@ -42,6 +42,8 @@ def join(body: Body) -> None:
 
 def identity(body: Body) -> None:
     """Two atoms for events of one label that must not be the same."""
+    if not body.draft.has_room():
+        return
     first, event = body.dice.pick(list(body.facts.items()))
     others = [e for e in body.known if e.term.label == event.term.label and e.time != event.time]
     if not others:
@@ -60,6 +62,8 @@ def identity(body: Body) -> None:
 
 def disjunction(body: Body) -> None:
     """Alternatives that all give one identifier; a branch may have conditions, or alternatives, of its own."""
+    if not body.draft.has_room():
+        return
     name = body.fresh("e")
     known = dict(body.variables)
     branches: list[str] = []
@@ -111,6 +115,8 @@ class _Form:
 
 def relations(body: Body) -> None:
     """How two events lie to each other: one relation, or several of which one must hold, each with its own pair."""
+    if not body.draft.has_room():
+        return
     draft = body.draft
     found = _related_pair(body, body.dice.pick(RELATIONS))
     if found is None:
@@ -200,6 +206,8 @@ def _parameters(body: Body, wanted: str, i: Span, j: Span) -> tuple[list[str], t
 
 def within(body: Body) -> None:
     """Some events within a length; one event is no longer than it."""
+    if not body.draft.has_room():
+        return
     names = body.dice.shuffled(list(body.facts))[: body.dice.number(1, 3)]
     begin, end = min(body.times[n][0] for n in names), max(body.times[n][1] for n in names)
     length = end - begin + body.dice.number(0, 1)
@@ -214,6 +222,8 @@ def within(body: Body) -> None:
 
 def apart(body: Body) -> None:
     """A gap of some length between two events."""
+    if not body.draft.has_room():
+        return
     found = _related_pair(body, body.dice.pick(("before", "after")))
     if found is None:
         return
@@ -229,6 +239,8 @@ def apart(body: Body) -> None:
 
 def fixed_time(body: Body) -> None:
     """A moment in place of an event."""
+    if not body.draft.has_room():
+        return
     name = body.dice.pick(list(body.facts))
     begin, end = body.times[name]
     fits = [(r, t) for r in ("before", "after", "meets", "during") for t in range(LATEST + 1) if _fits(r, t, begin, end)]
@@ -253,6 +265,8 @@ def _fits(wanted: str, time: int, begin: int, end: int) -> bool:
 
 def algebra(body: Body) -> None:
     """An algebra expression over new events, restricted or not."""
+    if not body.draft.has_room(4):
+        return
     dice, draft = body.dice, body.draft
     begin = dice.number(0, 6)
     first = draft.fact(times=(begin, begin))

@@ -34,7 +34,7 @@ class _Pattern:
         self._name = name
         self._outer = frozenset(body.variables)
         self._shows = name is not None and not body.in_branch
-        self._fancy = body.dice.chance(45) and len(body.draft.stream) + 2 <= body.draft.room and not body.conditions
+        self._fancy = body.dice.chance(35) and body.draft.has_room() and not body.conditions
 
     def text(self) -> str:
         term = self._term
@@ -43,7 +43,7 @@ class _Pattern:
         if known is not None and known.kind == "declared":
             children = {c.label: c.children[0] for c in term.children if isinstance(c, Term)}
             fields = [(n, children.get(n)) for n in ("k", "v")[: known.arity]]
-            if self._dice.chance(30):
+            if self._dice.chance(20):
                 return self._named(fields)
             if self._dice.chance(75) or not term.children:
                 return f"{term.label}({', '.join(self._argument(v) for _, v in fields)})"
@@ -116,16 +116,16 @@ class _Pattern:
         drop = root and len(children) > 1 and self._dice.chance(50)
         if drop:
             children.remove(self._dice.pick(children))
-        turned = term.is_ordered and len(children) > 1 and self._dice.chance(50)
+        turned = term.is_ordered and len(children) > 1 and self._dice.chance(35)
         optional = self._optional_child(children) if root else None
         parts = [self._child(c) for c in children if c is not optional]
         if optional is not None:
             parts.append(self._optional(optional))
             drop = True
-        if root and term.attributes and self._dice.chance(80):
+        if root and term.attributes and self._dice.chance(70):
             parts.append(self._attribute(*term.attributes[0]))
         partial = drop or (root and (not self._fancy or self._dice.chance(40)))
-        if partial and root and self._fancy and self._dice.chance(60):
+        if partial and root and self._fancy and self._draft.has_room() and self._dice.chance(50):
             parts.append(self._without(term))
         opener, closer = self._brackets(term, parts, partial=partial, drop=drop, turned=turned, root=root)
         separator = ", " if self._dice.chance(80) else " "
@@ -142,7 +142,7 @@ class _Pattern:
                 desc = self._draft.mark("desc", "desc")
                 return f"{desc} {self._child(inner)}"
             return f"{child.label} {{{{ {self._child(inner)} }}}}"
-        if self._shows and self._dice.chance(18) and inner is not None:
+        if self._shows and self._fancy and self._dice.chance(20) and inner is not None:
             return self._label_variable(child, inner)
         text = f"{child.label} {{ {self._argument(inner, in_term=True)} }}"
         if self._dice.chance(12):
@@ -164,7 +164,7 @@ class _Pattern:
 
     def _optional_child(self, children: list[Value]) -> Term | None:
         simple = [c for c in children if isinstance(c, Term) and _is_simple(c)]
-        if self._body.arrow or len(simple) < 2 or not self._shows or not self._dice.chance(45):
+        if self._body.arrow or len(simple) < 2 or not self._shows or not self._draft.has_room() or not self._dice.chance(35):
             return None
         return simple[-1]
 
@@ -218,17 +218,16 @@ class _Pattern:
     def _brackets(
         self, term: Term, parts: list[str], *, partial: bool, drop: bool, turned: bool, root: bool
     ) -> tuple[str, str]:
-        ordered = term.is_ordered and not turned and len(term.children) > 1 and self._dice.chance(60)
+        ordered = term.is_ordered and not turned and len(term.children) > 1 and self._dice.chance(70)
         own = _spelled(ordered=ordered, partial=partial)
         if drop:
             return self._either("partial", own, _spelled(ordered=ordered, partial=False))
         if turned and len(parts) > 1:
             return self._either("unordered", own, _spelled(ordered=True, partial=partial))
-        if ordered and len(parts) > 1 and not partial:
-            if self._name is not None:
-                self._body.miss(self._event, Term(term.label, term.children[::-1], True, term.attributes))
+        if ordered and len(parts) > 1 and not partial and self._name is not None and self._draft.has_room():
+            self._body.miss(self._event, Term(term.label, term.children[::-1], True, term.attributes))
             return self._either("ordered", own, _spelled(ordered=False, partial=partial))
-        if not partial and root and self._name is not None:
+        if not partial and root and self._name is not None and self._draft.has_room():
             more = Term(term.label, (*term.children, self._more(term)), term.ordered, term.attributes)
             self._body.miss(self._event, more)
             return self._either("total", own, _spelled(ordered=ordered, partial=True))

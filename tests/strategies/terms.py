@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from ephemera.terms.nodes import (
+    Aggregate,
     All,
     Anonymous,
     Argument,
@@ -136,7 +137,7 @@ def construct_terms(depth: int = 2) -> SearchStrategy[ConstructTerm]:
     if depth == 0:
         return computed
     nested = constructs(depth)
-    return among(computed, computed, nested, nested, alls(depth), optional_constructs(depth))
+    return among(computed, computed, nested, nested, alls(depth), optional_constructs(depth), _counts(depth))
 
 
 @cache
@@ -148,6 +149,14 @@ def constructs(depth: int = 2) -> SearchStrategy[Construct]:
 @cache
 def _orders() -> SearchStrategy[OrderBy]:
     return node(OrderBy, st.sampled_from(("", "lexical", "numeric")), several(variables(), least=1))
+
+
+@cache
+def _counts(depth: int) -> SearchStrategy[Aggregate]:
+    """``count(all item { … })``: aggregates over elements."""
+    functions = st.sampled_from(("count", "min", "max"))
+    element = st.builds(Construct, element_labels(), st.booleans(), several(construct_terms(depth - 1)))
+    return st.builds(Aggregate, functions, element, st.just(True), several(variables()))
 
 
 @cache

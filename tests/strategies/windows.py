@@ -69,6 +69,8 @@ def _shifted_anchor(body: Body, window: str, shifts: Sequence[int]) -> None:
 
 def negation(body: Body) -> None:
     """An absence: nothing of the kind lies in the witness's window, and something does in a copy's."""
+    if not body.draft.has_room(2):
+        return
     window = _window(body)
     times = body.times[window]
     text, bounds = _while(body, window)
@@ -117,7 +119,7 @@ def _absent(body: Body, event: Event, window: Span) -> tuple[str, str]:
     wanted = pattern(body, event)
     new = [n for n in body.variables if n not in outer and isinstance(body.variables[n], int | str)]
     own = ""
-    if new and body.dice.chance(55):
+    if new and body.draft.has_room() and body.dice.chance(45):
         name = body.dice.pick(new)
         value = body.variables[name]
         other = body.dice.pick([v for v in VALUES if v != value])
@@ -133,6 +135,8 @@ def _absent(body: Body, event: Event, window: Span) -> tuple[str, str]:
 
 def from_until(body: Body) -> None:
     """What happens, or does not, strictly between two events."""
+    if not body.draft.has_room(2):
+        return
     pairs = [(i, j) for i in body.facts for j in body.facts if body.times[i][1] + 1 < body.times[j][0]]
     if pairs:
         first, second = body.dice.pick(pairs)
@@ -177,6 +181,8 @@ def from_until(body: Body) -> None:
 
 def collection(body: Body) -> None:
     """A collection with an aggregate of what it gathers, and perhaps a condition on the result."""
+    if not body.draft.has_room(3):
+        return
     window = _window(body)
     times = body.times[window]
     text, bounds = _while(body, window)
@@ -208,14 +214,14 @@ def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
     new = {n: v for n, v in body.variables.items() if n not in outer}
     numbers = [n for n, v in new.items() if isinstance(v, int)]
     own = ""
-    if numbers and dice.chance(45):
+    if numbers and draft.has_room() and dice.chance(30):
         name = dice.pick(numbers)
         value = new[name]
         draft.add(body.like(event, value, dice.pick([v for v in VALUES if v != value])))
         own = draft.mark("own where", f" where {{ {body.var(name)} = {literal(value)} }}")
     body.variables = outer
     body.collected.update(new)
-    if dice.chance(35):
+    if draft.has_room() and dice.chance(35):
         times = body.times[anchor]
         label = event.term.label
         there = [draft.times(e) for e in body.known if e.term.label == label]
@@ -268,6 +274,8 @@ def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str]) -> Non
 
 def result_condition(body: Body) -> None:
     """A condition on the result that speaks of a plain variable."""
+    if not body.draft.has_room():
+        return
     names = [n for n, v in body.variables.items() if isinstance(v, int | str)]
     if names:
         name = body.dice.pick(names)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -71,6 +73,42 @@ def test_a_missing_file_is_a_mistake_of_the_command_line(runner: CliRunner, tmp_
     result = runner.invoke(app, ["check", str(tmp_path / "none.eq")])
     assert result.exit_code == 2
     assert "none.eq" in result.stderr
+
+
+def test_a_missing_file_does_not_hide_what_was_found_in_others(runner: CliRunner, tmp_path: Path) -> None:
+    bad, missing = write(tmp_path, "bad.eq", BAD), str(tmp_path / "none.eq")
+    for paths in ([bad, missing], [missing, bad]):
+        result = runner.invoke(app, ["check", "--format", "json", *paths])
+        assert result.exit_code == 2
+        assert [entry["code"] for entry in json.loads(result.stdout)] == ["unbound-variable"]
+        assert "none.eq" in result.stderr
+        for command in (["check"], ["run", "--input", "-"]):
+            result = runner.invoke(app, [*command, *paths])
+            assert result.exit_code == 2
+            assert "none.eq" in result.stderr
+            assert "error[unbound-variable]" in result.stderr
+
+
+def test_fmt_formats_what_it_can(runner: CliRunner, tmp_path: Path) -> None:
+    wrong, missing = write(tmp_path, "wrong.eq", "late(id) <- o order(id);\n"), str(tmp_path / "none.eq")
+    ugly = write(tmp_path, "ugly.eq", UGLY)
+    result = runner.invoke(app, ["fmt", wrong, missing, ugly])
+    assert result.exit_code == 2
+    assert "error[syntax]" in result.stderr
+    assert "none.eq" in result.stderr
+    assert Path(ugly).read_text() == GOOD.rstrip() + "  -- why\n"
+
+
+def test_fmt_has_no_format(runner: CliRunner) -> None:
+    assert runner.invoke(app, ["fmt", "-", "--format", "json"], input=UGLY).exit_code == 2
+
+
+@pytest.mark.parametrize("command", ["check", "explain", "run"])
+def test_unbounded_programs_can_be_allowed(runner: CliRunner, tmp_path: Path, command: str) -> None:
+    path = write(tmp_path, "good.eq", GOOD)
+    assert runner.invoke(app, [command, path, "--allow-unbounded"], input="").exit_code == 0
+    shown = runner.invoke(app, [command, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}).stdout
+    assert "Without effect so far" in shown
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["explain", "--stage", "nonsense", "x.eq"], ["nonsense"]])
@@ -150,3 +188,73 @@ def test_the_installed_command_runs_and_colours_only_terminals(tmp_path: Path) -
     assert done.returncode == 1
     assert "\x1b" not in done.stderr
     assert done.stderr.startswith("error[unbound-variable]: the variable `idd` in the head has no value\n")
+
+
+# ---- characters --------------------------------------------------------------------------------------------
+
+FOREIGN = "über(ä) <- o: order(ä); -- ö\n"
+
+
+def in_ascii(*arguments: str, given: str = "") -> subprocess.CompletedProcess[bytes]:
+    """The command where standard streams speak ASCII only."""
+    return subprocess.run(
+        [sys.executable, "-m", "ephemera", *arguments],
+        input=given.encode(),
+        capture_output=True,
+        check=False,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+    )
+
+
+def test_results_are_utf_8_on_every_terminal(tmp_path: Path) -> None:
+    path = write(tmp_path, "foreign.eq", FOREIGN)
+    assert in_ascii("fmt", "-", given=FOREIGN).stdout.decode() == "über(ä) <- o: order(ä);  -- ö\n"
+    assert "rule 1  über(ä)" in in_ascii("explain", path).stdout.decode()
+    assert "über" in in_ascii("explain", "--format", "json", path).stdout.decode()
+    answers = in_ascii("run", path, given='{"event": "order", "time": 1, "data": ["ß"]}').stdout.decode()
+    assert json.loads(answers)["event"] == "über"
+    assert "ß" in answers
+
+
+def test_diagnostics_come_out_on_every_terminal(tmp_path: Path) -> None:
+    path = write(tmp_path, "foreign.eq", FOREIGN.replace("(ä) <-", "(ö) <-"))
+    shown = in_ascii("check", path)
+    assert (shown.returncode, shown.stdout) == (1, b"")
+    assert b"the variable `\\xf6` in the head has no value" in shown.stderr
+    entries = json.loads(in_ascii("check", "--format", "json", path).stdout)
+    assert entries[0]["message"] == "the variable `ö` in the head has no value"
+    assert in_ascii("check", "--help").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("label", "columns"),
+    [
+        ("order", 5),
+        ("ö", 1),
+        ("注文", 4),
+        ("\N{FULLWIDTH LATIN CAPITAL LETTER A}", 2),
+        ("\N{SHOPPING TROLLEY}", 2),
+        ("n\N{COMBINING TILDE}o", 2),
+        ("e\N{COMBINING ENCLOSING CIRCLE}", 1),
+    ],
+)
+def test_carets_stand_below_what_they_mean(runner: CliRunner, label: str, columns: int) -> None:
+    shown = runner.invoke(app, ["check", "-"], input=f"p(x) <- `{label}`(x), 名前 > 1;\n").stderr.splitlines()
+    line = next(k for k, text in enumerate(shown) if text.startswith("1 | "))
+    lead = " " * (len("p(x) <- ``(x), ") + columns)
+    assert shown[line + 1] == f"  | {lead}^^^^"
+
+
+def test_long_lines_are_cut_by_the_columns_they_take(runner: CliRunner) -> None:
+    for character in ("a", "名"):
+        name = character * 300
+        shown = runner.invoke(app, ["check", "-"], input=f"p({name}) <- o: a({name}), b > 1, c({name});\n").stderr
+        quoted, caret = next(
+            (text.removeprefix("1 | "), mark.removeprefix("  | "))
+            for text, mark in pairwise(shown.splitlines())
+            if text.startswith("1 | ")
+        )
+        wide = 2 if character == "名" else 1
+        columns = [wide if c == character else 1 for c in quoted]
+        assert 150 < sum(columns) <= 162
+        assert sum(columns[: quoted.index("b > 1")]) == caret.index("^")

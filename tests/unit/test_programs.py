@@ -11,7 +11,7 @@ from ephemera.base.span import Source
 from ephemera.base.tree import find, walk
 from ephemera.pipeline import check
 from ephemera.rules.calendar import FIELDS
-from ephemera.rules.patterns import FUNCTIONS
+from ephemera.rules.functions import FUNCTIONS
 from ephemera.syntax.conditions import RELATIONS
 from ephemera.syntax.expressions import AGGREGATES
 from ephemera.syntax.format import format

@@ -6,9 +6,11 @@ that the message promises. Rendering yields styled pieces; the command line alon
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import accumulate
 from typing import Any, Literal
 
 from ephemera.base.span import Source, Span
@@ -182,21 +184,42 @@ def _render_one(diagnostic: Diagnostic, source: Source) -> Iterator[Piece]:
 
 
 def _clip(source: Source, span: Span) -> tuple[str, int]:
-    """The line of a span, cut to a readable width around it, and the column where the span begins in it."""
+    """The line of a span, cut to a readable width around it, and which character of it the span begins at."""
     place = source.place(span.start)
-    line = source.line(place.line).replace("\t", " ")
-    begin = max(0, place.column - 1 - WIDEST_LINE // 2) if len(line) > WIDEST_LINE else 0
-    clipped = line[begin : begin + WIDEST_LINE]
-    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in clipped)
+    line, column = source.line(place.line).replace("\t", " "), place.column - 1
+    begin, end = 0, len(line)
+    if end > WIDEST_LINE or _width(line) > WIDEST_LINE:
+        begin = column - _fitting(line[max(0, column - WIDEST_LINE) : column][::-1], WIDEST_LINE // 2)
+        end = begin + _fitting(line[begin : begin + WIDEST_LINE], WIDEST_LINE)
+    printable = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line[begin:end])
     lead = "…" if begin else ""
-    return lead + printable + ("…" if begin + WIDEST_LINE < len(line) else ""), place.column - 1 - begin + len(lead)
+    return lead + printable + ("…" if end < len(line) else ""), column - begin + len(lead)
 
 
 def _caret(source: Source, span: Span, message: str, *, primary: bool) -> str:
     line, column = _clip(source, span)
-    width = max(1, min(span.end - span.start, len(line) - column))
+    width = max(1, _width(line[column : column + span.end - span.start]))
     mark = ("^" if primary else "-") * width
-    return " " * column + mark + (f" {message}" if message else "") + "\n"
+    return " " * _width(line[:column]) + mark + (f" {message}" if message else "") + "\n"
+
+
+def _width(text: str) -> int:
+    """How many columns of a terminal a text takes: two for each wide character, none for one that joins the last."""
+    return len(text) if text.isascii() else sum(map(_columns, text))
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me", "Cf"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in ("W", "F") else 1
+
+
+def _fitting(text: str, width: int) -> int:
+    """How many characters from the beginning on take no more than a width."""
+    for count, taken in enumerate(accumulate(map(_columns, text))):
+        if taken > width:
+            return count
+    return len(text)
 
 
 def as_json(found: Report) -> list[dict[str, Any]]:

@@ -29,32 +29,43 @@ _STYLES = {
 }
 
 
-def read_program(path: Path) -> Source | Report:
-    """A program's text; a file that is not there is a mistake on the command line."""
+def read_program(path: Path) -> Source | Report | None:
+    """A program's text, or what keeps it from being text; None if it cannot be read, which has then been said."""
     try:
         if str(path) == "-":
             return decode(sys.stdin.buffer.read(), "<stdin>")
         return decode(path.read_bytes(), str(path))
     except OSError as error:
         typer.echo(f"cannot read {path}: {error.strerror}", err=True)
-        raise typer.Exit(WRONG_COMMAND) from None
+        return None
 
 
 def write_file(path: Path, text: str) -> None:
     """All of a file or nothing: it is written under another name first."""
     temporary = path.with_name(path.name + ".part")
     try:
-        temporary.write_text(text, encoding="utf-8", newline="\n")
+        temporary.write_bytes(_utf_8(text))
         temporary.replace(path)
     except OSError as error:
         typer.echo(f"cannot write {path}: {error.strerror}", err=True)
         raise typer.Exit(FAILED) from None
 
 
+def write_out(text: str) -> None:
+    """Results on standard output: UTF-8 whatever the terminal speaks, since programs read them."""
+    typer.echo(_utf_8(text), nl=False)
+
+
+def _utf_8(text: str) -> bytes:
+    # Half a character, which JSON can hold, becomes the escape that JSON writes for it.
+    return text.encode("utf-8", "backslashreplace")
+
+
 def print_reports(reports: Sequence[Report], *, machine: bool = False) -> None:
     """Diagnostics for people on standard error, in colour on a terminal; for machines as JSON on standard output."""
     if machine:
-        typer.echo(json.dumps([entry for found in reports for entry in as_json(found)], indent=2, ensure_ascii=False))
+        entries = [entry for found in reports for entry in as_json(found)]
+        write_out(json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
         return
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for found in reports:

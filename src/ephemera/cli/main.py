@@ -9,6 +9,7 @@ import json
 import sys
 from enum import StrEnum
 from importlib.metadata import version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Annotated
 
@@ -16,9 +17,10 @@ import typer
 
 from ephemera import pipeline
 from ephemera.base.diagnostic import Report
-from ephemera.cli.files import WRONG_PROGRAM, print_reports, read_program, write_file
-from ephemera.cli.run import run_command, stories_command
-from ephemera.pipeline import Program, check
+from ephemera.base.span import Source
+from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, print_reports, read_program, write_file, write_out
+from ephemera.cli.run import AllowUnbounded, compile_all, run_command, stories_command
+from ephemera.pipeline import check
 from ephemera.syntax.format import format
 from ephemera.syntax.parser import parse
 
@@ -69,44 +71,46 @@ def _options(
 
 
 @app.command("check")
-def check_command(programs: Programs, form: FormatOption = Format.text) -> None:
+def check_command(
+    programs: Programs, form: FormatOption = Format.text, _allow_unbounded: AllowUnbounded = False
+) -> None:
     """Check programs; print what is wrong with them, where, and what would help."""
-    reports = [_report(path) for path in programs]
+    sources = [read_program(path) for path in programs]
+    reports = [s if isinstance(s, Report) else check(s).report for s in sources if s is not None]
     print_reports(reports, machine=form == Format.json)
-    if any(found.failed for found in reports):
-        raise typer.Exit(WRONG_PROGRAM)
+    _exit(missing=None in sources, wrong=any(found.failed for found in reports))
 
 
 @app.command("fmt")
 def fmt_command(
     programs: Programs,
     only_check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if a file would change.")] = False,
-    form: FormatOption = Format.text,
 ) -> None:
     """Write programs in their one layout; comments stay."""
-    reports: list[Report] = []
-    changed = 0
-    for path in programs:
-        source = read_program(path)
-        if isinstance(source, Report):
-            reports.append(source)
-            continue
-        parsed = parse(source)
-        if parsed.report.failed:
-            reports.append(parsed.report)
-            continue
-        text = format(parsed.program, parsed.comments, source.text)
-        if only_check:
-            if text != source.text:
-                changed += 1
-                typer.echo(f"{path} would change", err=True)
-        elif str(path) == "-":
-            sys.stdout.write(text)
-        elif text != source.text:
-            write_file(path, text)
-    print_reports(reports, machine=form == Format.json)
-    if reports or changed:
-        raise typer.Exit(WRONG_PROGRAM)
+    sources = [read_program(path) for path in programs]
+    wrong = [_rewrite(path, s, only_check=only_check) for path, s in zip(programs, sources, strict=True) if s]
+    _exit(missing=None in sources, wrong=any(wrong))
+
+
+def _rewrite(path: Path, source: Source | Report, *, only_check: bool) -> bool:
+    """Formats one program; whether it is wrong, or would change where it must not."""
+    if isinstance(source, Report):
+        print_reports([source])
+        return True
+    parsed = parse(source)
+    if parsed.report.failed:
+        print_reports([parsed.report])
+        return True
+    text = format(parsed.program, parsed.comments, source.text)
+    if only_check:
+        if text != source.text:
+            typer.echo(f"{path} would change", err=True)
+        return text != source.text
+    if str(path) == "-":
+        write_out(text)
+    elif text != source.text:
+        write_file(path, text)
+    return False
 
 
 @app.command("explain")
@@ -114,31 +118,23 @@ def explain_command(
     program: OneProgram,
     stage: Annotated[Stage, typer.Option("--stage", help="Which stage of the compiler to show.")] = Stage.rules,
     form: FormatOption = Format.text,
+    _allow_unbounded: AllowUnbounded = False,
 ) -> None:
     """Show what a stage of the compiler makes of a program."""
-    source = read_program(program)
-    if isinstance(source, Report):
-        print_reports([source])
-        raise typer.Exit(WRONG_PROGRAM)
-    checked = check(source)
-    if checked.report.diagnostics:
-        print_reports([checked.report])
-    if checked.report.failed:
-        raise typer.Exit(WRONG_PROGRAM)
-    explained = Program(checked)
+    explained = compile_all([program])[0]
     if form == Format.json:
-        typer.echo(json.dumps(explained.explain_json(_stage(stage)), indent=2, ensure_ascii=False))
+        write_out(json.dumps(explained.explain_json(_stage(stage)), indent=2, ensure_ascii=False) + "\n")
     else:
-        typer.echo(explained.explain(_stage(stage)))
+        write_out(explained.explain(_stage(stage)) + "\n")
 
 
 def _stage(chosen: Stage) -> pipeline.Stage:
     return "syntax" if chosen == Stage.syntax else "rules"
 
 
-def _report(path: Path) -> Report:
-    source = read_program(path)
-    return source if isinstance(source, Report) else check(source).report
+def _exit(*, missing: bool, wrong: bool) -> None:
+    if missing or wrong:
+        raise typer.Exit(WRONG_COMMAND if missing else WRONG_PROGRAM)
 
 
 app.command("run")(run_command)
@@ -147,4 +143,7 @@ app.command("test")(stories_command)
 
 def main() -> None:
     """The entry point of the `ephemera` command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # help and messages hold signs that a terminal may not have
     app()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,8 +14,16 @@ import typer
 
 from ephemera.base.diagnostic import Report
 from ephemera.base.errors import EphemeraError
-from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, print_reports, read_program, write_file
-from ephemera.pipeline import Program, Run, check
+from ephemera.cli.files import (
+    FAILED,
+    WRONG_COMMAND,
+    WRONG_PROGRAM,
+    print_reports,
+    read_program,
+    write_file,
+    write_out,
+)
+from ephemera.pipeline import Checked, Program, Run, check
 from ephemera.stories.judge import judge
 from ephemera.stories.read import BadStory, read_story
 from ephemera.terms.text import to_text
@@ -33,6 +41,13 @@ Inputs = Annotated[list[str] | None, typer.Option("--input", help="Events as JSO
 Output = Annotated[Path | None, typer.Option("--output", help="Where answers go; standard output otherwise.")]
 Chosen = Annotated[Engine, typer.Option("--engine", help="What evaluates the program.")]
 Emitted = Annotated[list[str] | None, typer.Option("--emit", help="Only events of this name; may be given often.")]
+AllowUnbounded = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unbounded",
+        help="Accept programs whose state may grow without bound. Without effect so far: none is refused for that yet.",
+    ),
+]
 DeadLetters = Annotated[Path | None, typer.Option("--dead-letter", help="Where bad events go, with the reason.")]
 
 
@@ -44,9 +59,10 @@ def run_command(
     engine: Chosen = Engine.oracle,
     emit: Emitted = None,
     dead_letter: DeadLetters = None,
+    _allow_unbounded: AllowUnbounded = False,
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time."""
-    compiled = [_compile(path) for path in programs]
+    compiled = compile_all(programs)
     lines = _lines(inputs or ["-"])
     runs: list[Run] = []
     for program, path in zip(compiled, programs, strict=True):
@@ -80,16 +96,15 @@ def stories_command(
         raise typer.Exit(WRONG_PROGRAM)
 
 
-def _compile(path: Path) -> Program:
-    source = read_program(path)
-    if isinstance(source, Report):
-        print_reports([source])
-        raise typer.Exit(WRONG_PROGRAM)
-    checked = check(source)
-    print_reports([checked.report])
-    if checked.report.failed:
-        raise typer.Exit(WRONG_PROGRAM)
-    return Program(checked)
+def compile_all(paths: Sequence[Path]) -> list[Program]:
+    """The programs ready to run; prints what was found in any, and ends the command if one is wrong or missing."""
+    sources = [read_program(path) for path in paths]
+    found = [s if isinstance(s, Report) else check(s) for s in sources if s is not None]
+    reports = [f if isinstance(f, Report) else f.report for f in found]
+    print_reports(reports)
+    if None in sources or any(report.failed for report in reports):
+        raise typer.Exit(WRONG_COMMAND if None in sources else WRONG_PROGRAM)
+    return [Program(f) for f in found if isinstance(f, Checked)]
 
 
 def _text(path: Path) -> str:
@@ -141,7 +156,7 @@ def _write_answers(runs: list[Run], output: Path | None, emit: list[str] | None)
     answers = [a for run in runs for a in (*run.answers, *run.messages) if not emit or a["event"] in emit]
     text = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
     if output is None:
-        sys.stdout.write(text)
+        write_out(text)
     else:
         write_file(output, text)
 

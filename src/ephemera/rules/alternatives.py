@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, TypeAlias, TypeVar
 
-from ephemera.base.tree import find, rebuild
+from ephemera.base.tree import children, find, rebuild
 from ephemera.rules.scope import bindings, pattern_bindings
 from ephemera.syntax.nodes import (
     Absent,
@@ -92,7 +92,7 @@ def split_optional(members: list[Member]) -> list[tuple[list[Member], frozenset[
 
 
 def _pattern_variants(pattern: Any) -> list[tuple[Any, frozenset[str]]]:
-    found = next(find(pattern, Optional), None)
+    found = _first_optional(pattern)
     if found is None:
         return [(pattern, frozenset())]
     lost = pattern_bindings(found.term)
@@ -103,11 +103,26 @@ def _pattern_variants(pattern: Any) -> list[tuple[Any, frozenset[str]]]:
     return with_it + without_it
 
 
+def _first_optional(pattern: Any) -> Optional | None:
+    """The first optional part that is asked for; those within what must be absent are no alternatives."""
+    stack = [pattern]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, Optional):
+            return current
+        if not isinstance(current, Without):
+            stack += children(current)[::-1]
+    return None
+
+
 def bare(term: T) -> T:
-    """A term whose optional parts are left out: what must be absent is absent with or without them."""
+    """A term to be absent, with the optional parts left out that make no difference to that.
+
+    They do so in an element that minds other children: `a { }` is not all that `a { optional b }` finds.
+    """
 
     def drop(node: Any) -> Any:
-        if isinstance(node, Element) and any(isinstance(c, Optional) for c in node.children):
+        if isinstance(node, Element) and node.partial and not any(isinstance(c, Without) for c in node.children):
             return replace(node, children=tuple(c for c in node.children if not isinstance(c, Optional)))
         return node
 

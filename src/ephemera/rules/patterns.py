@@ -7,49 +7,31 @@ from collections.abc import Iterator
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.span import Span
-from ephemera.base.tree import children, find, walk
+from ephemera.base.tree import children, walk
 from ephemera.rules.declare import head_label, head_label_span
 from ephemera.rules.findings import Findings, listed
 from ephemera.rules.nodes import Resolved, Schema
-from ephemera.rules.scope import TIME_FUNCTIONS, bindings, definitions
-from ephemera.syntax.nodes import Absent, Accumulation, Algebra, At, Composed, Derive, Detect, Event, Limited, Raise
+from ephemera.rules.scope import primitives
+from ephemera.syntax.nodes import Absent, Accumulation, Algebra, At, Derive, Detect, Event, Raise
 from ephemera.terms.nodes import (
     All,
     AnyEvent,
     As,
     Atom,
-    Call,
     Construct,
     ConstructTerm,
     Element,
-    Expression,
     Field,
     Label,
     Name,
     NamedAtom,
-    Node,
     Optional,
     OptionalConstruct,
     Pattern,
     Regex,
-    Text,
     Var,
     Without,
 )
-
-FUNCTIONS = {
-    "div": (2, 2),
-    "mod": (2, 2),
-    "subtract": (2, 2),
-    "add": (2, None),
-    "mult": (2, None),
-    "concat": (1, None),
-    "begin": (1, 1),
-    "end": (1, 1),
-    "duration": (1, 1),
-    "datetime": (1, 1),
-}
-"""The functions of construct terms and expressions, with the fewest and the most arguments."""
 
 _LONGEST_SPACED = 200
 
@@ -79,7 +61,6 @@ class _Patterns:
         self._catalogue = resolved.catalogue
         self._findings = findings
         self._complete = complete
-        self._bound = bindings(self._rule.body).all
 
     def check(self) -> None:
         self._head()
@@ -102,9 +83,6 @@ class _Patterns:
                 case Regex(pattern):
                     self._regex(node)
         self._misplaced()
-        for node in (self._rule.head, self._rule.body, *self._rule.having):
-            for call in find(node, Call):
-                self._call(call)
 
     # ---- events --------------------------------------------------------------------------------------------
 
@@ -311,57 +289,6 @@ class _Patterns:
         if schema is not None and schema.attributes is not None and isinstance(head, Detect):
             self._attributes([(str(child), child.span) for child in _built_labels(head.term)], schema)
 
-    def _call(self, call: Call) -> None:
-        limits = FUNCTIONS.get(call.function)
-        name = Span(call.span.start, call.span.start + len(call.function))
-        if limits is None:
-            otherwise = f"the functions are {listed(sorted(FUNCTIONS))}"
-            self._findings.add(
-                Code.UNKNOWN_FUNCTION,
-                f"there is no function `{call.function}`",
-                name,
-                help=[self._findings.did_you_mean(call.function, FUNCTIONS, name, otherwise, what="function")],
-            )
-            return
-        fewest, most = limits
-        if len(call.arguments) < fewest or (most is not None and len(call.arguments) > most):
-            wanted = str(fewest) if fewest == most else f"at least {fewest}"
-            edits: tuple[Edit, ...] = ()
-            if most is not None and len(call.arguments) > most:
-                edits = (Edit(Span(call.arguments[most - 1].span.end, call.arguments[-1].span.end), ""),)
-            self._findings.add(
-                Code.ARITY,
-                f"`{call.function}` takes {wanted} argument{'' if wanted == '1' else 's'}, not {len(call.arguments)}",
-                call.span,
-                help=[Help(f"give it {wanted}", edits)],
-            )
-        elif call.function in TIME_FUNCTIONS:
-            self._takes_event(call, call.arguments[0])
-        elif call.function == "datetime" and not isinstance(call.arguments[0], Text):
-            self._findings.add(
-                Code.TYPE_CLASH,
-                "`datetime` takes a date and time in quotes, and nothing else",
-                call.arguments[0].span,
-                help=[Help('write it as in `datetime("2026-09-18T09:00Z")`; a variable holds a time already')],
-            )
-
-    def _takes_event(self, call: Call, argument: Expression) -> None:
-        if isinstance(argument, Name):
-            return
-        if isinstance(argument, Var):
-            if argument.name not in self._bound:
-                return  # told as a variable without a value
-            code, what = Code.UNKNOWN_IDENTIFIER, f"`{argument.name}` is a variable"
-        else:
-            code, what = Code.TYPE_CLASH, "this is a value"
-        events = definitions(self._rule.body).some
-        inner = [n.name for n in find(argument, Name) if n.name in events]
-        meant = (inner or list(events)) if len(inner or events) == 1 else []
-        advice = Help(f"write the identifier that stands before the event, as in `{call.function}(e)`")
-        if meant:
-            advice = Help(f"write `{call.function}({meant[0]})`", (Edit(argument.span, meant[0]),))
-        self._findings.add(code, f"`{call.function}` takes an event, and {what}", argument.span, help=[advice])
-
     def _regex(self, regex: Regex) -> None:
         problem: str | None = None
         try:
@@ -418,18 +345,6 @@ def _children_elements(element: Element) -> Iterator[Element]:
         inner = child.term if isinstance(child, Without | Optional | As) else child
         if isinstance(inner, Element):
             yield inner
-
-
-def primitives(expression: Node) -> Iterator[Pattern]:
-    """The event patterns of an algebra expression."""
-    match expression:
-        case Composed(_, left, right):
-            yield from primitives(left)
-            yield from primitives(right)
-        case Limited(operand, _):
-            yield from primitives(operand)
-        case Atom() | NamedAtom() | AnyEvent() | Element():
-            yield expression
 
 
 def _builds_element(term: ConstructTerm) -> bool:

@@ -17,6 +17,7 @@ from ephemera.base.tree import find, rebuild, walk
 from ephemera.rules.alternatives import MOST_ALTERNATIVES, alternatives, groups
 from ephemera.rules.declare import declare
 from ephemera.rules.findings import Findings
+from ephemera.rules.functions import check_functions
 from ephemera.rules.identifiers import check_identifiers
 from ephemera.rules.nodes import Catalogue, Resolved
 from ephemera.rules.patterns import check_patterns, pattern_label
@@ -53,6 +54,7 @@ def resolve(program: Program, findings: Findings, *, complete: bool = True) -> R
             continue
         check_identifiers(rule, findings)
         check_patterns(resolved, number, findings, complete=complete)
+        check_functions(rule, findings)
         check_variables(rule, findings)
         check_times(rule, resolved.catalogue, findings)
         if not _has_event(rule.body, resolved.catalogue):

@@ -229,3 +229,15 @@ def variable_names(node: Node, variables: frozenset[str]) -> Iterator[Name | Var
     """The names below a condition, expression or head that stand for variables."""
     events = {id(name) for name in event_names(node, variables)}
     return (n for n in walk(node) if isinstance(n, Name | Var) and id(n) not in events)
+
+
+def primitives(expression: Node) -> Iterator[Pattern]:
+    """The event patterns of an algebra expression."""
+    match expression:
+        case Composed(_, left, right):
+            yield from primitives(left)
+            yield from primitives(right)
+        case Limited(operand, _):
+            yield from primitives(operand)
+        case Atom() | NamedAtom() | AnyEvent() | Element():
+            yield expression

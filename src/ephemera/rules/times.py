@@ -6,8 +6,7 @@ several together is the business of the temporal analysis.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -16,21 +15,12 @@ from ephemera.base.span import Span
 from ephemera.base.time import describe
 from ephemera.base.tree import find, walk
 from ephemera.rules.alternatives import cases
-from ephemera.rules.calendar import (
-    FIELDS,
-    FRACTIONS,
-    MONTHS,
-    RANGES,
-    WORDS,
-    impossible,
-    parse_date,
-    parse_moment,
-    parse_time,
-)
+from ephemera.rules.dates import Dates
 from ephemera.rules.declare import length_of
 from ephemera.rules.findings import Findings, listed
 from ephemera.rules.nodes import Catalogue
-from ephemera.rules.patterns import pattern_label, primitives, tell_given_twice
+from ephemera.rules.patterns import pattern_label
+from ephemera.rules.scope import primitives
 from ephemera.syntax.nodes import (
     CONDITIONS,
     Algebra,
@@ -48,7 +38,7 @@ from ephemera.syntax.nodes import (
     Where,
     Within,
 )
-from ephemera.terms.nodes import As, Atom, Call, Duration, Element, Label, Name, NamedAtom, Node, Number, Pattern, Text
+from ephemera.terms.nodes import Call, Duration, Name, Node, Text
 
 PARAMETERS = {
     "before": (1, 2),
@@ -132,6 +122,7 @@ class _Times:
         self._rule = rule
         self._catalogue = catalogue
         self._findings = findings
+        self._dates = Dates(findings)
 
     def _length(self, duration: Duration) -> int:
         return length_of(duration, self._catalogue.unit, self._findings)
@@ -151,12 +142,12 @@ class _Times:
                         help=[Help("write one condition for each pair of events")],
                     )
                 case Call("datetime", (Text(moment),)):
-                    self._moment(current, moment)
+                    self._dates.moment(current, moment)
                 case Event(_, pattern):
-                    self._absolute(pattern)
+                    self._dates.absolute(pattern)
                 case Algebra(_, expression, _):
                     for primitive in primitives(expression):
-                        self._absolute(primitive)
+                        self._dates.absolute(primitive)
 
     # ---- metric parameters ---------------------------------------------------------------------------------
 
@@ -211,8 +202,10 @@ class _Times:
     def contradictions(self, query: Query | Condition) -> None:
         """Pairs of conditions that hold together in one conjunction and cannot."""
         gaps: dict[frozenset[str], _Gap] = {}
-        for condition in _conjuncts(query):
-            for pair, distance in self._distances(condition):
+        conditions = list(_conjuncts(query))
+        pairs = dict.fromkeys(frozenset(_pair(condition)) for condition in conditions)
+        for condition in conditions:
+            for pair, distance in self._distances(condition, pairs):
                 if len(pair) == 2:
                     gap = gaps.setdefault(pair, _Gap())
                     self._check(pair, gap, distance)
@@ -244,21 +237,27 @@ class _Times:
             help=[Help("turn one of the two round", edits)],
         )
 
-    def _distances(self, condition: Condition) -> Iterator[tuple[frozenset[str], _Distance]]:
+    def _distances(
+        self, condition: Condition, pairs: Collection[frozenset[str]]
+    ) -> Iterator[tuple[frozenset[str], _Distance]]:
+        """What a condition says, of `pairs` only: no other condition says how far apart other events are."""
         match condition:
             case Within(events, duration):
+                names = frozenset(e.name for e in events)
+                few = len(names) ** 2 < len(pairs)
                 most = self._length(duration)
-                for pair in combinations(sorted({e.name for e in events}), 2):
-                    yield frozenset(pair), _Distance(0, most, condition)
-            case Apart(events, duration) if len(events) == 2:
-                yield frozenset(e.name for e in events), _Distance(self._length(duration), None, condition)
+                for pair in map(frozenset, combinations(sorted(names), 2)) if few else pairs:
+                    if pair in pairs and pair <= names:
+                        yield pair, _Distance(0, most, condition)
+            case Apart(_, duration) if _pair(condition):
+                yield frozenset(_pair(condition)), _Distance(self._length(duration), None, condition)
             case Relation("before" | "after" as relation, Name(left), Name(right), parameters):
                 first = left if relation == "before" else right
                 lower, upper = (parameters[0], parameters[-1]) if parameters else (None, None)
                 low = self._length(lower) if isinstance(lower, Duration) else 0
                 high = self._length(upper) if isinstance(upper, Duration) else None
                 strict = not isinstance(lower, Duration)
-                yield frozenset((left, right)), _Distance(low, high, condition, first, strict)
+                yield frozenset(_pair(condition)), _Distance(low, high, condition, first, strict)
 
     def _clash(
         self, pair: frozenset[str], a: _Distance, b: _Distance, *, longer: _Distance, shorter: _Distance
@@ -325,123 +324,16 @@ class _Times:
         schema = self._catalogue.events.get(str(label))
         return None if schema is None else schema.longest
 
-    # ---- dates ---------------------------------------------------------------------------------------------
 
-    def _moment(self, call: Call, text: str) -> None:
-        if parse_moment(text) is None:
-            span = call.arguments[0].span
-            nearby = _last_day(text[:10]) + text[10:]
-            advice = Help('write it as in `"2026-09-18T09:00Z"`')
-            if parse_moment(nearby) is not None:
-                advice = Help(f'the month ends before: write `"{nearby}"`', (Edit(span, f'"{nearby}"'),))
-            self._findings.add(Code.IMPOSSIBLE_DATE, f"`{text}` is no date and time", span, help=[advice])
-
-    def _absolute(self, pattern: Pattern) -> None:
-        label = pattern_label(pattern)
-        if label is None or str(label) != "timer:datetime":
-            return
-        fields: dict[str, int | str] = {}
-        spans: list[Span] = []
-        mentioned: dict[str, Span] = {}
-        twice = False
-        for name, span, value in datetime_fields(pattern):
-            if name in mentioned:
-                twice = True
-                if not isinstance(pattern, NamedAtom):
-                    removal = _freed(pattern, span)
-                    tell_given_twice(self._findings, f"the field `{name}`", span, mentioned[name], removal)
-                continue
-            mentioned[name] = span
-            if name not in FIELDS:
-                self._findings.add(
-                    Code.UNKNOWN_ATTRIBUTE,
-                    f"`timer:datetime` has no field `{name}`",
-                    span,
-                    help=[
-                        self._findings.did_you_mean(
-                            name, FIELDS, span, f"the fields are {listed(FIELDS)}", what="field of timer:datetime"
-                        )
-                    ],
-                )
-            elif value is not None and self._field(name, value):
-                fields[name] = value.value if isinstance(value, Text) else int(value.value)
-                spans.append(value.span)
-        if not mentioned:
-            self._findings.add(
-                Code.IMPOSSIBLE_DATE,
-                "a timer without any field would go off at every instant",
-                pattern.span,
-                help=[Help('name the fields that matter, as in `timer:datetime {{ time { "9:00" } }}`')],
-            )
-        reason = None if twice else impossible(fields)
-        if reason is not None:
-            last = spans[-1]
-            self._findings.add(
-                Code.IMPOSSIBLE_DATE,
-                f"this timer never goes off: {reason}",
-                pattern.span,
-                help=[Help(f"leave one of the fields free, such as `{list(fields)[-1]}`", _freed(pattern, last))],
-            )
-
-    def _field(self, name: str, value: Number | Text) -> bool:
-        """Whether a field's value is one that it can have; if not, that is told."""
-        possible: tuple[str, ...] = ()
-        match name, value:
-            case ("date", Text(text)) if parse_date(text):
-                return True
-            case ("time", Text(text)) if parse_time(text):
-                return True
-            case (_, Number(number)) if name in RANGES and RANGES[name][0] <= number <= RANGES[name][1]:
-                if name in FRACTIONS or number == int(number):
-                    return True
-            case (_, Text(text)) if name in WORDS:
-                possible = WORDS[name]
-                if text in possible:
-                    return True
-        shown = repr(value.value) if isinstance(value, Number) else f"`{value.value}`"
-        if possible:
-            otherwise = f"it is one of {listed(possible)}"
-            close = self._findings.did_you_mean(str(value.value), possible, value.span, otherwise, what=name)
-            advice = Help(close.message, tuple(Edit(e.span, f'"{e.text}"') for e in close.edits))
-        elif name in RANGES:
-            low, high = RANGES[name]
-            nearest = int(min(max(value.value, low), high)) if isinstance(value, Number) else low
-            advice = Help(f"it is a whole number from {low} to {high}", (Edit(value.span, str(nearest)),))
-        elif name == "month" and value.value in range(1, 13):
-            word = MONTHS[int(value.value) - 1]
-            advice = Help(f'write `"{word}"`', (Edit(value.span, f'"{word}"'),))
-        elif name in WORDS:
-            advice = Help(f"it is one of {listed(WORDS[name])}")
-        elif name == "date" and (day := _last_day(str(value.value))):
-            advice = Help(f'the month ends before: write `"{day}"`', (Edit(value.span, f'"{day}"'),))
-        elif name == "date":
-            advice = Help('write it as in `"2026-03-01"`')
-        else:
-            advice = Help('write it as in `"9:00"` or `"23:59:30"`')
-        self._findings.add(Code.IMPOSSIBLE_DATE, f"there is no {name} {shown}", value.span, help=[advice])
-        return False
-
-
-def _freed(pattern: Pattern, within: Span) -> tuple[Edit, ...]:
-    """The edit that takes the field at this place out of the pattern."""
-    element = pattern.term if isinstance(pattern, As) else pattern
-    members: tuple[Node, ...] = ()
-    if isinstance(element, Element):
-        members = element.children
-    elif isinstance(element, NamedAtom):
-        members = element.fields
-    for k, member in enumerate(members):
-        if member.span.start <= within.start and within.end <= member.span.end:
-            if k:
-                return (Edit(Span(members[k - 1].span.end, member.span.end), ""),)
-            return (Edit(Span(member.span.start, members[1].span.start), ""),)
-    return ()
-
-
-def _last_day(text: str) -> str:
-    """The last day of the month for a day behind it, nothing for anything else."""
-    days = (f"{text[:8]}{day}" for day in (30, 29, 28))
-    return next((day for day in days if parse_date(day)), "") if re.fullmatch(r"\d{4}-\d{2}-\d{2}", text) else ""
+def _pair(condition: Condition) -> tuple[str, ...]:
+    """The two events that a condition says to be apart, if it does."""
+    match condition:
+        case Relation("before" | "after", Name(left), Name(right), _):
+            return left, right
+        case Apart((first, second), _):
+            return first.name, second.name
+        case _:
+            return ()
 
 
 def _conjuncts(query: Query | Condition) -> Iterator[Condition]:
@@ -459,22 +351,3 @@ def _conjuncts(query: Query | Condition) -> Iterator[Condition]:
                 yield from _conjuncts(condition)
         case _ if isinstance(query, CONDITIONS):
             yield query
-
-
-def datetime_fields(pattern: Pattern) -> Iterator[tuple[str, Span, Number | Text | None]]:
-    """The fields a pattern names, each with the value it fixes, if it does."""
-    match pattern:
-        case As(_, Element() as inner):
-            yield from datetime_fields(inner)
-        case NamedAtom(_, fields):
-            for field in fields:
-                value = field.argument if isinstance(field.argument, Number | Text) else None
-                yield field.name, Span(field.span.start, field.span.start + len(field.name)), value
-        case Element(_, _, _, children):
-            for child in children:
-                member = child.term if isinstance(child, As) else child
-                if isinstance(member, Element) and isinstance(member.label, Label):
-                    only = member.children[0] if len(member.children) == 1 else None
-                    yield member.label.name, member.label.span, only if isinstance(only, Number | Text) else None
-        case Atom():
-            return

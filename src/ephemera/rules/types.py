@@ -57,6 +57,7 @@ from ephemera.terms.nodes import (
     Binary,
     Bool,
     Call,
+    Construct,
     Duration,
     Element,
     Expression,
@@ -340,14 +341,14 @@ class _Kinds:
                 yield f"`{side.name}` is a {self.of(side)}"
 
     def _operation(self, node: Binary | Negative | Call | Aggregate) -> None:
-        operands: list[Expression] = []
+        operands: list[Expression | Construct] = []
         match node:
             case Binary("+" | "-", left, right) if "time" in (self.of(left), self.of(right)):
-                return
+                operands = [side for side in (left, right) if self.of(side) != "time"]
             case Binary(_, left, right):
                 operands = [left, right]
-            case Negative(operand):
-                operands = [operand]
+            case Negative(negated):
+                operands = [negated]
             case Call(function, arguments) if function in NUMERIC_FUNCTIONS:
                 operands = list(arguments)
             case Aggregate("sum" | "avg", argument, _, _) if argument is not None:

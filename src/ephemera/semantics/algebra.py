@@ -6,13 +6,13 @@ restriction are taken separately for each value of the variables that several at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias, assert_never
 
 from ephemera.rules.nodes import Catalogue
-from ephemera.rules.scope import pattern_bindings
+from ephemera.rules.scope import pattern_bindings, primitives
 from ephemera.semantics.conditions import microseconds
 from ephemera.semantics.patterns import match_event
 from ephemera.syntax.nodes import AlgebraExpression, Composed, Limited
@@ -80,18 +80,6 @@ class _Streams:
 
 def _marks(substitution: Substitution) -> tuple[tuple[str, Key], ...]:
     return tuple(sorted((name, key(value)) for name, value in substitution.items()))
-
-
-def primitives(expression: AlgebraExpression) -> Iterator[Pattern]:
-    """The atoms of an expression, from left to right."""
-    match expression:
-        case Composed(_, left, right):
-            yield from primitives(left)
-            yield from primitives(right)
-        case Limited(operand, _):
-            yield from primitives(operand)
-        case _:
-            yield expression
 
 
 def _shared_values(

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import TypeAlias
 
-from ephemera.base.tree import find, rebuild
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings, variable_names
@@ -39,8 +38,8 @@ from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.compute import Scope
 from ephemera.terms.construct import Origin, Row
 from ephemera.terms.events import Event, Interval, covering
-from ephemera.terms.match import Substitution
-from ephemera.terms.nodes import Element, Optional, Pattern, Without
+from ephemera.terms.match import Substitution, with_or_without, without_negations
+from ephemera.terms.nodes import Pattern
 from ephemera.terms.values import Key, Term, Value, key
 
 Literal: TypeAlias = EventQuery | Timer | Accumulation | Absent | At | Algebra | Condition
@@ -128,27 +127,6 @@ def disjuncts(query: Query | Condition) -> list[list[Literal]]:
             return [[query]]
 
 
-def optional_variants(pattern: Pattern) -> list[Pattern]:
-    """A pattern with each optional part present, and with it absent."""
-    part = next(find(pattern, Optional), None)
-    if part is None:
-        return [pattern]
-    present = rebuild(pattern, lambda n: n.term if n is part else n)
-    absent = rebuild(pattern, lambda n: Without(n.term) if n is part else n)
-    return [*optional_variants(present), *optional_variants(absent)]
-
-
-def without_negations(pattern: Pattern) -> Pattern:
-    """A pattern that asks only for what must be there."""
-
-    def drop(node: object) -> object:
-        if isinstance(node, Element):
-            return replace(node, children=tuple(c for c in node.children if not isinstance(c, Without)))
-        return node
-
-    return rebuild(pattern, drop)
-
-
 # ---- one disjunct ------------------------------------------------------------------------------------------
 
 
@@ -208,7 +186,7 @@ class _Disjunct:
         yield from self._grouped(partials)
 
     def _with_event(self, partial: _Partial, name: str, pattern: Pattern) -> Iterator[_Partial]:
-        for variant in optional_variants(pattern):
+        for variant in with_or_without(pattern):
             relaxed = without_negations(variant)
             for event in self._reader.candidates(variant, self._facts):
                 for variables in match_event(relaxed, event, partial.variables, self._reader.catalogue):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ephemera.rules.times import datetime_fields
+from ephemera.rules.dates import datetime_fields
 from ephemera.semantics.calendar import occurrences
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.nodes import Pattern

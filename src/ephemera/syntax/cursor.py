@@ -196,7 +196,8 @@ class Cursor:
         if not missing:
             return None
         message = f"expected `{missing}` behind `{shorten(name.text)}`, found `{shorten(following.text)}`"
-        advice = Help(f"write `{missing}` here", (Edit(Span(name.end, name.end), f" {missing}"),))
+        written = missing if missing == "(" else f" {missing}"
+        advice = Help(f"write `{missing}` here", (Edit(Span(name.end, name.end), written),))
         return SyntaxFault(Diagnostic(Code.SYNTAX, message, following.span, help=(advice,)))
 
     def unclosed(self, opener: int, closer: str) -> SyntaxFault:

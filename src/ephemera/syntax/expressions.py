@@ -68,7 +68,7 @@ def _operand(c: Cursor) -> Expression:
     if token.kind in ("number", "duration"):
         return _number_or_duration(c)
     if c.is_at("-"):
-        if c.look(1).kind == "number" and c.look(1).start == token.end:
+        if c.look(1).kind == "number" and not is_unit_word(c.look(2)):
             return value(c)
         c.advance()
         with c.nested():

@@ -74,6 +74,7 @@ from ephemera.syntax.nodes import (
     Where,
 )
 from ephemera.terms.nodes import (
+    Aggregate,
     All,
     AnyEvent,
     As,
@@ -432,6 +433,9 @@ class _Formatter:
                     mode = f"({plain(order_by.mode)}) " if order_by.mode else ""
                     parts += [f" order by {mode}", variables("[", order_by.keys, "]", pad="")]
                 return row(*parts)
+            case Aggregate(function, Construct() as built, _, group_by):
+                group: tuple[Doc, ...] = (" group by ", variables("{", group_by, "}")) if group_by else ()
+                return row(f"{function}(all ", self.construct(built), *group, ")")
             case OptionalConstruct(inner, default):
                 parts = ["optional ", self.construct(inner)]
                 if default is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from ephemera.syntax.format_terms import duration, label, plain, quote
+from ephemera.syntax.format_terms import amount, duration, label, plain, quote
 from ephemera.syntax.layout import Chain, Doc, Hanging, Item, row
 from ephemera.syntax.nodes import Attribute, Declaration, EventType, Stream, Table, TimeUnit, TimeZone
 
@@ -42,7 +42,7 @@ def _clauses(declared: EventType) -> list[str]:
     if declared.arrives_at_begin:
         clauses.append("ARRIVES AT BEGIN")
     if declared.rate is not None:
-        clauses.append(f"RATE {declared.rate.count:f} per {declared.rate.per}")
+        clauses.append(f"RATE {amount(declared.rate.count)} per {declared.rate.per}")
     return clauses
 
 

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import assert_never
 
+from ephemera.base.errors import InternalError
 from ephemera.base.time import SHORT
+from ephemera.syntax.cursor import ENDINGS
 from ephemera.syntax.expressions import AGGREGATES, PRECEDENCE
 from ephemera.syntax.layout import Bracketed, Chain, Doc, Item, listed, one_line, parenthesized, row
 from ephemera.syntax.lexer import is_plain_name
@@ -45,6 +47,7 @@ from ephemera.terms.nodes import (
     Binary,
     Bool,
     Call,
+    Construct,
     Duration,
     Element,
     Expression,
@@ -62,7 +65,7 @@ from ephemera.terms.nodes import (
 
 _MISREAD_WORDS = {"_", "true", "false", "null", "not", "var", "all", "desc", "having", "timer", "datetime"}
 _MISREAD_ROOTS = {"and", "or", "not", "where", "having", "algebra", *TIMER_KINDS}
-_MISREAD_FUNCTIONS = {"not", "all", "optional", *AGGREGATES}
+_MISREAD_FUNCTIONS = {"not", "all", "optional", *AGGREGATES, *ENDINGS}
 
 
 def plain(name: str) -> str:
@@ -116,15 +119,21 @@ def variables(opener: str, names: Sequence[Var], closer: str, pad: str = " ") ->
 def duration(length: Duration, *, words: bool = False) -> str:
     """``6 hours`` in words, ``6h`` in short."""
     if words:
-        return " ".join(_in_words(f"{p.amount:f}", p.unit) for p in length.parts)
-    return "".join(f"{p.amount:f}{SHORT[p.unit] if p.unit else ''}" for p in length.parts)
+        return " ".join(_in_words(amount(p.amount), p.unit) for p in length.parts)
+    return "".join(f"{amount(p.amount)}{SHORT[p.unit] if p.unit else ''}" for p in length.parts)
 
 
-def _in_words(amount: str, unit: str) -> str:
+def amount(count: Decimal) -> str:
+    """Equal amounts are written alike: without zeros at the end."""
+    text = f"{count:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _in_words(count: str, unit: str) -> str:
     if not unit:
-        return amount
-    plural = "s" if unit in ("week", "day", "hour") and amount != "1" else ""
-    return f"{amount} {unit}{plural}"
+        return count
+    plural = "s" if unit in ("week", "day", "hour") and count != "1" else ""
+    return f"{count} {unit}{plural}"
 
 
 def number(n: int | float) -> str:
@@ -170,6 +179,8 @@ def expression(e: Expression | Anonymous, outer: int = 0) -> Doc:
         case Aggregate(function, argument, collective, group_by):
             if argument is None:
                 return f"{function}(*)"
+            if isinstance(argument, Construct):
+                raise InternalError("format", "an aggregate over elements stands among construct terms")
             lead = "all " if collective else ""
             group = (" group by ", variables("{", group_by, "}")) if group_by else ()
             return listed(f"{function}(", [row(lead, expression(argument), *group)], ")")

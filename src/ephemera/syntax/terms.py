@@ -6,9 +6,19 @@ import re
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
 from ephemera.syntax.cursor import ENDINGS, Cursor, SyntaxFault
-from ephemera.syntax.expressions import CONSTANTS, at_group_by, expression, grouping, value, variable, variables
+from ephemera.syntax.expressions import (
+    AGGREGATES,
+    CONSTANTS,
+    at_group_by,
+    expression,
+    grouping,
+    value,
+    variable,
+    variables,
+)
 from ephemera.syntax.lexer import Token
 from ephemera.terms.nodes import (
+    Aggregate,
     All,
     Anonymous,
     Argument,
@@ -247,8 +257,21 @@ def _order_by(c: Cursor) -> OrderBy:
     return OrderBy(mode, variables(c), span=c.span_from(start))
 
 
+def _aggregate_of_elements(c: Cursor) -> Aggregate:
+    """``count(all item { var X, var Y })``: an aggregate over what would be built."""
+    function = c.advance()
+    c.expect("(")
+    c.expect("all")
+    term = _construct(c, label(c))
+    group_by = grouping(c) if at_group_by(c) else ()
+    c.expect(")")
+    return Aggregate(function.text, term, True, group_by, span=c.span_from(function.start))
+
+
 def _plain_construct(c: Cursor) -> ConstructTerm:
     """A construct element or an expression."""
+    if c.is_at(*AGGREGATES) and c.look(1).text == "(" and c.look(2).text == "all" and at_label(c, 3):
+        return _aggregate_of_elements(c)
     token = c.token
     if at_label(c):
         return _construct(c, label(c))

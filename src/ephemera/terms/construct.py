@@ -111,7 +111,8 @@ def construct(term: ConstructTerm, rows: Sequence[Row], origin: Origin, scope: S
             complete = [row for row in rows if all(name in row.variables for name in needed)]
             groups = partition(complete, direct_variables(inner) | groups_by)
             if order_by is not None:
-                groups.sort(key=lambda group: _order(group[0], order_by))
+                # A group that has several values of a key stands where its least one does.
+                groups.sort(key=lambda group: min(_order(row, order_by) for row in group))
             found = [v for group in groups for v in construct(inner, group, origin, scope)]
             return list({key(v): v for v in found}.values())
         case OptionalConstruct(inner, default):
@@ -167,7 +168,9 @@ def aggregate(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -
             return max(values, key=key, default=None)
 
 
-def _ranged(a: Aggregate, argument: Expression, rows: Sequence[Row], origin: Origin, scope: Scope) -> list[Value]:
+def _ranged(
+    a: Aggregate, argument: Expression | Construct, rows: Sequence[Row], origin: Origin, scope: Scope
+) -> list[Value]:
     """The argument's value for each pair (or binding) that it ranges over."""
     used = {v.name for v in find(argument, Var)}
     collections = sorted({origin.collection[name] for name in used if name in origin.collection})
@@ -183,6 +186,8 @@ def _ranged(a: Aggregate, argument: Expression, rows: Sequence[Row], origin: Ori
             found.setdefault(identity, row)
     # Aggregates skip null, and so what is computed from it.
     known = [row for row in found.values() if all(row.variables.get(name) is not None for name in used)]
+    if isinstance(argument, Construct):
+        return [v for row in known for v in construct(argument, [row], origin, scope)]
     return [compute(argument, row.variables, scope) for row in known]
 
 

@@ -3,16 +3,19 @@
 The answer is every substitution under which the pattern is found in the term. Breadth is injective: two children
 of a pattern never match the same child. Unordered patterns match both kinds of data, ordered ones only ordered data.
 `desc t` is a child or anything below it, and uses up the child. `without t` holds if no child that is left over
-matches t; a variable that has a value is tested with it, another may have any. `optional t` is t where t can match,
-else `without t`.
+matches t; a variable that the pattern binds anywhere is tested with its value, another may have any. `optional t` is
+t where t can match, else `without t`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from dataclasses import replace
+from itertools import product
+from typing import TypeAlias, TypeVar
 
+from ephemera.base.tree import find, rebuild
 from ephemera.terms.nodes import (
     As,
     Bool,
@@ -31,18 +34,63 @@ from ephemera.terms.nodes import (
 from ephemera.terms.values import Key, Term, Value, equal, key
 
 Substitution: TypeAlias = Mapping[str, Value]
+P = TypeVar("P")
 
 
 def match(pattern: QueryTerm, value: Value, known: Substitution) -> list[Substitution]:
     """Every substitution that extends the known one and lets the pattern match, each once."""
-    return distinct(_match(pattern, value, known))
+    return distinct(_match_whole(pattern, value, known))
 
 
 def match_root(pattern: QueryTerm, value: Value, known: Substitution) -> list[Substitution]:
     """The same for the pattern of an event, where `desc` may be the event itself."""
     if isinstance(pattern, Desc):
-        return distinct(s for below in descendants(value) for s in _match(pattern.term, below, known))
+        return distinct(s for below in descendants(value) for s in _match_whole(pattern.term, below, known))
     return match(pattern, value, known)
+
+
+def with_or_without(pattern: P) -> list[P]:
+    """A pattern with each optional part there, and with it absent; within what must be absent they stay."""
+    match pattern:
+        case Element(_, _, _, children):
+            chosen = product(*(_child_choices(child) for child in children))
+            return [replace(pattern, children=c) for c in chosen]
+        case As(_, term) | Desc(term):
+            return [replace(pattern, term=t) for t in with_or_without(term)]
+        case _:
+            return [pattern]
+
+
+def _child_choices(child: QueryTerm) -> list[QueryTerm]:
+    match child:
+        case Optional(term):
+            return [*with_or_without(term), Without(term)]
+        case Without():
+            return [child]
+        case _:
+            return with_or_without(child)
+
+
+def without_negations(pattern: P) -> P:
+    """A pattern that asks only for what must be there."""
+
+    def drop(node: object) -> object:
+        if isinstance(node, Element):
+            return replace(node, children=tuple(c for c in node.children if not isinstance(c, Without)))
+        return node
+
+    return rebuild(pattern, drop)
+
+
+def _match_whole(pattern: QueryTerm, value: Value, known: Substitution) -> Iterator[Substitution]:
+    """First what must be there; then, with every variable of that bound, what must not."""
+    if next(find(pattern, (Without, Optional)), None) is None:
+        yield from _match(pattern, value, known)
+        return
+    for chosen in with_or_without(pattern):
+        for found in distinct(_match(without_negations(chosen), value, known)):
+            if next(_match(chosen, value, found), None) is not None:
+                yield found
 
 
 def distinct(substitutions: Iterable[Substitution]) -> list[Substitution]:
@@ -125,13 +173,7 @@ def _is_attribute(pattern: QueryTerm) -> bool:
 def _match_children(
     patterns: Sequence[QueryTerm], data: Sequence[Value], known: Substitution, *, ordered: bool, partial: bool
 ) -> Iterator[Substitution]:
-    """`optional` first becomes t or `without t`, then the positive patterns are placed, then `without` is tested."""
-    for k, pattern in enumerate(patterns):
-        if isinstance(pattern, Optional):
-            for part in (pattern.term, Without(pattern.term)):
-                chosen = [*patterns[:k], part, *patterns[k + 1 :]]
-                yield from _match_children(chosen, data, known, ordered=ordered, partial=partial)
-            return
+    """The positive patterns are placed, then `without` is tested."""
     positive = [k for k, p in enumerate(patterns) if not isinstance(p, Without)]
     for places, found in _place([patterns[k] for k in positive], data, known, ordered=ordered):
         if not partial and len(places) != len(data):
@@ -139,7 +181,7 @@ def _match_children(
         placed = dict(zip(positive, places, strict=True))
         if all(
             not any(
-                next(_match(p.term, data[place], found), None) is not None
+                next(_match_whole(p.term, data[place], found), None) is not None
                 for place in _left_over(k, placed, data, ordered)
             )
             for k, p in enumerate(patterns)

@@ -100,10 +100,13 @@ class Call(Node):
 
 @dataclass(frozen=True, slots=True)
 class Aggregate(Node):
-    """``count(*)`` (no argument), ``avg(v)``, or ``sum(all var Q group by { var P })`` (`collective`)."""
+    """``count(*)`` (no argument), ``avg(v)``, or ``sum(all var Q group by { var P })`` (`collective`).
+
+    An element as argument, ``count(all item { var X, var Y })``, stands only where a construct term may.
+    """
 
     function: str
-    argument: Expression | None
+    argument: Expression | Construct | None
     collective: bool = False
     group_by: tuple[Var, ...] = ()
 
