@@ -177,7 +177,7 @@ def _simulates(pattern: QueryTerm, data: Value, bound: Bound) -> bool:
 
 def _element(pattern: Element, data: Term, bound: Bound) -> bool:
     if isinstance(pattern.label, Var):
-        if not key(bound[pattern.label.name]) == key(data.label):
+        if key(bound[pattern.label.name]) != key(data.label):
             return False
     elif pattern.label.name != data.label:
         return False
@@ -214,24 +214,25 @@ def _children(
         if not all(_simulates(patterns[k], data[place], bound) for k, place in zip(positive, places, strict=True)):
             continue
         taken = dict(zip(positive, places, strict=True))
-        if all(_is_free_of(k, p, taken, data, bound, ordered=ordered) for k, p in enumerate(patterns)):
+        if not any(
+            _may_match(p.term, data[place], bound)
+            for k, p in enumerate(patterns)
+            if isinstance(p, Without)
+            for place in _left(k, taken, len(data), ordered=ordered)
+        ):
             return True
     return False
 
 
-def _is_free_of(
-    at: int, pattern: QueryTerm, taken: Mapping[int, int], data: Sequence[Value], bound: Bound, *, ordered: bool
-) -> bool:
-    """Whether no child that is left matches a negated pattern, whatever the variables are that only it has."""
-    if not isinstance(pattern, Without):
-        return True
+def _left(at: int, taken: Mapping[int, int], count: int, *, ordered: bool) -> list[int]:
+    """The children of no pattern, and, where order counts, between the neighbours of a negated one."""
     low = max((p for k, p in taken.items() if k < at), default=-1) if ordered else -1
-    high = min((p for k, p in taken.items() if k > at), default=len(data)) if ordered else len(data)
-    left = [data[p] for p in range(low + 1, high) if p not in taken.values()]
-    return not any(_may_match(pattern.term, child, bound) for child in left)
+    high = min((p for k, p in taken.items() if k > at), default=count) if ordered else count
+    return [p for p in range(low + 1, high) if p not in taken.values()]
 
 
 def _may_match(pattern: QueryTerm, data: Value, bound: Bound) -> bool:
+    """Whether a pattern matches for some value of the variables that are not bound."""
     for chosen in _without_optional(pattern):
         if any(value is None and _places(chosen, name) for name, value in bound.items()):
             continue

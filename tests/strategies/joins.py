@@ -243,7 +243,9 @@ def fixed_time(body: Body) -> None:
         return
     name = body.dice.pick(list(body.facts))
     begin, end = body.times[name]
-    fits = [(r, t) for r in ("before", "after", "meets", "during") for t in range(LATEST + 1) if _fits(r, t, begin, end)]
+    fits = [
+        (r, t) for r in ("before", "after", "meets", "during") for t in range(LATEST + 1) if _fits(r, t, begin, end)
+    ]
     if not fits:
         return
     wanted, time = body.dice.pick(fits)

@@ -164,7 +164,13 @@ class _Pattern:
 
     def _optional_child(self, children: list[Value]) -> Term | None:
         simple = [c for c in children if isinstance(c, Term) and _is_simple(c)]
-        if self._body.arrow or len(simple) < 2 or not self._shows or not self._draft.has_room() or not self._dice.chance(35):
+        if (
+            self._body.arrow
+            or len(simple) < 2
+            or not self._shows
+            or not self._draft.has_room()
+            or not self._dice.chance(35)
+        ):
             return None
         return simple[-1]
 

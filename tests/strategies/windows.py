@@ -13,7 +13,12 @@ from .shapes import atom, pattern
 from .streams import LATEST, NUMBERS, VALUES, moved
 from .timers import timer
 
-BOUNDARIES = {(True, True): "incl,incl", (True, False): "incl,excl", (False, True): "excl,incl", (False, False): "excl,excl"}
+BOUNDARIES = {
+    (True, True): "incl,incl",
+    (True, False): "incl,excl",
+    (False, True): "excl,incl",
+    (False, False): "excl,excl",
+}
 AGGREGATES = {"sum": "max", "avg": "sum", "min": "max", "max": "min", "count": "sum"}
 """Each with another that takes its place."""
 
@@ -156,7 +161,9 @@ def from_until(body: Body) -> None:
     if body.dice.chance(40):
         inside = body.draft.fact(times=(low, body.dice.number(low, high)), values=_joining(body))
         if inside is not None:
-            body.items.append(_collected(body, body.draft.mark("from until", between, f"while {second}:"), inside, first))
+            body.items.append(
+                _collected(body, body.draft.mark("from until", between, f"while {second}:"), inside, first)
+            )
         return
     present = {e.term.label for e in body.known if _inside(body.draft.times(e), (low, high))}
     labels = [label for label in BASE if label not in present]

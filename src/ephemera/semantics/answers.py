@@ -18,7 +18,7 @@ from ephemera.rules.scope import pattern_bindings, variable_names
 from ephemera.semantics import algebra
 from ephemera.semantics.clock import Clock
 from ephemera.semantics.conditions import Calendars, holds, microseconds
-from ephemera.semantics.patterns import match_event, match_term
+from ephemera.semantics.patterns import match_event, match_term, search_event
 from ephemera.syntax.nodes import (
     CONDITIONS,
     Absent,
@@ -38,7 +38,7 @@ from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.compute import Scope
 from ephemera.terms.construct import Origin, Row
 from ephemera.terms.events import Event, Interval, covering
-from ephemera.terms.match import Substitution, with_or_without, without_negations
+from ephemera.terms.match import Forbidden, Substitution, is_absent
 from ephemera.terms.nodes import Pattern
 from ephemera.terms.values import Key, Term, Value, key
 
@@ -132,11 +132,11 @@ def disjuncts(query: Query | Condition) -> list[list[Literal]]:
 
 @dataclass(frozen=True, slots=True)
 class _Partial:
-    """A trace in the making: what was used, what is bound, and what must still match with every variable bound."""
+    """A trace in the making: what was used, what is bound, and what must not match once every variable is bound."""
 
     trace: dict[str, Event]
     variables: Substitution
-    tests: tuple[tuple[Event, Pattern], ...] = ()
+    forbidden: Forbidden = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +186,9 @@ class _Disjunct:
         yield from self._grouped(partials)
 
     def _with_event(self, partial: _Partial, name: str, pattern: Pattern) -> Iterator[_Partial]:
-        for variant in with_or_without(pattern):
-            relaxed = without_negations(variant)
-            for event in self._reader.candidates(variant, self._facts):
-                for variables in match_event(relaxed, event, partial.variables, self._reader.catalogue):
-                    tests = (*partial.tests, (event, variant)) if relaxed != variant else partial.tests
-                    yield _Partial({**partial.trace, name: event}, variables, tests)
+        for event in self._reader.candidates(pattern, self._facts):
+            for variables, forbidden in search_event(pattern, event, partial.variables, self._reader.catalogue):
+                yield _Partial({**partial.trace, name: event}, variables, partial.forbidden + forbidden)
 
     def _with_algebra(self, partial: _Partial, name: str, literal: Algebra) -> Iterator[_Partial]:
         found = algebra.instances(
@@ -292,16 +289,15 @@ class _Disjunct:
         return all(self._reader.holds(c, variables, trace) for c in accumulation.conditions)
 
     def _everything_holds(self, partial: _Partial, variables: Substitution, missing: set[str]) -> bool:
-        """Conditions, tests with every variable bound, rows that must be absent, and absences in windows.
+        """Conditions, parts of events and rows that must be absent, and absences in windows.
 
         A condition or absence that speaks of what was not collected filters nothing.
         """
-        catalogue = self._reader.catalogue
         asked = [c for c in self._conditions if not missing & {v.name for v in variable_names(c, frozenset())}]
         absences = [a for a in self._absences if not missing & pattern_bindings(a.event.pattern).all]
         return (
             all(self._reader.holds(c, variables, partial.trace) for c in asked)
-            and all(match_event(pattern, event, variables, catalogue) for event, pattern in partial.tests)
+            and is_absent(partial.forbidden, variables)
             and not any(
                 self._reader.rows(r.pattern, variables) for r in self._reads if isinstance(r, Absent) or r.negated
             )

@@ -10,12 +10,14 @@ from collections.abc import Iterator, Sequence
 
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.events import Event
-from ephemera.terms.match import Substitution, bind, distinct, match, match_root
+from ephemera.terms.match import Found, Substitution, bind, distinct, match, match_root, search_root
 from ephemera.terms.nodes import (
     Anonymous,
     AnyEvent,
     Argument,
+    As,
     Atom,
+    Desc,
     Element,
     Label,
     Name,
@@ -29,6 +31,13 @@ from ephemera.terms.values import Term, Value
 def match_event(pattern: Pattern, event: Event, known: Substitution, catalogue: Catalogue) -> list[Substitution]:
     """Every substitution under which the event matches."""
     return match_term(pattern, event.term, known, catalogue.events.get(event.term.label))
+
+
+def search_event(pattern: Pattern, event: Event, known: Substitution, catalogue: Catalogue) -> list[Found]:
+    """The same, with what must be absent left to be tested when other events have bound their variables."""
+    if isinstance(pattern, Element | As | Desc):
+        return list(search_root(pattern, event.term, known))
+    return [(found, ()) for found in match_event(pattern, event, known, catalogue)]
 
 
 def match_term(pattern: Pattern, term: Term, known: Substitution, schema: Schema | None) -> list[Substitution]:

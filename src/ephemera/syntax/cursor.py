@@ -7,14 +7,17 @@ nothing fits, the notes are the message.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TypeVar
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Related
 from ephemera.base.span import Span
 from ephemera.base.suggest import suggestion
 from ephemera.base.time import SHORT, SPELLINGS, UNIT_ALIASES
 from ephemera.syntax.lexer import DEEPEST_NESTING, Token, Tokens, shorten
+
+T = TypeVar("T")
 
 MOST_EXPECTED = 6
 ENDINGS = ("ON", "END", "where", "having")
@@ -137,6 +140,16 @@ class Cursor:
             self.wants(what)
             raise self.fault()
         return self.advance()
+
+    def listed(self, read: Callable[[Cursor], T], closer: str) -> tuple[T, ...]:
+        """What stands between here and the closing sign, with commas between; the sign is read, too."""
+        found: list[T] = []
+        if not self.at(closer):
+            found.append(read(self))
+            while self.accept(","):
+                found.append(read(self))
+        self.expect(closer)
+        return tuple(found)
 
     def wants(self, what: str) -> None:
         """Notes something that would have fitted here."""

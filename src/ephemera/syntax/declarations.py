@@ -100,13 +100,7 @@ def _count(token: Token) -> Decimal:
 
 def _attributes(c: Cursor) -> tuple[Attribute, ...]:
     c.expect("(")
-    found: list[Attribute] = []
-    if not c.at(")"):
-        found.append(_attribute(c))
-        while c.accept(","):
-            found.append(_attribute(c))
-    c.expect(")")
-    return tuple(found)
+    return c.listed(_attribute, ")")
 
 
 def _attribute(c: Cursor) -> Attribute:

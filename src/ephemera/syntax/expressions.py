@@ -101,13 +101,8 @@ def _call(c: Cursor) -> Expression:
     if start.kind == "name" and start.text in AGGREGATES:
         return _aggregate(c, start)
     c.expect("(")
-    arguments: list[Expression] = []
-    if not c.at(")"):
-        arguments.append(expression(c))
-        while c.accept(","):
-            arguments.append(expression(c))
-    c.expect(")")
-    return Call(start.text, tuple(arguments), span=c.span_from(start.start))
+    arguments = c.listed(expression, ")")
+    return Call(start.text, arguments, span=c.span_from(start.start))
 
 
 def _aggregate(c: Cursor, function: Token) -> Aggregate:

@@ -20,7 +20,7 @@ from ephemera.syntax.lexer import Comment, tokenize
 from ephemera.syntax.nodes import And, Condition, Derive, Detect, Head, Program, Query, Raise, Rule, Statement, Stratum
 from ephemera.syntax.queries import comma_help, item, query
 from ephemera.syntax.terms import construct_term, label
-from ephemera.terms.nodes import ConstructTerm, Expression
+from ephemera.terms.nodes import ConstructTerm
 
 DEEPEST_TREE = 200
 
@@ -262,10 +262,5 @@ def _derive(c: Cursor) -> Derive:
     start = c.token.start
     name = label(c, "a rule or a declaration")
     c.expect("(")
-    arguments: list[Expression] = []
-    if not c.at(")"):
-        arguments.append(expression(c))
-        while c.accept(","):
-            arguments.append(expression(c))
-    c.expect(")")
-    return Derive(name, tuple(arguments), span=c.span_from(start))
+    arguments = c.listed(expression, ")")
+    return Derive(name, arguments, span=c.span_from(start))

@@ -187,13 +187,7 @@ def atom(c: Cursor, name: Label) -> Atom | NamedAtom:
             fields.append(_field(c))
         c.expect(")")
         return NamedAtom(name, tuple(fields), span=c.span_from(start))
-    arguments: list[Argument] = []
-    if not c.at(")"):
-        arguments.append(argument(c))
-        while c.accept(","):
-            arguments.append(argument(c))
-    c.expect(")")
-    return Atom(name, tuple(arguments), span=c.span_from(start))
+    return Atom(name, c.listed(argument, ")"), span=c.span_from(start))
 
 
 def _field(c: Cursor) -> Field:

@@ -15,7 +15,6 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeAlias, TypeVar
 
-from ephemera.base.tree import find, rebuild
 from ephemera.terms.nodes import (
     As,
     Bool,
@@ -34,19 +33,41 @@ from ephemera.terms.nodes import (
 from ephemera.terms.values import Key, Term, Value, equal, key
 
 Substitution: TypeAlias = Mapping[str, Value]
+Forbidden: TypeAlias = tuple[tuple[QueryTerm, Value], ...]
+"""Terms, each with a value that must not match it."""
+
+Found: TypeAlias = tuple[Substitution, Forbidden]
 P = TypeVar("P")
 
 
 def match(pattern: QueryTerm, value: Value, known: Substitution) -> list[Substitution]:
     """Every substitution that extends the known one and lets the pattern match, each once."""
-    return distinct(_match_whole(pattern, value, known))
+    return distinct(s for s, forbidden in search(pattern, value, known) if is_absent(forbidden, s))
 
 
 def match_root(pattern: QueryTerm, value: Value, known: Substitution) -> list[Substitution]:
     """The same for the pattern of an event, where `desc` may be the event itself."""
+    return distinct(s for s, forbidden in search_root(pattern, value, known) if is_absent(forbidden, s))
+
+
+def search(pattern: QueryTerm, value: Value, known: Substitution) -> Iterator[Found]:
+    """Every way to find what must be there, with what must then be absent, once all variables are bound."""
+    for chosen in with_or_without(pattern):
+        yield from _match(chosen, value, known)
+
+
+def search_root(pattern: QueryTerm, value: Value, known: Substitution) -> Iterator[Found]:
+    """The same for the pattern of an event."""
     if isinstance(pattern, Desc):
-        return distinct(s for below in descendants(value) for s in _match_whole(pattern.term, below, known))
-    return match(pattern, value, known)
+        for below in descendants(value):
+            yield from search(pattern.term, below, known)
+    else:
+        yield from search(pattern, value, known)
+
+
+def is_absent(forbidden: Forbidden, known: Substitution) -> bool:
+    """Whether no value matches the term that it must not match; variables without a value may have any."""
+    return not any(match(term, value, known) for term, value in forbidden)
 
 
 def with_or_without(pattern: P) -> list[P]:
@@ -69,28 +90,6 @@ def _child_choices(child: QueryTerm) -> list[QueryTerm]:
             return [child]
         case _:
             return with_or_without(child)
-
-
-def without_negations(pattern: P) -> P:
-    """A pattern that asks only for what must be there."""
-
-    def drop(node: object) -> object:
-        if isinstance(node, Element):
-            return replace(node, children=tuple(c for c in node.children if not isinstance(c, Without)))
-        return node
-
-    return rebuild(pattern, drop)
-
-
-def _match_whole(pattern: QueryTerm, value: Value, known: Substitution) -> Iterator[Substitution]:
-    """First what must be there; then, with every variable of that bound, what must not."""
-    if next(find(pattern, (Without, Optional)), None) is None:
-        yield from _match(pattern, value, known)
-        return
-    for chosen in with_or_without(pattern):
-        for found in distinct(_match(without_negations(chosen), value, known)):
-            if next(_match(chosen, value, found), None) is not None:
-                yield found
 
 
 def distinct(substitutions: Iterable[Substitution]) -> list[Substitution]:
@@ -119,21 +118,21 @@ def bind(name: str, value: Value, known: Substitution) -> Iterator[Substitution]
         yield known
 
 
-def _match(pattern: QueryTerm, value: Value, known: Substitution) -> Iterator[Substitution]:
+def _match(pattern: QueryTerm, value: Value, known: Substitution) -> Iterator[Found]:
     match pattern:
         case Var(name):
-            yield from bind(name, value, known)
+            yield from ((found, ()) for found in bind(name, value, known))
         case As(name, inner):
-            for found in _match(inner, value, known):
-                yield from bind(name, value, found)
+            for found, forbidden in _match(inner, value, known):
+                yield from ((more, forbidden) for more in bind(name, value, found))
         case Text(wanted) | Number(wanted) | Bool(wanted):
             if equal(wanted, value):
-                yield known
+                yield known, ()
         case Null():
             return
         case Regex(expression):
             if isinstance(value, str) and re.fullmatch(expression, value):
-                yield known
+                yield known, ()
         case Element():
             yield from _match_element(pattern, value, known)
         case Desc(inner):
@@ -143,8 +142,8 @@ def _match(pattern: QueryTerm, value: Value, known: Substitution) -> Iterator[Su
             raise ValueError("`without` and `optional` stand inside elements")
 
 
-def _match_element(pattern: Element, value: Value, known: Substitution) -> Iterator[Substitution]:
-    if not isinstance(value, Term):
+def _match_element(pattern: Element, value: Value, known: Substitution) -> Iterator[Found]:
+    if not isinstance(value, Term) or (pattern.ordered and not value.is_ordered):
         return
     label = str(pattern.label) if isinstance(pattern.label, Label) else None
     if label is not None and label != value.label:
@@ -154,10 +153,11 @@ def _match_element(pattern: Element, value: Value, known: Substitution) -> Itera
     attributes = [c for c in pattern.children if _is_attribute(c)]
     data = [Term(f"@{name}", (v,)) for name, v in value.attributes]
     for start in named:
-        for found in _match_children(attributes, data, start, ordered=False, partial=True):
-            if pattern.ordered and not value.is_ordered:
-                continue
-            yield from _match_children(inside, value.children, found, ordered=pattern.ordered, partial=pattern.partial)
+        for found, first in _match_children(attributes, data, start, ordered=False, partial=True):
+            for more, last in _match_children(
+                inside, value.children, found, ordered=pattern.ordered, partial=pattern.partial
+            ):
+                yield more, first + last
 
 
 def _is_attribute(pattern: QueryTerm) -> bool:
@@ -172,37 +172,34 @@ def _is_attribute(pattern: QueryTerm) -> bool:
 
 def _match_children(
     patterns: Sequence[QueryTerm], data: Sequence[Value], known: Substitution, *, ordered: bool, partial: bool
-) -> Iterator[Substitution]:
-    """The positive patterns are placed, then `without` is tested."""
+) -> Iterator[Found]:
+    """The positive patterns are placed; what is left over must not match those that are negated."""
     positive = [k for k, p in enumerate(patterns) if not isinstance(p, Without)]
-    for places, found in _place([patterns[k] for k in positive], data, known, ordered=ordered):
-        if not partial and len(places) != len(data):
-            continue
-        placed = dict(zip(positive, places, strict=True))
-        if all(
-            not any(
-                next(_match_whole(p.term, data[place], found), None) is not None
+    for places, found, forbidden in _place([patterns[k] for k in positive], data, known, ordered=ordered):
+        if partial or len(places) == len(data):
+            placed = dict(zip(positive, places, strict=True))
+            own = tuple(
+                (p.term, data[place])
+                for k, p in enumerate(patterns)
+                if isinstance(p, Without)
                 for place in _left_over(k, placed, data, ordered)
             )
-            for k, p in enumerate(patterns)
-            if isinstance(p, Without)
-        ):
-            yield found
+            yield found, forbidden + own
 
 
 def _place(
     patterns: Sequence[QueryTerm], data: Sequence[Value], known: Substitution, *, ordered: bool
-) -> Iterator[tuple[tuple[int, ...], Substitution]]:
+) -> Iterator[tuple[tuple[int, ...], Substitution, Forbidden]]:
     """Every way to give each pattern a child of its own, in order if order counts."""
     if not patterns:
-        yield (), known
+        yield (), known, ()
         return
-    for before, found in _place(patterns[:-1], data, known, ordered=ordered):
+    for before, found, forbidden in _place(patterns[:-1], data, known, ordered=ordered):
         first = before[-1] + 1 if ordered and before else 0
         for place in range(first, len(data)):
             if place not in before:
-                for more in _match(patterns[-1], data[place], found):
-                    yield (*before, place), more
+                for more, own in _match(patterns[-1], data[place], found):
+                    yield (*before, place), more, forbidden + own
 
 
 def _left_over(at: int, placed: dict[int, int], data: Sequence[Value], ordered: bool) -> list[int]:
