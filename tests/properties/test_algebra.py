@@ -115,7 +115,7 @@ class Parts:
 
 @cache
 def _parsed(side: str) -> Expression:
-    source = Source("law.eq", f"p() <- e: algebra ({side});")
+    source = Source("law.eq", f"p() <- e: algebra unrestricted ({side});")
     return next(find_nodes(parse(source).program, Algebra)).expression
 
 

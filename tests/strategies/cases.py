@@ -31,25 +31,25 @@ from .streams import MOST_EVENTS, Dice
 
 ADDITIONS: dict[Callable[[Body], object], int] = {
     # What needs most room in the stream comes first.
-    joins.algebra: 20,
-    windows.collection: 24,
-    windows.negation: 18,
-    windows.from_until: 10,
-    joins.disjunction: 7,
-    joins.join: 3,
-    timers.timers: 14,
-    timers.clock: 3,
-    filters.comparison: 14,
-    filters.null: 4,
-    filters.undefined: 5,
-    filters.table: 11,
+    joins.algebra: 44,
+    windows.collection: 26,
+    windows.negation: 16,
+    windows.from_until: 9,
+    joins.disjunction: 16,
+    joins.join: 1,
+    timers.timers: 26,
+    timers.clock: 7,
+    filters.comparison: 36,
+    filters.null: 8,
+    filters.undefined: 8,
+    filters.table: 28,
     windows.result_condition: 4,
-    joins.relations: 40,
-    joins.within: 4,
-    joins.apart: 4,
-    joins.fixed_time: 4,
-    joins.identity: 4,
-    timers.head_times: 8,
+    joins.relations: 90,
+    joins.within: 7,
+    joins.apart: 8,
+    joins.fixed_time: 8,
+    joins.identity: 7,
+    timers.head_times: 10,
 }
 """What a rule may have besides its first event, each with its weight."""
 
@@ -180,7 +180,7 @@ def _add_rule(draft: Draft, count: int) -> None:
     arrow = dice.chance(50)
     body = Body(draft, known, arrow=arrow)
     body.items.append(atom(body, body.any_fact(50)))
-    few, many = {0: 2, 1: 5, 2: 1}, {1: 3, 2: 5, 3: 2}
+    few, many = {0: 1, 1: 5, 2: 2}, {1: 3, 2: 6, 3: 4}
     chosen = [dice.weighed(ADDITIONS) for _ in range(dice.weighed(few if count > 2 else many))]
     for addition in sorted(chosen, key=list(ADDITIONS).index):
         addition(body)

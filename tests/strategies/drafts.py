@@ -185,7 +185,7 @@ class Body:
         """Puts an event beside the witness's, mostly at another time, so that an answer with it would show."""
         times = self.draft.times(event)
         if not self.conditions and self.dice.chance(75):
-            shifts = [s for s in range(-LATEST, LATEST + 1) if s and 0 <= times[0] + s and times[1] + s <= LATEST]
+            shifts = [s for s in range(-LATEST, LATEST + 1) if s and times[0] + s >= 0 and times[1] + s <= LATEST]
             shift = self.dice.pick(shifts or [0])
             times = (times[0] + shift, times[1] + shift)
         self.draft.add(replace(self.draft.at(made, times), positional=event.positional))

@@ -57,6 +57,7 @@ def identity(body: Body) -> None:
     blanks = ", ".join("_" for _ in range(shape.arity)) if shape is not None else ""
     wanted = f"{label}({blanks})" if shape is not None and shape.kind != "tree" else f"{label} {{{{ }}}}"
     body.items.append(f"{'' if body.arrow else 'event '}{name}: {wanted}")
+    body.head.append(f"end({name})")
     body.condition(body.draft.mark("identity", f"{first} != {name}"))
 
 
@@ -92,7 +93,7 @@ def disjunction(body: Body) -> None:
         branches = [branches[0], body.draft.mark("nested disjunction", inner, branches[1])]
     body.items.append(body.draft.mark("disjunction", f"or {{ {branches[0]}, {branches[1]} }}", branches[0]))
     body.facts.pop(name)
-    body.head.append(f"begin({name})")
+    body.head += [f"begin({name})", f"end({name})"]
     body.times.pop(name)
 
 
@@ -126,7 +127,10 @@ def relations(body: Body) -> None:
     forms = [_form(body, first, second, body.times[second])]
     for _ in range(body.dice.number(0, 3)):
         form = _form(body, first, second)
-        if form is not None and draft.add(moved(event, form.times, draft.unit)):
+        apart = form is not None and not any(
+            f is not None and (f.holds(form.times) or form.holds(f.times)) for f in forms
+        )
+        if form is not None and apart and draft.add(moved(event, form.times, draft.unit)):
             forms.append(form)
     known = [form for form in forms if form is not None]
     if len(known) == 1:
@@ -134,6 +138,7 @@ def relations(body: Body) -> None:
         body.condition(draft.mark(known[0].feature, known[0].text))
     elif known:
         body.condition(f"({' or '.join(draft.mark(f.feature, f.text, '1 = 2') for f in known)})")
+    body.head += [f"begin({second})", f"end({second})"]
 
 
 def _form(body: Body, first: str, second: str, times: Span | None = None) -> _Form | None:
@@ -217,6 +222,7 @@ def within(body: Body) -> None:
         return max(s[1], *(o[1] for o in others), 0) - min(s[0], *(o[0] for o in others), LATEST) > length
 
     body.miss_time(names[0], fails)
+    body.head.append(f"end({names[0]})")
     body.condition(body.draft.mark("within", f"{{{', '.join(names)}}} within {length}"))
 
 
@@ -272,44 +278,52 @@ def algebra(body: Body) -> None:
     dice, draft = body.dice, body.draft
     begin = dice.number(0, 6)
     first = draft.fact(times=(begin, begin))
-    second = draft.fact(times=(begin + dice.number(2, 3), begin + dice.number(3, 5)))
-    if first is None or second is None or first.term.label == second.term.label:
+    if first is None:
+        return
+    label = dice.pick([b for b in BASE if b != first.term.label])
+    second = draft.fact(label, (begin + dice.number(2, 3), begin + dice.number(3, 5)), _leaves(first.term)[:1])
+    if second is None:
         return
     bound: dict[str, Value] = {}
     a = _primitive(body, first, bound)
     left = dict(bound)
     b = _primitive(body, second, bound)
-    again = draft.at(first.term, (begin + 1, begin + 1))
+    again, late = (draft.at(first.term, (t, t)) for t in (begin + 1, LATEST))
+    end = draft.times(second)[1]
     match dice.pick((";", "+", "|", "-")):
         case ";":
             text = f"{a}{draft.mark('algebra ;', ';', ' +')} {b}"
             draft.add(again)
-            draft.add(draft.at(first.term, (LATEST, LATEST)))
+            draft.add(late)
         case "+":
             text = f"{a} {draft.mark('algebra +', '+', ';')} {b}"
-            draft.add(draft.at(first.term, (LATEST, LATEST)))
+            draft.add(late)
             draft.add(again)
         case "|":
             bound = {n: v for n, v in bound.items() if n in a and n in b}
             text = f"{a}{draft.mark('algebra |', f' | {b}')}"
-            draft.add(draft.at(first.term, (dice.number(0, begin), draft.times(second)[1])))
+            draft.add(draft.at(first.term, (dice.number(0, begin), end)))
         case _:
             bound = left
             draft.add(again)
-            draft.add(draft.at(first.term, (begin + 6, begin + 6)))
+            draft.add(late)
             killer = draft.mark("algebra -", f" - {_primitive(body, second, dict(left))}")
             text = f"({a}; {a}){killer}"
     if dice.chance(50):
-        length = max(draft.times(second)[1] - begin - dice.number(0, 2), 0)
-        text = f"({text}){draft.mark('algebra limit', f'[{length}]')}"
+        length = dice.pick((1, end - begin - 1, end - begin))
+        text = f"({text}){draft.mark('algebra limit', f'[{max(length, 0)}]')}"
     name = body.fresh("e")
     if dice.chance(50):
         mode = draft.mark("algebra unrestricted", "unrestricted ")
     else:
         mode = draft.mark("algebra restricted", dice.pick(("", "restricted ")), "unrestricted ")
     body.items.append(f"{'' if body.arrow else 'event '}{name}: algebra {mode}({text})")
-    body.head.append(f"begin({name})")
+    body.head += [f"begin({name})", f"end({name})"]
     body.variables.update(bound)
+
+
+def _leaves(value: Value) -> list[Value]:
+    return [leaf for child in value.children for leaf in _leaves(child)] if isinstance(value, Term) else [value]
 
 
 def _primitive(body: Body, event: Event, bound: dict[str, Value]) -> str:

@@ -49,7 +49,7 @@ class _Pattern:
                 return f"{term.label}({', '.join(self._argument(v) for _, v in fields)})"
             return self._element(term, root=True)
         if term.is_ordered and scalars and not term.attributes:
-            if self._dice.chance(70) or None in term.children:
+            if self._dice.chance(60) or None in term.children or not term.children:
                 return f"{term.label}({', '.join(self._argument(v) for v in term.children)})"
             return self._element(term, root=True)
         simple = [(c.label, c.children[0]) for c in term.children if isinstance(c, Term) and _is_simple(c)]
@@ -77,10 +77,11 @@ class _Pattern:
         outer = [n for n in shared if n in self._outer]
         spell = "var {}".format if in_term else body.var
         blank = f"var {body.fresh('x')}" if in_term else "_"
-        options = {"fresh": 6, "constant": 2 if self._fancy and isinstance(value, int | float | str) else 0}
+        constant = self._fancy and self._draft.has_room() and isinstance(value, int | float | str)
+        options = {"fresh": 6, "constant": 2 if constant else 0}
         options["blank"] = 0 if in_term else 1
-        if outer:
-            options["outer"] = 8
+        if outer and self._draft.has_room():
+            options["outer"] = 5
         elif shared and self._fancy:
             options["own"] = 12
         match self._dice.weighed(options):
@@ -93,7 +94,7 @@ class _Pattern:
                 return self._draft.mark("repeated variable", spell(self._dice.pick(shared)), blank)
             case "constant":
                 self._other_value(value)
-                if in_term and isinstance(value, str) and self._dice.chance(60):
+                if in_term and isinstance(value, str) and self._dice.chance(80):
                     return self._draft.mark("regex", f"/[{value}w]+/", blank)
                 return self._draft.mark("constant", literal(value), blank)
             case "blank":
@@ -105,7 +106,7 @@ class _Pattern:
 
     def _other_value(self, value: Value, *, last: bool = False) -> None:
         """A near miss with another value in this place."""
-        if self._name is not None and (self._fancy or self._dice.chance(50)):
+        if self._name is not None:
             other = self._dice.pick([v for v in VALUES if v != value])
             self._body.miss_value(self._name, value, other, last=last)
 
@@ -204,7 +205,7 @@ class _Pattern:
         bound = [n for n in outer if Term("k", (body.variables[n],)).key not in there]
         flat = all(not isinstance(c, Term) for c in term.children)
         missing: Value
-        if bound and not flat and self._dice.chance(75):
+        if bound and not flat and self._dice.chance(90):
             chosen = self._dice.pick(bound)
             missing = Term("k", (body.variables[chosen],))
             text = self._draft.mark("without a variable", f"without k {{ var {chosen} }}")
@@ -226,14 +227,15 @@ class _Pattern:
     ) -> tuple[str, str]:
         ordered = term.is_ordered and not turned and len(term.children) > 1 and self._dice.chance(70)
         own = _spelled(ordered=ordered, partial=partial)
+        misses = self._name is not None and self._draft.has_room()
+        if ordered and len(parts) > 1 and misses and self._dice.chance(80):
+            self._body.miss(self._event, Term(term.label, term.children[::-1], True, term.attributes))
+            return self._either("ordered", own, _spelled(ordered=False, partial=partial))
         if drop:
             return self._either("partial", own, _spelled(ordered=ordered, partial=False))
         if turned and len(parts) > 1:
             return self._either("unordered", own, _spelled(ordered=True, partial=partial))
-        if ordered and len(parts) > 1 and not partial and self._name is not None and self._draft.has_room():
-            self._body.miss(self._event, Term(term.label, term.children[::-1], True, term.attributes))
-            return self._either("ordered", own, _spelled(ordered=False, partial=partial))
-        if not partial and root and self._name is not None and self._draft.has_room():
+        if not partial and root and misses:
             more = Term(term.label, (*term.children, self._more(term)), term.ordered, term.attributes)
             self._body.miss(self._event, more)
             return self._either("total", own, _spelled(ordered=ordered, partial=True))

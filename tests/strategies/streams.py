@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Literal, TypeVar
 
 from hypothesis import strategies as st
@@ -126,7 +127,7 @@ class Arrival:
     @property
     def batches(self) -> list[tuple[Event, ...]]:
         limits = (0, *self.cuts, len(self.events))
-        return [self.events[a:b] for a, b in zip(limits, limits[1:], strict=False)]
+        return [self.events[a:b] for a, b in pairwise(limits)]
 
 
 @st.composite

@@ -57,7 +57,7 @@ def timer(body: Body, anchor: str | None = None, kinds: Sequence[str] = TIMERS) 
 def timers(body: Body) -> None:
     """A timer, and perhaps one on that."""
     first = timer(body)
-    if first is not None and body.dice.chance(40):
+    if first is not None and body.dice.chance(60):
         timer(body, first)
 
 
@@ -84,6 +84,6 @@ def clock(body: Body) -> None:
 def head_times(body: Body) -> None:
     """The times of an event or timer in the head."""
     lasting = [n for n, (begin, end) in body.times.items() if end > begin]
-    function = body.dice.pick(("begin", "end", "duration"))
-    name = body.dice.pick(lasting if lasting and function == "duration" else list(body.times))
-    body.head.append(body.draft.mark(f"{function}()", f"{function}({name})", "0"))
+    for function in body.dice.shuffled(("begin", "end", "duration"))[:2]:
+        name = body.dice.pick(lasting if lasting and function == "duration" else list(body.times))
+        body.head.append(body.draft.mark(f"{function}()", f"{function}({name})", "0"))

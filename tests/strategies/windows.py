@@ -8,7 +8,6 @@ from ephemera.terms.events import Event
 from ephemera.terms.values import Value, equal
 
 from .drafts import BASE, Body, Span, literal
-from .marks import mark
 from .shapes import atom, pattern
 from .streams import LATEST, NUMBERS, VALUES, moved
 from .timers import timer
@@ -261,21 +260,21 @@ def _flat(body: Body, event: Event) -> str | None:
 
 
 def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str]) -> None:
-    """An aggregate in the head, and perhaps a condition on it."""
+    """Aggregates in the head, and perhaps a condition on one."""
     dice, draft = body.dice, body.draft
-    if (not names or dice.chance(15)) and not body.collects:
+    over = "" if body.arrow else "all "
+    counted = ""
+    for function in dice.shuffled(tuple(AGGREGATES))[: dice.number(1, 2)] if numbers else ():
+        name = dice.pick(numbers)
+        counted = f"{function}({over}{body.var(name)})"
+        body.head.append(draft.mark(function, counted, f"{AGGREGATES[function]}({over}{body.var(name)})"))
+    if not body.collects and (not counted or dice.chance(25)):
         counted = "count(*)"
         body.head.append(draft.mark("count(*)", counted, "0"))
-    elif names:
-        function = dice.pick(tuple(AGGREGATES)) if numbers else "count"
-        name = dice.pick(numbers or names)
-        over = "" if body.arrow else "all "
-        counted = f"{function}({over}{body.var(name)})"
-        other = f"{AGGREGATES[function]}({over}{body.var(name)})" if numbers else "0"
-        body.head.append(draft.mark(function, counted, other))
-    else:
-        return
-    if dice.chance(40):
+    elif not counted and names:
+        counted = f"count({over}{body.var(names[0])})"
+        body.head.append(draft.mark("count", counted, "0"))
+    if counted and dice.chance(35):
         body.having.append(f"{counted} {dice.pick(('>=', '!=', '<', '='))} {dice.pick(NUMBERS)}")
 
 

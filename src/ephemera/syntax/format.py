@@ -9,13 +9,12 @@ afterwards if it is on that word's line, and before the last item of the body if
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import islice
 from typing import TypeVar, assert_never
 
 from ephemera.base.span import Span
+from ephemera.syntax.comments import Comments, texts
 from ephemera.syntax.format_declarations import attribute, declaration
 from ephemera.syntax.format_terms import (
     algebra_document,
@@ -47,7 +46,7 @@ from ephemera.syntax.layout import (
     render,
     row,
 )
-from ephemera.syntax.lexer import Comment, tokenize
+from ephemera.syntax.lexer import Comment
 from ephemera.syntax.nodes import (
     QUERIES,
     Absent,
@@ -132,86 +131,18 @@ class _Formatter:
 
     def __init__(self, comments: Sequence[Comment], text: str) -> None:
         self._text = text
-        self._comments = list(comments)
-        self._next = 0
-        self._lifted: list[Comment] = []
-        """Comments that move in front of the item which is being built."""
-        # Tokens tell where a bracket or `;` stands, which matters only to the comments around it.
-        self._tokens = tokenize(text).tokens if comments else []
-        self._starts = [token.start for token in self._tokens]
-
-    # ---- places in the text --------------------------------------------------------------------------------
-
-    def _at(self, position: int) -> int:
-        """Where the first token from a position on begins."""
-        index = bisect_left(self._starts, position)
-        return self._starts[index] if index < len(self._starts) else position
-
-    def _at_word(self, text: str, position: int) -> int:
-        """Where the first such token from a position on begins."""
-        following = islice(self._tokens, bisect_left(self._starts, position), None)
-        return next((t.start for t in following if t.text == text), position)
-
-    def _last_end(self, position: int) -> int:
-        """Where the last token before a position ends."""
-        index = bisect_left(self._starts, position)
-        return self._tokens[index - 1].end if index else position
-
-    def _gap(self, start: int, end: int) -> bool:
-        return re.search(r"\n[ \t\r]*\n", self._text[start:end]) is not None
-
-    # ---- comments ------------------------------------------------------------------------------------------
-
-    def _take(self, before: int) -> list[Comment]:
-        first = self._next
-        while self._next < len(self._comments) and self._comments[self._next].start < before:
-            self._next += 1
-        return self._comments[first : self._next]
-
-    def _lift(self, before: int) -> None:
-        self._lifted += self._take(before)
-
-    def _on_line(self, first: int, end: int, limit: int, behind: Sequence[Comment] = ()) -> int:
-        """How many comments from the first on can stand on the line where something ends, after those `behind` it.
-
-        Nothing can follow a `--` on its line, and a comment of several lines stands before what follows it.
-        """
-        runs_on = bool(behind) and behind[-1].text.startswith("--")
-        count = 0
-        while not runs_on and first + count < len(self._comments):
-            comment = self._comments[first + count]
-            if comment.start >= limit or "\n" in comment.text or self._text.find("\n", end, comment.start) >= 0:
-                break
-            count += 1
-            runs_on = comment.text.startswith("--")
-        return count
-
-    def _take_behind(self, end: int, limit: int, behind: Sequence[Comment] = ()) -> list[Comment]:
-        first = self._next
-        self._next += self._on_line(first, end, limit, behind)
-        return [*behind, *self._comments[first : self._next]]
-
-    def _take_before_semicolon(self, statement: Statement) -> list[Comment]:
-        """Comments between the last word of a statement and its `;`, on the line of that word."""
-        if not self._comments or not self._text.endswith(";", 0, statement.span.end):
-            return []
-        end = self._last_end(statement.span.end - 1)
-        first = bisect_left(self._comments, end, self._next, key=lambda comment: comment.start)
-        count = self._on_line(first, end, statement.span.end)
-        found = self._comments[first : first + count]
-        del self._comments[first : first + count]
-        return found
+        self._comments = Comments(comments, text)
 
     # ---- lists ---------------------------------------------------------------------------------------------
 
     def _item(self, span: Span, build: Callable[[], Doc], limit: int) -> Item:
         """What stands in the span, with its comments; those behind it begin before the limit."""
-        around, self._lifted = self._lifted, []
-        before = self._take(span.start)
+        around, self._comments.lifted = self._comments.lifted, []
+        before = self._comments.take(span.start)
         doc = build()
-        before += [*self._lifted, *self._take(span.end)]
-        self._lifted = around
-        return Item(doc, _texts(before), _texts(self._take_behind(span.end, limit)))
+        before += [*self._comments.lifted, *self._comments.take(span.end)]
+        self._comments.lifted = around
+        return Item(doc, texts(before), texts(self._comments.take_behind(span.end, limit)))
 
     def _items(self, nodes: Sequence[N], build: Callable[[N], Doc], end: int) -> list[Item]:
         limits = [*(node.span.start for node in nodes[1:]), end]
@@ -220,9 +151,9 @@ class _Formatter:
     def _bracketed(self, opener: str, nodes: Sequence[N], build: Callable[[N], Doc], closer: str, place: Span) -> Doc:
         """A list in brackets; the place begins where only the opening bracket follows, and ends at the closing one."""
         pad = "" if closer == ")" else " "
-        self._lift(self._at(place.start))
+        self._comments.lift(self._comments.at(place.start))
         items = self._items(nodes, build, place.end)
-        return Bracketed(opener, tuple(items), closer, pad, _texts(self._take(place.end)))
+        return Bracketed(opener, tuple(items), closer, pad, texts(self._comments.take(place.end)))
 
     # ---- programs ------------------------------------------------------------------------------------------
 
@@ -237,33 +168,23 @@ class _Formatter:
         edge = 0
         for k, statement in enumerate(statements):
             following = statements[k + 1].span.start if k + 1 < len(statements) else limit
-            behind = self._take_before_semicolon(statement)
-            before = self._take(statement.span.start)
+            behind = self._comments.take_before_semicolon(statement)
+            before = self._comments.take(statement.span.start)
             item = self._item(statement.span, partial(self._statement, statement), 0)
-            behind = self._take_behind(statement.span.end, following, behind)
+            behind = self._comments.take_behind(statement.span.end, following, behind)
             first = before[0].start if before else statement.span.start
             apart = previous is not None and (
-                _stands_alone(previous) or _stands_alone(statement) or self._gap(edge, first)
+                _stands_alone(previous) or _stands_alone(statement) or self._comments.gap(edge, first)
             )
-            lines = (*([""] if apart else []), *self._spaced(before, statement.span.start), *item.before)
-            items.append(Item(item.doc, lines, _texts(behind)))
+            lines = (*([""] if apart else []), *self._comments.spaced(before, statement.span.start), *item.before)
+            items.append(Item(item.doc, lines, texts(behind)))
             previous = statement
             edge = max(statement.span.end, behind[-1].end) if behind else statement.span.end
-        if rest := self._take(limit):
-            apart = previous is not None and self._gap(edge, rest[0].start)
-            lines = (*([""] if apart else []), *self._spaced(rest[:-1], rest[-1].start))
+        if rest := self._comments.take(limit):
+            apart = previous is not None and self._comments.gap(edge, rest[0].start)
+            lines = (*([""] if apart else []), *self._comments.spaced(rest[:-1], rest[-1].start))
             items.append(Item(rest[-1].text, lines))
         return items
-
-    def _spaced(self, comments: Sequence[Comment], end: int) -> list[str]:
-        """Comments on lines of their own, with the empty lines that stood between them and before the end."""
-        lines: list[str] = []
-        for k, comment in enumerate(comments):
-            lines.append(comment.text)
-            following = comments[k + 1].start if k + 1 < len(comments) else end
-            if self._gap(comment.end, following):
-                lines.append("")
-        return lines
 
     def _statement(self, statement: Statement) -> Doc:
         match statement:
@@ -278,7 +199,7 @@ class _Formatter:
     def _attributes(self, opener: str, declared: EventType | Table) -> Doc:
         attributes = declared.attributes or ()
         begin = declared.label.span.end
-        end = self._at(attributes[-1].span.end) if attributes else begin
+        end = self._comments.at(attributes[-1].span.end) if attributes else begin
         return self._bracketed(opener, attributes, attribute, ")", Span(begin, end))
 
     def _rule(self, rule: Rule) -> Doc:
@@ -287,11 +208,11 @@ class _Formatter:
             place = Span(head.label.span.end, head.span.end)
             lead = self._bracketed(f"{label(head.label)}(", head.arguments, expression, ")", place)
             return self._arrow_rule(row(lead, " <-"), rule)
-        on, end = self._at(head.span.end), rule.span.end - len("END")
-        lines = self._head(head, on) + [(1, Item(c.text)) for c in self._take(on)]
-        span = Span(rule.body.span.start, self._last_end(end))
+        on, end = self._comments.at(head.span.end), rule.span.end - len("END")
+        lines = self._head(head, on) + [(1, Item(c.text)) for c in self._comments.take(on)]
+        span = Span(rule.body.span.start, self._comments.last_end(end))
         body = self._item(span, partial(self._block_body, rule, span.end), end)
-        left = [(1, Item(c.text)) for c in self._take(end)]
+        left = [(1, Item(c.text)) for c in self._comments.take(end)]
         return Stack((*lines, (0, Item("ON")), (1, body), *left, (0, Item("END"))))
 
     def _head(self, head: Detect | Raise, limit: int) -> list[tuple[int, Item]]:
@@ -300,15 +221,15 @@ class _Formatter:
             return [(0, Item("DETECT")), (1, self._item(head.term.span, build, limit))]
         to = f"to(recipient={quote(head.recipient)}, transport={quote(head.transport)}) {{"
         term = self._item(head.term.span, build, head.span.end)
-        left = [(2, Item(c.text)) for c in self._take(head.span.end)]
-        closer = Item("}", after=_texts(self._take_behind(head.span.end, limit)))
+        left = [(2, Item(c.text)) for c in self._comments.take(head.span.end)]
+        closer = Item("}", after=texts(self._comments.take_behind(head.span.end, limit)))
         return [(0, Item("RAISE")), (1, Item(to)), (2, term), *left, (1, closer)]
 
     def _block_body(self, rule: Rule, end: int) -> Doc:
         body = self._query(rule.body, block=True)
         if not rule.having:
             return body
-        place = Span(self._at(rule.body.span.end) + len("having"), end)
+        place = Span(self._comments.at(rule.body.span.end) + len("having"), end)
         return row(body, " having ", self._bracketed("{", rule.having, partial(condition, words=True), "}", place))
 
     def _arrow_rule(self, lead: Doc, rule: Rule) -> Doc:
@@ -316,15 +237,15 @@ class _Formatter:
         build = partial(self._member, block=False)
         end = members[-1].span.end
         if rule.having:
-            having = self._at_word("having", end)
+            having = self._comments.at_word("having", end)
             items = self._items(members, build, having)
-            place = Span(having + len("having"), self._last_end(rule.span.end - 1))
-            before = _texts(self._take(self._at(place.start)))
+            place = Span(having + len("having"), self._comments.last_end(rule.span.end - 1))
+            before = texts(self._comments.take(self._comments.at(place.start)))
             items.append(Item(self._bracketed("having {", rule.having, condition, "}", place), before))
         else:
             items = self._items(members, build, end)  # what stands behind the last one stands behind the rule
         last = items[-1]
-        items[-1] = Item(last.doc, last.before + _texts(self._take(rule.span.end)), last.after)
+        items[-1] = Item(last.doc, last.before + texts(self._comments.take(rule.span.end)), last.after)
         return Hanging(lead, tuple(items), ";")
 
     # ---- queries -------------------------------------------------------------------------------------------
@@ -353,7 +274,7 @@ class _Formatter:
                 return row(f"at {word(moment.name)}: {'not ' if negated else ''}", self.pattern(pattern))
             case Algebra(name, inner, restricted):
                 opener = f"algebra {'' if restricted else 'unrestricted '}("
-                place = Span(self._at_word("(", query.span.start), query.span.end)
+                place = Span(self._comments.at_word("(", query.span.start), query.span.end)
                 lead = identifier(name, None, block=block)
                 return row(lead, self._bracketed(opener, (inner,), self._algebra, ")", place))
             case And(items):
@@ -370,7 +291,7 @@ class _Formatter:
 
     def _where(self, doc: Doc, conditions: Sequence[Condition], place: Span, *, block: bool) -> Doc:
         """The place begins behind the query and ends with the closing bracket."""
-        inside = Span(self._at(place.start) + len("where"), place.end)
+        inside = Span(self._comments.at(place.start) + len("where"), place.end)
         return row(doc, " where ", self._bracketed("{", conditions, partial(condition, words=block), "}", inside))
 
     def _algebra(self, e: AlgebraExpression) -> Doc:
@@ -447,7 +368,3 @@ class _Formatter:
 
 def _stands_alone(statement: Statement) -> bool:
     return isinstance(statement, Stratum) or (isinstance(statement, Rule) and not isinstance(statement.head, Derive))
-
-
-def _texts(comments: Sequence[Comment]) -> tuple[str, ...]:
-    return tuple(comment.text for comment in comments)
