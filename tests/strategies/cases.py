@@ -53,6 +53,16 @@ ADDITIONS: dict[Callable[[Body], object], int] = {
 }
 """What a rule may have besides its first event, each with its weight."""
 
+GENTLE: dict[Callable[[Body], object], int] = {
+    windows.collection: 3,
+    timers.timers: 3,
+    filters.comparison: 3,
+    filters.undefined: 1,
+    filters.table: 2,
+    timers.head_times: 2,
+}
+_ORDER = [windows.negated_derived, windows.collected_derived, *ADDITIONS]
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -181,8 +191,13 @@ def _add_rule(draft: Draft, count: int) -> None:
     body = Body(draft, known, arrow=arrow)
     body.items.append(atom(body, body.any_fact(50)))
     few, many = {0: 1, 1: 5, 2: 2}, {1: 3, 2: 6, 3: 4}
-    chosen = [dice.weighed(ADDITIONS) for _ in range(dice.weighed(few if count > 2 else many))]
-    for addition in sorted(chosen, key=list(ADDITIONS).index):
+    # Conditions on times would hide what the near misses of a demanding pattern show.
+    additions = GENTLE if body.is_fancy else ADDITIONS
+    number = dice.number(0, 1) if body.is_fancy else dice.weighed(few if count > 2 else many)
+    chosen = [dice.weighed(additions) for _ in range(number)]
+    if known and dice.chance(45):
+        chosen.append(dice.pick((windows.negated_derived, windows.collected_derived)))
+    for addition in sorted(chosen, key=_ORDER.index):
         addition(body)
     draft.rules.append(_rule(body, label))
 

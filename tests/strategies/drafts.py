@@ -55,13 +55,20 @@ class Draft:
     # ---- the stream ----------------------------------------------------------------------------------------
 
     def add(self, event: Event) -> bool:
-        """Puts an event into the stream, if there is room."""
+        """Puts an event into the stream, if there is room and it is of its declared shape."""
         if event in self.stream:
             return True
-        if len(self.stream) >= self.room:
+        if len(self.stream) >= self.room or not self._is_declared(event.term):
             return False
         self.stream.append(event)
         return True
+
+    def _is_declared(self, made: Term) -> bool:
+        known = self.shapes.get(made.label)
+        if known is None or known.kind != "declared":
+            return True
+        names = [child.label for child in made.children if isinstance(child, Term)]
+        return len(names) == len(set(names)) and set(names) <= set(("k", "v")[: known.arity])
 
     def has_room(self, count: int = 1) -> bool:
         return len(self.stream) + count <= self.room
@@ -104,6 +111,9 @@ class Body:
         self.anchors: dict[str, str] = {}
         self.collects = 0
         self.in_branch = False
+        self.is_fancy = False
+        self.deferred: list[Term] | None = None
+        """Near misses that wait until it is known when they have to be."""
         self.shown: list[str] = []
         self._fresh = 0
 
@@ -183,6 +193,9 @@ class Body:
 
     def miss(self, event: Event, made: Term) -> None:
         """Puts an event beside the witness's, mostly at another time, so that an answer with it would show."""
+        if self.deferred is not None:
+            self.deferred.append(made)
+            return
         times = self.draft.times(event)
         if not self.conditions and self.dice.chance(75):
             shifts = [s for s in range(-LATEST, LATEST + 1) if s and times[0] + s >= 0 and times[1] + s <= LATEST]

@@ -118,7 +118,7 @@ def table(body: Body) -> None:
     rows = body.draft.tables.setdefault("t", [])
     other = body.dice.pick([v for v in VALUES if v != value])
     event = body.dice.pick(list(body.facts))
-    moment = f"at {event}: " if body.dice.chance(35) else ""
+    moment = f"at {event}: " if body.dice.chance(50) else ""
     if body.dice.chance(50):
         variable = body.fresh("x")
         found = body.dice.pick(VALUES)

@@ -7,7 +7,7 @@ can; where there is no room for what it needs, it adds nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ephemera.base.time import SECOND
 from ephemera.semantics.conditions import related
@@ -16,7 +16,7 @@ from ephemera.terms.events import Event, Interval
 from ephemera.terms.nodes import Duration, Quantity
 from ephemera.terms.values import Term, Value, equal
 
-from .drafts import BASE, Body, Span, literal
+from .drafts import BASE, Body, Draft, Span, literal
 from .shapes import atom
 from .streams import LATEST, SPANS, VALUES, moved
 
@@ -30,6 +30,7 @@ INVERSES = {
 }
 RELATIONS = (*INVERSES, *INVERSES.values(), "equals")
 METRIC = (*INVERSES, "equals")
+_BASES = {inverse: base for base, inverse in INVERSES.items()}
 
 
 # ---- joins -------------------------------------------------------------------------------------------------
@@ -118,14 +119,16 @@ def relations(body: Body) -> None:
     """How two events lie to each other: one relation, or several of which one must hold, each with its own pair."""
     if not body.draft.has_room():
         return
-    draft = body.draft
-    found = _related_pair(body, body.dice.pick(RELATIONS))
+    draft, misses = body.draft, list[Term]()
+    body.deferred = misses
+    found = _related_pair(body)
+    body.deferred = None
     if found is None:
         return
     first, second = found
     event = body.facts[second]
     forms = [_form(body, first, second, body.times[second])]
-    for _ in range(body.dice.number(0, 3)):
+    for _ in range(body.dice.number(0, 4)):
         form = _form(body, first, second)
         apart = form is not None and not any(
             f is not None and (f.holds(form.times) or form.holds(f.times)) for f in forms
@@ -133,24 +136,36 @@ def relations(body: Body) -> None:
         if form is not None and apart and draft.add(moved(event, form.times, draft.unit)):
             forms.append(form)
     known = [form for form in forms if form is not None]
+    for made in misses[:1] if known else ():
+        spans = [s for s in SPANS if known[0].holds(s) and s != body.times[second]]
+        draft.add(replace(draft.at(made, body.dice.pick(spans or [body.times[second]])), positional=event.positional))
     if len(known) == 1:
         body.miss_time(second, lambda s: not known[0].holds(s))
-        body.condition(draft.mark(known[0].feature, known[0].text))
+        body.condition(_marked(draft, known[0], ""))
     elif known:
-        body.condition(f"({' or '.join(draft.mark(f.feature, f.text, '1 = 2') for f in known)})")
+        body.condition(f"({' or '.join(_marked(draft, form, '1 = 2') for form in known)})")
     body.head += [f"begin({second})", f"end({second})"]
+
+
+def _marked(draft: Draft, form: _Form, instead: str) -> str:
+    text = draft.mark(form.feature, form.text, instead)
+    turned = any(f" {inverse}" in form.text for inverse in _BASES)
+    return draft.mark("inverse relation", text, instead) if turned else text
 
 
 def _form(body: Body, first: str, second: str, times: Span | None = None) -> _Form | None:
     """A relation that can hold, plain or with parameters; at the given time, if there is one."""
     dice, i = body.dice, body.times[first]
-    wanted = dice.pick([r for r in RELATIONS if times is None or _holds(r, i, times)] or RELATIONS)
+    base = dice.pick(METRIC)
+    wanted = dice.pick((base, INVERSES.get(base, base)))
+    if times is not None:
+        wanted = dice.pick([r for r in RELATIONS if _holds(r, i, times)] or RELATIONS)
     spans = [s for s in SPANS if _holds(wanted, i, s)] if times is None else [times]
     if not spans or not _holds(wanted, i, spans[0]):
         return None
     chosen = dice.pick(spans[:50])
     if wanted not in METRIC or dice.chance(45):
-        return _Form(wanted, f"{first} {wanted} {second}", chosen, lambda s: _holds(wanted, i, s))
+        return _Form(_BASES.get(wanted, wanted), f"{first} {wanted} {second}", chosen, lambda s: _holds(wanted, i, s))
     shown, given = _parameters(body, wanted, i, chosen)
     text = f"{first} {wanted}[{', '.join(shown)}] {second}"
     if wanted in INVERSES and dice.chance(30):
@@ -158,8 +173,11 @@ def _form(body: Body, first: str, second: str, times: Span | None = None) -> _Fo
     return _Form(f"metric {wanted}", text, chosen, lambda s: _holds(wanted, i, s, given))
 
 
-def _related_pair(body: Body, wanted: str) -> tuple[str, str] | None:
+def _related_pair(body: Body, wanted: str | None = None) -> tuple[str, str] | None:
     """Two identifiers whose witnesses stand in the relation; the second is usually made for it."""
+    if wanted is None:
+        base = body.dice.pick(METRIC)
+        wanted = body.dice.pick((base, INVERSES.get(base, base)))
     pairs = [(i, j) for i in body.times for j in body.times if i != j]
     there = [(i, j) for i, j in pairs if j in body.facts and _holds(wanted, body.times[i], body.times[j])]
     if there and body.dice.chance(60):

@@ -34,7 +34,8 @@ class _Pattern:
         self._name = name
         self._outer = frozenset(body.variables)
         self._shows = name is not None and not body.in_branch
-        self._fancy = body.dice.chance(35) and body.draft.has_room() and not body.conditions
+        self._fancy = body.draft.has_room() and not body.conditions and body.dice.chance(45)
+        body.is_fancy = body.is_fancy or self._fancy
 
     def text(self) -> str:
         term = self._term
@@ -78,7 +79,7 @@ class _Pattern:
         spell = "var {}".format if in_term else body.var
         blank = f"var {body.fresh('x')}" if in_term else "_"
         constant = self._fancy and self._draft.has_room() and isinstance(value, int | float | str)
-        options = {"fresh": 6, "constant": 2 if constant else 0}
+        options = {"fresh": 6, "constant": (4 if in_term and isinstance(value, str) else 2) if constant else 0}
         options["blank"] = 0 if in_term else 1
         if outer and self._draft.has_room():
             options["outer"] = 5

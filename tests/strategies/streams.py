@@ -68,7 +68,7 @@ class Shape:
 
 def shape(dice: Dice, label: str, *, declared: bool) -> Shape:
     """The shape of a label; a declared program has only declared ones."""
-    numbers = dice.chance(50)
+    numbers = dice.chance(35)
     if declared:
         return Shape(label, "declared", dice.number(1, 2), numbers=numbers)
     if dice.chance(55):
@@ -105,7 +105,7 @@ def term(dice: Dice, shape: Shape, values: Sequence[Value] = ()) -> Term:
 def span(dice: Dice) -> tuple[int, int]:
     """When something happens: a point, or an interval that is mostly short."""
     begin = dice.number(0, LATEST)
-    length = 0 if dice.chance(40) else dice.weighed({1: 3, 2: 4, 3: 3, 4: 2, 6: 1, 9: 1})
+    length = 0 if dice.chance(30) else dice.weighed({1: 3, 2: 4, 3: 3, 4: 2, 6: 1, 9: 1})
     return begin, min(begin + length, LATEST)
 
 

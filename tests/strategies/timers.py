@@ -57,8 +57,7 @@ def timer(body: Body, anchor: str | None = None, kinds: Sequence[str] = TIMERS) 
 def timers(body: Body) -> None:
     """A timer, and perhaps one on that."""
     first = timer(body)
-    if first is not None and body.dice.chance(60):
-        timer(body, first)
+    timer(body, first if body.dice.chance(60) else None)
 
 
 def clock(body: Body) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ephemera.terms.events import Event
-from ephemera.terms.values import Value, equal
+from ephemera.terms.values import Term, Value, equal
 
 from .drafts import BASE, Body, Span, literal
 from .shapes import atom, pattern
-from .streams import LATEST, NUMBERS, VALUES, moved
+from .streams import LATEST, NUMBERS, SPANS, VALUES, moved
 from .timers import timer
 
 BOUNDARIES = {
@@ -182,6 +182,46 @@ def from_until(body: Body) -> None:
         body.draft.add(moved(body.facts[second], (edge + 1, edge + 1), body.draft.unit))
 
 
+def negated_derived(body: Body) -> None:
+    """The absence of what a rule derives, in an event of which one copy holds it and another does not."""
+    if not body.derived or not body.draft.has_room(2):
+        return
+    event = body.dice.pick(body.derived)
+    begin, end = body.draft.times(event)
+    there = [body.draft.times(e) for e in body.known if e.term.label == event.term.label]
+    free = [s for s in SPANS if s[1] > s[0] and not any(_inside(t, s) for t in there)]
+    around = [s for s in SPANS if s[0] < begin and end < s[1]] or [s for s in SPANS if _inside((begin, end), s)]
+    if not free or not around:
+        return
+    anchor = body.draft.fact(times=body.dice.pick(free))
+    if anchor is None or anchor.term.label == event.term.label:
+        return
+    name = body.fresh("e")
+    body.place(atom(body, anchor, identifier=name), "conjunction")
+    outer = dict(body.variables)
+    wanted = pattern(body, event)
+    body.variables = outer
+    body.items.append(body.draft.mark("negated derived", f"while {name}: not {wanted}"))
+    body.draft.add(moved(anchor, body.dice.pick(around), body.draft.unit))
+    body.head.append(f"begin({name})")
+
+
+def collected_derived(body: Body) -> None:
+    """A collection of what a rule derives, in an event that holds it."""
+    derived = [e for e in body.derived if e.term.children]
+    if not derived or not body.draft.has_room():
+        return
+    event = body.dice.pick(derived)
+    begin, end = body.draft.times(event)
+    around = [s for s in SPANS if s[0] <= begin and end <= s[1] and s[0] < s[1]]
+    anchor = body.draft.fact(times=body.dice.pick(around)) if around else None
+    if anchor is None:
+        return
+    name = body.fresh("e")
+    body.place(atom(body, anchor, identifier=name), "conjunction")
+    body.items.append(_collected(body, f"while {name}:", event, name))
+
+
 # ---- collections -------------------------------------------------------------------------------------------
 
 
@@ -202,13 +242,13 @@ def collection(body: Body) -> None:
     if low > high:
         return
     label = body.dice.pick(labels)
-    event = body.draft.fact(label, (body.dice.number(low, high),) * 2, body.dice.pick(((1, 2), (2, 1))))
+    event = body.draft.fact(label, (body.dice.number(low, high),) * 2, (1, 2))
     if event is None:
         return
     for edge in _edges(times, bounds)[:1]:
-        body.draft.fact(label, (edge, edge), body.dice.pick(((2, 1), (3, 1), (1, 3))))
-    if body.dice.chance(85):
-        body.draft.fact(label, (body.dice.number(low, high),) * 2, body.dice.pick(((3, 1), (2, 1))))
+        body.draft.fact(label, (edge, edge), body.dice.pick(((2, 1), (3, 4))))
+    if body.dice.chance(90):
+        body.draft.fact(label, (body.dice.number(low, high),) * 2, body.dice.pick(((3, 1), (2, 3))))
     body.items.append(_collected(body, text, event, window))
 
 
@@ -223,8 +263,9 @@ def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
     if numbers and draft.has_room() and dice.chance(30):
         name = dice.pick(numbers)
         value = new[name]
-        draft.add(body.like(event, value, dice.pick([v for v in VALUES if v != value])))
-        own = draft.mark("own where", f" where {{ {body.var(name)} = {literal(value)} }}")
+        other = dice.pick([v for v in VALUES if v != value])
+        draft.add(body.like(event, value, other))
+        own = draft.mark("own where", f" where {{ {body.var(name)} != {literal(other)} }}")
     body.variables = outer
     body.collected.update(new)
     if draft.has_room() and dice.chance(35):
@@ -245,10 +286,13 @@ def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
 def _flat(body: Body, event: Event) -> str | None:
     """A pattern by position whose values are mostly new variables."""
     shape = body.draft.shapes.get(event.term.label)
-    if shape is None or shape.kind != "flat" or body.dice.chance(20):
+    if shape is None or shape.kind == "tree" or body.dice.chance(15):
+        return None
+    values = [c.children[0] if isinstance(c, Term) else c for c in event.term.children]
+    if len(values) != shape.arity:
         return None
     arguments: list[str] = []
-    for value in event.term.children:
+    for value in values:
         shared = [n for n, v in body.variables.items() if equal(v, value)]
         if shared and body.dice.chance(15):
             arguments.append(body.draft.mark("shared variable", body.var(shared[0]), "_"))
