@@ -31,25 +31,26 @@ from .streams import MOST_EVENTS, Dice
 
 ADDITIONS: dict[Callable[[Body], object], int] = {
     # What needs most room in the stream comes first.
-    joins.algebra: 44,
+    joins.algebra: 40,
     windows.collection: 26,
     windows.negation: 16,
-    windows.from_until: 9,
-    joins.disjunction: 16,
+    windows.from_until: 18,
+    joins.disjunction: 18,
     joins.join: 1,
-    timers.timers: 26,
-    timers.clock: 7,
-    filters.comparison: 36,
-    filters.null: 8,
+    timers.timers: 30,
+    timers.clock: 9,
+    filters.comparison: 34,
+    filters.null: 12,
     filters.undefined: 8,
     filters.table: 28,
-    windows.result_condition: 4,
+    filters.absent_value: 14,
+    windows.result_condition: 10,
     joins.relations: 90,
-    joins.within: 7,
-    joins.apart: 8,
-    joins.fixed_time: 8,
-    joins.identity: 7,
-    timers.head_times: 10,
+    joins.within: 12,
+    joins.apart: 16,
+    joins.fixed_time: 10,
+    joins.identity: 9,
+    timers.head_times: 8,
 }
 """What a rule may have besides its first event, each with its weight."""
 
@@ -107,7 +108,7 @@ def tidy(program: str) -> str:
 def make(dice: Dice) -> Case | None:
     """A case by the dice, or None if its program is refused."""
     draft = Draft(dice)
-    count = dice.weighed({1: 5, 2: 6, 3: 2, 4: 1})
+    count = dice.weighed({1: 4, 2: 6, 3: 3, 4: 1})
     if dice.chance(8):
         _recursion(draft)
     while len(draft.rules) < count:
@@ -190,7 +191,7 @@ def _add_rule(draft: Draft, count: int) -> None:
     arrow = dice.chance(50)
     body = Body(draft, known, arrow=arrow)
     body.items.append(atom(body, body.any_fact(50)))
-    few, many = {0: 1, 1: 5, 2: 2}, {1: 3, 2: 6, 3: 4}
+    few, many = {1: 5, 2: 3}, {1: 1, 2: 5, 3: 5, 4: 2}
     # Conditions on times would hide what the near misses of a demanding pattern show.
     additions = GENTLE if body.is_fancy else ADDITIONS
     number = dice.number(0, 1) if body.is_fancy else dice.weighed(few if count > 2 else many)
@@ -208,6 +209,7 @@ def _rule(body: Body, label: str) -> str:
     for name in [*body.shown, *others[: max(3 - len(body.shown), 0)]]:
         body.head.append(_shown(body, name))
     form = draft.name("arrow form" if body.arrow else "block form")
+    body.head = list(dict.fromkeys(body.head))
     items, conditions, having, head = body.assembled()
     silenced = mark(form, "", "1 = 2")
     if body.arrow:
@@ -241,7 +243,7 @@ def _construct(body: Body, label: str, head: list[str]) -> str:
     if dice.chance(50):
         inner = f"{label} [ {', '.join([*head, *children])} ]"
     else:
-        named = [f"{'kvw'[k % 3]} {{ {child} }}" for k, child in enumerate(head)]
+        named = [f"{'kvwxy'[k % 5]} {{ {child} }}" for k, child in enumerate(head)]
         inner = f"{label} {{ {', '.join([*named, *children])} }}"
     if dice.chance(15):
         name = draft.name("message")

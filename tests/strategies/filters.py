@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 from ephemera.semantics.answers import attributes_term
-from ephemera.terms.values import Value
+from ephemera.terms.values import Term, Value
 
 from .drafts import Body, literal
-from .streams import VALUES
+from .streams import NUMBERS, VALUES
 
 
 def comparison(body: Body) -> None:
@@ -52,11 +52,35 @@ def _comparison(body: Body, name: str) -> str:
         a, b = value, body.variables[other]
         operator = "=" if a == b else "<" if a < b else ">"  # type: ignore[operator]
         return f"{spelled} {operator} {body.var(other)}"
-    body.miss_variable(name, body.dice.pick([v for v in VALUES if v != value]))
     if isinstance(value, int):
-        operator, limit = body.dice.pick([("<", value + 1), (">", value - 1), ("<=", value), (">=", value)])
-        return f"{spelled} {operator} {limit}" if body.dice.chance(50) else f"{spelled} = {value}"
-    return f"{spelled} = {literal(value)}" if body.dice.chance(70) else f'{spelled} > "a"'
+        limits = {"<": value + 1, ">": value - 1, "<=": value, "=": value}
+        operator = body.dice.pick(tuple(limits))
+        body.miss_variable(name, limits[operator] if operator in "<>" else value + 1)
+        return f"{spelled} {operator} {limits[operator]}"
+    body.miss_variable(name, body.dice.pick(NUMBERS))
+    return f"{spelled} = {literal(value)}" if body.dice.chance(60) else f'{spelled} > "a"'
+
+
+def absent_value(body: Body) -> None:
+    """A term that must lack the value of a variable; a near miss has it."""
+    trees = [s for s in body.draft.shapes.values() if s.kind == "tree"]
+    names = [n for n, v in body.variables.items() if isinstance(v, int | str)]
+    if not trees or not names or not body.draft.has_room(2):
+        return
+    name = body.dice.pick(names)
+    value = body.variables[name]
+    others = [v for v in VALUES if v != value]
+    event = body.draft.fact(body.dice.pick(trees).label, values=(body.dice.pick(others),))
+    if event is None:
+        return
+    identifier = body.fresh("e")
+    body.facts[identifier], body.times[identifier] = event, body.draft.times(event)
+    absent = body.draft.mark("without a variable", f"without k {{ var {name} }}")
+    prefix = "" if body.arrow else "event "
+    body.items.append(f"{prefix}{identifier}: {event.term.label} {{{{ {absent} }}}}")
+    body.head += [f"begin({identifier})", f"end({identifier})"]
+    children = (*event.term.children, Term("k", (value,)))
+    body.miss(event, Term(event.term.label, children, event.term.ordered, event.term.attributes))
 
 
 def null(body: Body) -> None:

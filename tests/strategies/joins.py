@@ -136,7 +136,7 @@ def relations(body: Body) -> None:
         if form is not None and apart and draft.add(moved(event, form.times, draft.unit)):
             forms.append(form)
     known = [form for form in forms if form is not None]
-    for made in misses[:1] if known else ():
+    for made in misses[:2] if known else ():
         spans = [s for s in SPANS if known[0].holds(s) and s != body.times[second]]
         draft.add(replace(draft.at(made, body.dice.pick(spans or [body.times[second]])), positional=event.positional))
     if len(known) == 1:
@@ -164,13 +164,13 @@ def _form(body: Body, first: str, second: str, times: Span | None = None) -> _Fo
     if not spans or not _holds(wanted, i, spans[0]):
         return None
     chosen = dice.pick(spans[:50])
-    if wanted not in METRIC or dice.chance(45):
-        return _Form(_BASES.get(wanted, wanted), f"{first} {wanted} {second}", chosen, lambda s: _holds(wanted, i, s))
-    shown, given = _parameters(body, wanted, i, chosen)
+    base = _BASES.get(wanted, wanted)
+    if dice.chance(45):
+        return _Form(base, f"{first} {wanted} {second}", chosen, lambda s: _holds(wanted, i, s))
+    turned = wanted in _BASES
+    shown, given = _parameters(body, base, *((chosen, i) if turned else (i, chosen)))
     text = f"{first} {wanted}[{', '.join(shown)}] {second}"
-    if wanted in INVERSES and dice.chance(30):
-        text = f"{second} {INVERSES[wanted]}[{', '.join(shown)}] {first}"
-    return _Form(f"metric {wanted}", text, chosen, lambda s: _holds(wanted, i, s, given))
+    return _Form(f"metric {base}", text, chosen, lambda s: _holds(wanted, i, s, given))
 
 
 def _related_pair(body: Body, wanted: str | None = None) -> tuple[str, str] | None:
@@ -308,33 +308,38 @@ def algebra(body: Body) -> None:
     b = _primitive(body, second, bound)
     again, late = (draft.at(first.term, (t, t)) for t in (begin + 1, LATEST))
     end = draft.times(second)[1]
-    match dice.pick((";", "+", "|", "-")):
+    operator = dice.pick((";", "+", "|", "-"))
+    restricted = dice.chance(50)
+    match operator:
         case ";":
             text = f"{a}{draft.mark('algebra ;', ';', ' +')} {b}"
             draft.add(again)
             draft.add(late)
+            length = end - begin - 1
         case "+":
             text = f"{a} {draft.mark('algebra +', '+', ';')} {b}"
             draft.add(late)
             draft.add(again)
+            length = end - begin
         case "|":
             bound = {n: v for n, v in bound.items() if n in a and n in b}
             text = f"{a}{draft.mark('algebra |', f' | {b}')}"
             draft.add(draft.at(first.term, (dice.number(0, begin), end)))
+            length = dice.number(0, 1)
         case _:
             bound = left
             draft.add(again)
             draft.add(late)
-            killer = draft.mark("algebra -", f" - {_primitive(body, second, dict(left))}")
-            text = f"({a}; {a}){killer}"
-    if dice.chance(50):
-        length = dice.pick((1, end - begin - 1, end - begin))
-        text = f"({text}){draft.mark('algebra limit', f'[{max(length, 0)}]')}"
+            text = f"({a}; {a}){draft.mark('algebra -', f' - {_primitive(body, second, dict(left))}')}"
+            length = LATEST
+    if length < LATEST and not (restricted and operator == ";") and dice.chance(75):
+        text = f"({text}){draft.mark('algebra limit', f'[{length}]')}"
     name = body.fresh("e")
-    if dice.chance(50):
-        mode = draft.mark("algebra unrestricted", "unrestricted ")
-    else:
-        mode = draft.mark("algebra restricted", dice.pick(("", "restricted ")), "unrestricted ")
+    mode = "unrestricted "
+    if operator != "-":
+        mode = draft.mark("algebra unrestricted", mode)
+        if restricted:
+            mode = draft.mark("algebra restricted", dice.pick(("", "restricted ")), "unrestricted ")
     body.items.append(f"{'' if body.arrow else 'event '}{name}: algebra {mode}({text})")
     body.head += [f"begin({name})", f"end({name})"]
     body.variables.update(bound)

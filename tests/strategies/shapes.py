@@ -34,7 +34,7 @@ class _Pattern:
         self._name = name
         self._outer = frozenset(body.variables)
         self._shows = name is not None and not body.in_branch
-        self._fancy = body.draft.has_room() and not body.conditions and body.dice.chance(45)
+        self._fancy = self._shows and body.draft.has_room() and not body.conditions and body.dice.chance(40)
         body.is_fancy = body.is_fancy or self._fancy
 
     def text(self) -> str:
@@ -50,7 +50,7 @@ class _Pattern:
                 return f"{term.label}({', '.join(self._argument(v) for _, v in fields)})"
             return self._element(term, root=True)
         if term.is_ordered and scalars and not term.attributes:
-            if self._dice.chance(60) or None in term.children or not term.children:
+            if self._dice.chance(60) or None in term.children or not 0 < len(term.children) < 4:
                 return f"{term.label}({', '.join(self._argument(v) for v in term.children)})"
             return self._element(term, root=True)
         simple = [(c.label, c.children[0]) for c in term.children if isinstance(c, Term) and _is_simple(c)]
@@ -118,6 +118,9 @@ class _Pattern:
         drop = root and len(children) > 1 and self._dice.chance(50)
         if drop:
             children.remove(self._dice.pick(children))
+        while root and len(children) > 3:  # each child more multiplies the ways to place them
+            children.remove(self._dice.pick(children))
+            drop = True
         turned = term.is_ordered and len(children) > 1 and self._dice.chance(35)
         optional = self._optional_child(children) if root else None
         parts = [self._child(c) for c in children if c is not optional]
@@ -129,7 +132,7 @@ class _Pattern:
         partial = drop or (root and (not self._fancy or self._dice.chance(40)))
         if partial and root and self._fancy and self._draft.has_room() and self._dice.chance(50):
             parts.append(self._without(term))
-        opener, closer = self._brackets(term, parts, partial=partial, drop=drop, turned=turned, root=root)
+        opener, closer = self._brackets(term, parts, partial=partial, drop=drop, turned=turned)
         separator = ", " if self._dice.chance(80) else " "
         return f"{term.label} {opener} {separator.join(parts[::-1] if turned else parts)} {closer}"
 
@@ -223,9 +226,7 @@ class _Pattern:
             body.miss(self._event, Term(term.label, children, term.ordered, term.attributes))
         return text
 
-    def _brackets(
-        self, term: Term, parts: list[str], *, partial: bool, drop: bool, turned: bool, root: bool
-    ) -> tuple[str, str]:
+    def _brackets(self, term: Term, parts: list[str], *, partial: bool, drop: bool, turned: bool) -> tuple[str, str]:
         ordered = term.is_ordered and not turned and len(term.children) > 1 and self._dice.chance(70)
         own = _spelled(ordered=ordered, partial=partial)
         misses = self._name is not None and self._draft.has_room()
@@ -236,7 +237,7 @@ class _Pattern:
             return self._either("partial", own, _spelled(ordered=ordered, partial=False))
         if turned and len(parts) > 1:
             return self._either("unordered", own, _spelled(ordered=True, partial=partial))
-        if not partial and root and misses:
+        if not partial and misses:
             more = Term(term.label, (*term.children, self._more(term)), term.ordered, term.attributes)
             self._body.miss(self._event, more)
             return self._either("total", own, _spelled(ordered=ordered, partial=True))

@@ -70,9 +70,9 @@ def shape(dice: Dice, label: str, *, declared: bool) -> Shape:
     """The shape of a label; a declared program has only declared ones."""
     numbers = dice.chance(35)
     if declared:
-        return Shape(label, "declared", dice.number(1, 2), numbers=numbers)
+        return Shape(label, "declared", dice.weighed({2: 3, 1: 1}), numbers=numbers)
     if dice.chance(55):
-        return Shape(label, "flat", dice.weighed({2: 6, 1: 5, 0: 1}), ordered=True, numbers=numbers)
+        return Shape(label, "flat", dice.weighed({2: 7, 1: 4, 0: 1}), ordered=True, numbers=numbers)
     return Shape(label, "tree", 2, dice.chance(50), dice.chance(40), dice.chance(40), numbers)
 
 

@@ -278,7 +278,7 @@ def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
     else:
         feature = "collect derived" if event in body.derived else "collect"
         mode = draft.mark(feature, f"{window} collect ", f"{body.fresh('c')}: ")
-    _aggregated(body, sorted(new), numbers)
+    _aggregated(body, sorted(new), numbers, anchor)
     body.collects += 1
     return f"{mode}{wanted}{own}"
 
@@ -303,7 +303,7 @@ def _flat(body: Body, event: Event) -> str | None:
     return f"{event.term.label}({', '.join(arguments)})"
 
 
-def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str]) -> None:
+def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str], anchor: str) -> None:
     """Aggregates in the head, and perhaps a condition on one."""
     dice, draft = body.dice, body.draft
     over = "" if body.arrow else "all "
@@ -318,7 +318,8 @@ def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str]) -> Non
     elif not counted and names:
         counted = f"count({over}{body.var(names[0])})"
         body.head.append(draft.mark("count", counted, "0"))
-    if counted and dice.chance(35):
+    if counted and draft.has_room() and dice.chance(45):
+        _shifted_anchor(body, anchor, [s for s in _SHIFTS if abs(s) < 3])
         body.having.append(f"{counted} {dice.pick(('>=', '!=', '<', '='))} {dice.pick(NUMBERS)}")
 
 
@@ -344,7 +345,7 @@ def gathered(body: Body) -> str:
     first, last = chosen[0], chosen[-1]
     if first == last or not body.collected:
         return draft.mark("all", f"all item {{ var {first} }}", f"count(all var {first})")
-    match dice.pick(("all", "group by", "order by")):
+    match dice.weighed({"all": 1, "group by": 3, "order by": 3}):
         case "group by":
             return f"all item {{ count(all var {first}) }}{draft.mark('group by', f' group by {{ var {last} }}')}"
         case "order by":
