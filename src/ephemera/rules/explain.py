@@ -23,7 +23,7 @@ from ephemera.rules.nodes import (
 )
 from ephemera.syntax.format import format_condition, format_head, format_pattern
 from ephemera.syntax.format_terms import algebra, word
-from ephemera.syntax.nodes import Derive
+from ephemera.syntax.nodes import Condition, Derive
 from ephemera.terms.nodes import As, Desc, Duration, Element, Name, Quantity, Var
 
 T = TypeVar("T")
@@ -122,6 +122,17 @@ def _timer(timer: TimerLike) -> str:
     if isinstance(timer, TimerLiteral):
         return f"{_shown(timer.name)}: {timer.kind}({_shown(timer.anchor)}, {describe(timer.length)})"
     return f"{_shown(timer.name)}: between({_shown(timer.first)}, {_shown(timer.last)})"
+
+
+def condition_text(condition: Condition, *, arrow: bool) -> str:
+    """A condition as its author would write it."""
+    return format_condition(readable(condition, arrow=arrow))
+
+
+def accumulation_text(literal: CollectLiteral | NotLiteral, *, arrow: bool) -> str:
+    """A collection or absence as its author would write it, without the name that we gave the event."""
+    mode = "not" if isinstance(literal, NotLiteral) else "collect optional" if literal.optional else "collect"
+    return _accumulation(readable(literal, arrow=arrow), mode)
 
 
 def _accumulation(literal: CollectLiteral | NotLiteral, mode: str) -> str:

@@ -65,6 +65,11 @@ class Catalogue:
     arities: Mapping[str, tuple[int, ...]]
     """The arities of the labels that only arrow rules derive."""
 
+    def attributes(self, label: str) -> tuple[str, ...] | None:
+        """The attributes of a declared event in their order, or None."""
+        schema = self.events.get(label)
+        return None if schema is None or schema.attributes is None else schema.names
+
     @property
     def is_closed(self) -> bool:
         """Whether events are declared at all, so that an unknown one is a mistake."""

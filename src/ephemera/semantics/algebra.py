@@ -14,8 +14,8 @@ from typing import TypeAlias, assert_never
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings, primitives
 from ephemera.semantics.conditions import microseconds
-from ephemera.semantics.patterns import match_event
 from ephemera.syntax.nodes import AlgebraExpression, Composed, Limited
+from ephemera.terms.atoms import match_event
 from ephemera.terms.events import Event, Interval, covering
 from ephemera.terms.match import Substitution
 from ephemera.terms.nodes import Pattern
@@ -65,7 +65,7 @@ class _Streams:
     def of(self, atom: Pattern) -> list[Occurrence]:
         found: list[Occurrence] = []
         for event in self._facts:
-            for substitution in match_event(atom, event, self._values, self._catalogue):
+            for substitution in match_event(atom, event, self._values, self._catalogue.attributes):
                 occurrence = Occurrence(event, _marks(substitution))
                 self._bound[occurrence] = substitution
                 found.append(occurrence)
@@ -88,7 +88,7 @@ def _shared_values(
     """Every combination of values that the shared variables take somewhere."""
     values: dict[str, dict[Key, Value]] = {name: {} for name in shared}
     for atom, event in product(atoms, facts):
-        for substitution in match_event(atom, event, {}, catalogue):
+        for substitution in match_event(atom, event, {}, catalogue.attributes):
             for name in shared & substitution.keys():
                 values[name].setdefault(key(substitution[name]), substitution[name])
     names = sorted(shared)

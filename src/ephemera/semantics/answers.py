@@ -18,7 +18,6 @@ from ephemera.rules.scope import pattern_bindings, variable_names
 from ephemera.semantics import algebra
 from ephemera.semantics.clock import Clock
 from ephemera.semantics.conditions import Calendars, holds, microseconds
-from ephemera.semantics.patterns import match_event, match_term, search_event
 from ephemera.syntax.nodes import (
     CONDITIONS,
     Absent,
@@ -35,6 +34,7 @@ from ephemera.syntax.nodes import (
     While,
 )
 from ephemera.syntax.nodes import Event as EventQuery
+from ephemera.terms.atoms import match_event, match_term, search_event
 from ephemera.terms.compute import Scope
 from ephemera.terms.construct import Origin, Row
 from ephemera.terms.events import Event, Interval, covering
@@ -65,6 +65,9 @@ class Reader:
     calendars: Calendars
     clock: Clock
 
+    def attributes(self, label: str) -> tuple[str, ...] | None:
+        return self.catalogue.attributes(label)
+
     def scope(self, trace: Trace) -> Scope:
         times = {name: event.time for name, event in trace.items()}
         return Scope(self.catalogue.unit, self.catalogue.zone, times)
@@ -89,7 +92,7 @@ class Reader:
         """The bindings that a table gives."""
         label = str(pattern_label(pattern))
         schema = self.catalogue.tables[label]
-        return [s for row in self.tables.get(label, ()) for s in match_term(pattern, row, known, schema)]
+        return [s for row in self.tables.get(label, ()) for s in match_term(pattern, row, known, schema.names)]
 
     def positional(self, label: str, values: tuple[Value, ...]) -> Term:
         """The term of an event with positions: of its attributes if it is declared, else of its values."""
@@ -187,7 +190,7 @@ class _Disjunct:
 
     def _with_event(self, partial: _Partial, name: str, pattern: Pattern) -> Iterator[_Partial]:
         for event in self._reader.candidates(pattern, self._facts):
-            for variables, forbidden in search_event(pattern, event, partial.variables, self._reader.catalogue):
+            for variables, forbidden in search_event(pattern, event, partial.variables, self._reader.attributes):
                 yield _Partial({**partial.trace, name: event}, variables, partial.forbidden + forbidden)
 
     def _with_algebra(self, partial: _Partial, name: str, literal: Algebra) -> Iterator[_Partial]:
@@ -276,7 +279,7 @@ class _Disjunct:
         for event in self._reader.candidates(collect.event.pattern, self._facts):
             if not in_window(event.time, collect, partial.trace):
                 continue
-            for variables in match_event(collect.event.pattern, event, partial.variables, self._reader.catalogue):
+            for variables in match_event(collect.event.pattern, event, partial.variables, self._reader.attributes):
                 if self._own_conditions_hold(collect, event, variables, partial):
                     bound = tuple(sorted((n, key(v)) for n, v in variables.items()))
                     yield _Pair((event.key, bound), variables)
@@ -307,7 +310,7 @@ class _Disjunct:
     def _is_absent(self, absence: Accumulation, partial: _Partial, variables: Substitution) -> bool:
         for event in self._reader.candidates(absence.event.pattern, self._facts):
             if in_window(event.time, absence, partial.trace):
-                for found in match_event(absence.event.pattern, event, variables, self._reader.catalogue):
+                for found in match_event(absence.event.pattern, event, variables, self._reader.attributes):
                     if self._own_conditions_hold(absence, event, found, partial):
                         return False
         return True

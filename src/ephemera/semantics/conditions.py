@@ -20,10 +20,10 @@ from ephemera.syntax.nodes import (
     Relation,
     Within,
 )
-from ephemera.terms.compute import Scope, Undefined, compute, moment
+from ephemera.terms.compute import Scope, Undefined, compare, compute, moment
 from ephemera.terms.events import Event, Interval, covering
 from ephemera.terms.nodes import Duration, Name, Text
-from ephemera.terms.values import Value, equal, less
+from ephemera.terms.values import Value
 
 Trace = Mapping[str, Event]
 """The events and timers of an answer by their identifiers (τ)."""
@@ -84,21 +84,7 @@ def _compare(comparison: Comparison, variables: Mapping[str, Value], scope: Scop
         b = compute(comparison.right, variables, scope)
     except Undefined:
         return None
-    match comparison.operator:
-        case "=":
-            return equal(a, b)
-        case "!=":
-            return _negated(equal(a, b))
-        case "<":
-            return less(a, b)
-        case ">":
-            return less(b, a)
-        case "<=":
-            return _negated(less(b, a))
-        case ">=":
-            return _negated(less(a, b))
-        case _:
-            assert_never(comparison.operator)
+    return compare(comparison.operator, a, b)
 
 
 def _interval(side: Moment, trace: Trace, scope: Scope) -> Interval:

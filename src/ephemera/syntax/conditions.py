@@ -15,7 +15,6 @@ from ephemera.syntax.nodes import (
     AnyOf,
     Apart,
     Comparison,
-    ComparisonOperator,
     Condition,
     InCalendar,
     IsNull,
@@ -27,7 +26,7 @@ from ephemera.syntax.nodes import (
     Within,
 )
 from ephemera.syntax.terms import label
-from ephemera.terms.nodes import Call, Expression, Label, Name, Negative, Number, Text
+from ephemera.terms.nodes import Call, ComparisonOperator, Expression, Label, Name, Negative, Number, Text
 
 RELATIONS = (
     "before",

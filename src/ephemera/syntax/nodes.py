@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from ephemera.terms.nodes import (
     Call,
+    ComparisonOperator,
     ConstructTerm,
     Duration,
     Expression,
@@ -26,8 +27,6 @@ from ephemera.terms.nodes import (
 )
 
 # ---- conditions --------------------------------------------------------------------------------------------
-
-ComparisonOperator: TypeAlias = Literal["<", "<=", "=", ">=", ">", "!="]
 
 
 @dataclass(frozen=True, slots=True)

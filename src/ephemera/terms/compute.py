@@ -22,6 +22,7 @@ from ephemera.terms.nodes import (
     Binary,
     Bool,
     Call,
+    ComparisonOperator,
     Duration,
     Expression,
     Name,
@@ -31,7 +32,7 @@ from ephemera.terms.nodes import (
     Text,
     Var,
 )
-from ephemera.terms.values import LARGEST_INTEGER, Time, Value, is_number
+from ephemera.terms.values import LARGEST_INTEGER, Time, Value, equal, is_number, less
 
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
@@ -82,6 +83,29 @@ def compute(e: Expression, variables: Mapping[str, Value], scope: Scope) -> Valu
             raise Undefined(f"{name} is an event")
         case _:
             assert_never(e)
+
+
+def compare(operator: ComparisonOperator, a: Value, b: Value) -> bool | None:
+    """Whether two values stand in a relation; unknown where they cannot be compared."""
+    match operator:
+        case "=":
+            return equal(a, b)
+        case "!=":
+            return _negated(equal(a, b))
+        case "<":
+            return less(a, b)
+        case ">":
+            return less(b, a)
+        case "<=":
+            return _negated(less(b, a))
+        case ">=":
+            return _negated(less(a, b))
+        case _:
+            assert_never(operator)
+
+
+def _negated(truth: bool | None) -> bool | None:
+    return None if truth is None else not truth
 
 
 def _time_of(function: str, time: Interval, unit: int) -> Value:

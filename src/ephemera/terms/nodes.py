@@ -81,6 +81,7 @@ class Negative(Node):
 
 
 ArithmeticOperator: TypeAlias = Literal["+", "-", "*", "/", "div", "mod"]
+ComparisonOperator: TypeAlias = Literal["<", "<=", "=", ">=", ">", "!="]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ match in a term. Any other event with positions is the ordered term of its value
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import TypeAlias
 
-from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.events import Event
 from ephemera.terms.match import Found, Substitution, bind, distinct, match, match_root, search_root
 from ephemera.terms.nodes import (
@@ -27,36 +27,42 @@ from ephemera.terms.nodes import (
 )
 from ephemera.terms.values import Term, Value
 
+Names: TypeAlias = Sequence[str] | None
+"""The attributes of a declared type in their order; None for an event by position or a free term."""
 
-def match_event(pattern: Pattern, event: Event, known: Substitution, catalogue: Catalogue) -> list[Substitution]:
+Attributes: TypeAlias = Callable[[str], Names]
+"""The attributes that belong to a label."""
+
+
+def match_event(pattern: Pattern, event: Event, known: Substitution, attributes: Attributes) -> list[Substitution]:
     """Every substitution under which the event matches."""
-    return match_term(pattern, event.term, known, catalogue.events.get(event.term.label))
+    return match_term(pattern, event.term, known, attributes(event.term.label))
 
 
-def search_event(pattern: Pattern, event: Event, known: Substitution, catalogue: Catalogue) -> list[Found]:
+def search_event(pattern: Pattern, event: Event, known: Substitution, attributes: Attributes) -> list[Found]:
     """The same, with what must be absent left to be tested when other events have bound their variables."""
     if isinstance(pattern, Element | As | Desc):
         return list(search_root(pattern, event.term, known))
-    return [(found, ()) for found in match_event(pattern, event, known, catalogue)]
+    return [(found, ()) for found in match_event(pattern, event, known, attributes)]
 
 
-def match_term(pattern: Pattern, term: Term, known: Substitution, schema: Schema | None) -> list[Substitution]:
-    """The same for a term; the schema is that of its declared type, if it has one."""
+def match_term(pattern: Pattern, term: Term, known: Substitution, names: Names) -> list[Substitution]:
+    """The same for a term; the names are those of its attributes, None if it has none of its own."""
     match pattern:
         case AnyEvent(label):
             return [known] if str(label) == term.label else []
         case Atom(label, arguments):
             if str(label) != term.label:
                 return []
-            if schema is not None and schema.attributes is not None:
-                return distinct(_attributes(list(zip(schema.names, arguments, strict=True)), term, known))
+            if names is not None:
+                return distinct(_attributes(list(zip(names, arguments, strict=True)), term, known))
             if not term.is_ordered or term.attributes or len(term.children) != len(arguments):
                 return []
             return distinct(_positions(arguments, term.children, known))
         case NamedAtom(label, fields):
             if str(label) != term.label:
                 return []
-            if schema is not None and schema.attributes is not None:
+            if names is not None:
                 return distinct(_attributes([(f.name, f.argument) for f in fields], term, known))
             children = tuple(_child(f.name, f.argument) for f in fields)
             return match(Element(label, ordered=False, partial=True, children=children), term, known)

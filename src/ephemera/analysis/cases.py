@@ -1,0 +1,324 @@
+"""This module evaluates expressions over temporal distances instead of tuples (abstract interpretation, R§5.1).
+
+The result is a list of cases, of which every tuple satisfies at least one. A case holds what is known about the stamps
+of a tuple, the inputs that it was made from, the stamps at which something arrives that it waits for, and what must be
+absent. What is absent constrains nothing but itself: it is a case of its own, to be read within the case it stands in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import assert_never
+
+from ephemera.algebra.nodes import (
+    AntiSemiJoin,
+    Base,
+    Calendar,
+    Composition,
+    Cross,
+    Detected,
+    Detection,
+    Difference,
+    Expression,
+    Gap,
+    Group,
+    Imbed,
+    Input,
+    Join,
+    Limit,
+    Match,
+    Merge,
+    Primitive,
+    Project,
+    RelativeTimer,
+    Rename,
+    Select,
+    SemiJoin,
+    Table,
+    Union,
+)
+from ephemera.algebra.scalar import Distance, Every, Formula, SameEvent, Some, begin, end
+from ephemera.algebra.timers import offsets
+from ephemera.analysis.distances import Closure, Edge, close
+from ephemera.analysis.weights import ZERO, Weight, at_most, strict
+from ephemera.base.time import describe
+
+MOST_CASES = 64
+"""More cases than these are not told apart: they become one that allows what any of them allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An input of a materialization point, under the name that the rule gives it."""
+
+    point: str
+    name: str
+    stamps: tuple[str, ...]
+    arrivals: tuple[str, ...]
+    """The stamps at which its tuples arrive."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One alternative; see the module."""
+
+    edges: tuple[Edge, ...] = ()
+    uses: tuple[Use, ...] = ()
+    arrivals: tuple[str, ...] = ()
+    absent: tuple[Case, ...] = ()
+    is_hull: bool = False
+    """Whether it stands for more cases than could be told apart."""
+
+    def with_edges(self, edges: Iterable[Edge]) -> Case:
+        return replace(self, edges=(*self.edges, *edges))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known about the tuples of a point: distances between its stamps, and the stamps at which they arrive."""
+
+    edges: tuple[Edge, ...]
+    stamps: tuple[str, ...]
+    arrivals: tuple[str, ...]
+
+
+Knowledge = Mapping[str, Known | None]
+"""For each point what is known; None if it holds nothing at all."""
+
+
+class Describer:
+    """Evaluates the expressions of a plan over what is known about its points and base events."""
+
+    def __init__(self, knowledge: Knowledge, longest: Mapping[str, int], at_begin: frozenset[str]) -> None:
+        self._knowledge = knowledge
+        self._longest = longest
+        """The longest that base events of a label last; those of other labels may last any time."""
+        self._at_begin = at_begin
+        """The labels of base events that arrive when they begin."""
+
+    def cases(self, e: Expression) -> list[Case]:
+        """All that may hold for a tuple of the expression."""
+        match e:
+            case Base(label):
+                return [Case(self._base(label), arrivals=(begin("$") if label in self._at_begin else end("$"),))]
+            case Rename(Input(point), events, _):
+                return self._input(point, dict(events))
+            case Input(point):
+                return self._input(point, {})
+            case Calendar(name, _):
+                use = Use("timer:datetime", name, (begin(name), end(name)), (end(name),))
+                return [Case(_moved(begin(name), end(name), 0, "an absolute timer is a point"), (use,), use.arrivals)]
+            case Table():
+                return [Case()]
+            case Select(inner, condition, because):
+                return _limited(_joined(self.cases(inner), [Case()], condition, because))
+            case Match(inner) | Project(inner) | Imbed(inner) | Group(inner) | Rename(inner):
+                return self.cases(inner)
+            case RelativeTimer(inner, name, kind, anchor, length):
+                because = f"{name}: {kind}({anchor}, {describe(length)})"
+                (first, before), (last, after) = offsets(kind, anchor, length)
+                edges = (*_moved(first, begin(name), before, because), *_moved(last, end(name), after, because))
+                return [_timed(case, name, (*edges, Edge(end(name), begin(name), ZERO))) for case in self.cases(inner)]
+            case Gap(inner, name, first, last):
+                edges = (*_moved(end(first), begin(name), 0), *_moved(begin(last), end(name), 0))
+                return [c.with_edges((*edges, Edge(end(name), begin(name), ZERO))) for c in self.cases(inner)]
+            case Merge(inner, name, events):
+                return [_merged(case, name, events) for case in self.cases(inner)]
+            case Join(left, right, condition, because) | Cross(left, right, condition, because):
+                return _limited(_joined(self.cases(left), self.cases(right), condition, because))
+            case SemiJoin(left, right, condition, because):
+                return _limited(_joined(self.cases(left), self.cases(right), condition, because))
+            case AntiSemiJoin(left, right, condition, because):
+                absent = _joined([Case()], self.cases(right), condition, because)
+                return [replace(c, absent=(*c.absent, *absent)) for c in self.cases(left)]
+            case Difference(left, right):
+                absent = self.cases(right)
+                return [replace(c, absent=(*c.absent, *absent)) for c in self.cases(left)]
+            case Union(inputs):
+                return [case for one in inputs for case in self.cases(one)]
+            case Detection(name, inputs, expression, _, _):
+                found = self._instances(expression, inputs)
+                return _limited([_detected(case, name) for case in found])
+            case _:
+                assert_never(e)
+
+    def _base(self, label: str | None) -> tuple[Edge, ...]:
+        edges = (Edge(end("$"), begin("$"), ZERO),)
+        if label is None or label not in self._longest:
+            return edges
+        longest = self._longest[label]
+        because = f"{label} lasts at most {describe(longest)}" if longest else f"{label} is a point"
+        return (*edges, Edge(begin("$"), end("$"), at_most(longest, guaranteed=True), because))
+
+    def _input(self, point: str, names: Mapping[str, str]) -> list[Case]:
+        known = self._knowledge[point]
+        if known is None:
+            return []
+
+        def own(stamp: str) -> str:
+            event, _, side = stamp.rpartition(".")
+            return f"{names.get(event, event)}.{side}"
+
+        edges = tuple(Edge(own(i), own(j), w, because) for i, j, w, because in known.edges)
+        events = dict.fromkeys(own(s).rpartition(".")[0] for s in known.stamps)
+        use = Use(point, ",".join(events), tuple(map(own, known.stamps)), tuple(map(own, known.arrivals)))
+        return [Case(edges, (use,), use.arrivals)]
+
+    # ---- the event detection algebra -----------------------------------------------------------------------
+
+    def _instances(self, e: Detected, inputs: Sequence[Expression]) -> list[Case]:
+        """The cases of an algebra expression: which primitives take part, and how they lie to each other."""
+        match e:
+            case Primitive(number, _):
+                return self.cases(inputs[number])
+            case Limit(operand, length):
+                because = f"[{describe(length)}]"
+                return [
+                    c.with_edges(
+                        Edge(begin(a), end(b), at_most(length), because) for a in _events(c) for b in _events(c)
+                    )
+                    for c in self._instances(operand, inputs)
+                ]
+            case Composition("|", left, right):
+                return self._instances(left, inputs) + self._instances(right, inputs)
+            case Composition("-", left, right):
+                lefts, rights = self._instances(left, inputs), self._instances(right, inputs)
+                return [replace(c, absent=(*c.absent, *(a for r in rights for a in _within(r, c)))) for c in lefts]
+            case Composition(operator, left, right):
+                found: list[Case] = []
+                for a, b in product(self._instances(left, inputs), self._instances(right, inputs)):
+                    both = _both(a, b)
+                    if operator == ";":
+                        both = both.with_edges(
+                            Edge(begin(y), end(x), strict(0), ";") for x in _events(a) for y in _events(b)
+                        )
+                    found.append(both)
+                return found
+            case _:
+                assert_never(e)
+
+
+def _events(case: Case) -> list[str]:
+    return [use.name for use in case.uses]
+
+
+def _within(absent: Case, outer: Case) -> list[Case]:
+    """What is absent lies in what it is absent from: it begins with or after one of its parts, and ends so, too."""
+    parts, inner = _events(outer), _events(absent)
+    return [
+        absent.with_edges(
+            [
+                *(Edge(begin(i), begin(first), at_most(0), "-") for i in inner),
+                *(Edge(end(last), end(i), at_most(0), "-") for i in inner),
+            ]
+        )
+        for first in parts
+        for last in parts
+    ]
+
+
+def _detected(case: Case, name: str) -> Case:
+    return _merged(case, name, _events(case))
+
+
+# ---- combining cases ---------------------------------------------------------------------------------------
+
+
+def _both(a: Case, b: Case) -> Case:
+    return Case(
+        (*a.edges, *b.edges),
+        (*a.uses, *b.uses),
+        (*a.arrivals, *b.arrivals),
+        (*a.absent, *b.absent),
+        a.is_hull or b.is_hull,
+    )
+
+
+def _joined(left: Sequence[Case], right: Sequence[Case], condition: Formula, because: str) -> list[Case]:
+    tests = alternatives(condition, because)
+    return [_both(a, b).with_edges(test) for a in left for b in right for test in tests]
+
+
+def alternatives(f: Formula, because: str = "") -> list[tuple[Edge, ...]]:
+    """A formula as cases of distances; what it says about data says nothing about time."""
+    match f:
+        case Distance(later, earlier, limit, is_strict):
+            weight = strict(limit) if is_strict else at_most(limit)
+            return [(Edge(earlier, later, weight, because),)]
+        case SameEvent(left, right, True):
+            same = (*_moved(begin(left), begin(right), 0, because), *_moved(end(left), end(right), 0, because))
+            return [tuple(edge._replace(weight=at_most(edge.weight.bound)) for edge in same)]
+        case Every(parts):
+            found: list[tuple[Edge, ...]] = [()]
+            for part in parts:
+                found = [(*one, *more) for one in found for more in alternatives(part, because)]
+                if len(found) > MOST_CASES:
+                    found = [_common(found)]
+            return found
+        case Some(parts):
+            return list(dict.fromkeys(one for part in parts for one in alternatives(part, because)))
+        case _:
+            return [()]
+
+
+def _common(found: Sequence[tuple[Edge, ...]]) -> tuple[Edge, ...]:
+    """The edges that all alternatives have."""
+    return tuple(edge for edge in found[0] if all(edge in other for other in found[1:]))
+
+
+def _limited(cases: list[Case]) -> list[Case]:
+    """The cases, or where there are too many, one for all those that have the same inputs."""
+    if len(cases) <= MOST_CASES:
+        return cases
+    groups: dict[tuple[Use, ...], list[tuple[Case, Closure]]] = {}
+    for case in cases:
+        closure = close(case.edges)
+        if closure is not None:
+            groups.setdefault(case.uses, []).append((case, closure))
+    return [_hull(members) for members in groups.values()]
+
+
+def _hull(members: Sequence[tuple[Case, Closure]]) -> Case:
+    first, closure = members[0]
+    edges: list[Edge] = []
+    for i, row in closure.table.items():
+        for j in row:
+            distances = [c.distance(i, j) for _, c in members]
+            known = [d for d in distances if d is not None]
+            if len(known) == len(distances):
+                edges.append(Edge(i, j, max(known), "one of several cases"))
+    absent = tuple(dict.fromkeys(a for case, _ in members for a in case.absent))
+    return replace(first, edges=tuple(edges), absent=absent, is_hull=True)
+
+
+# ---- timers and merges -------------------------------------------------------------------------------------
+
+
+def _moved(stamp: str, other: str, by: int, because: str = "") -> tuple[Edge, Edge]:
+    """`other` is `stamp` moved by so much, guaranteed."""
+    return (
+        Edge(stamp, other, at_most(by, guaranteed=True), because),
+        Edge(other, stamp, at_most(-by, guaranteed=True), because),
+    )
+
+
+def _timed(case: Case, name: str, edges: Iterable[Edge]) -> Case:
+    return replace(case.with_edges(edges), arrivals=(*case.arrivals, end(name)))
+
+
+def _merged(case: Case, name: str, events: Sequence[str]) -> Case:
+    """An interval that covers others: no longer than from any begin to any end (R§4.5)."""
+    edges = [Edge(begin(e), begin(name), ZERO) for e in events]
+    edges += [Edge(end(name), end(e), ZERO) for e in events]
+    edges.append(Edge(end(name), begin(name), ZERO))
+    closure = close(case.edges)
+    if closure is None:
+        return case.with_edges(edges)
+    lengths = [closure.distance(begin(a), end(b)) for a in events for b in events]
+    known = [w for w in lengths if w is not None]
+    if len(known) == len(lengths):
+        longest: Weight = max(known)
+        edges.append(Edge(begin(name), end(name), longest, "its parts"))
+    return case.with_edges(edges)

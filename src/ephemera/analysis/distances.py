@@ -1,0 +1,144 @@
+"""This module solves systems of difference constraints: temporal distance graphs and their shortest paths.
+
+A stamp is a name like `o.e`; a fixed moment is the stamp `@` with its microseconds. An edge from i to j of weight w
+says j − i ≤ w (or <). Conjunctions close by all-pairs shortest paths (Floyd and Warshall); a cycle that is negative,
+or zero and strict, is a contradiction. Time is in whole microseconds, so `<` leaves one microsecond less, and a cycle
+that is negative when this is counted is a contradiction, too. A disjunction is closed case by case, and its hull is
+the edgewise maximum.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ephemera.analysis.weights import ZERO, Weight, at_most
+
+
+class Edge(NamedTuple):
+    """`end` lies at most `weight` after `start`; `because` names the condition that says so."""
+
+    start: str
+    end: str
+    weight: Weight
+    because: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """All shortest paths of a system without contradiction."""
+
+    table: Mapping[str, Mapping[str, Weight]]
+    edges: tuple[Edge, ...] = field(default=(), compare=False, repr=False)
+    """What it was closed from, to tell the reasons."""
+
+    def distance(self, start: str, end: str) -> Weight | None:
+        """How far `end` may lie after `start`; None is any distance."""
+        if start == end:
+            return ZERO
+        return self.table.get(start, {}).get(end)
+
+    def between(self, stamps: Sequence[str]) -> tuple[Edge, ...]:
+        """What is known about some stamps alone, guaranteed."""
+        found = ((i, j, self.distance(i, j)) for i in stamps for j in stamps if i != j)
+        return tuple(Edge(i, j, w.guaranteed()) for i, j, w in found if w is not None)
+
+    def path(self, start: str, end: str) -> list[Edge]:
+        """The edges that make the distance, as few as possible; none if any distance is possible."""
+        whole = self.distance(start, end)
+        if whole is None or start == end:
+            return []
+        out: dict[str, list[Edge]] = {}
+        for edge in self.edges:
+            out.setdefault(edge.start, []).append(edge)
+        came: dict[str, Edge] = {}
+        waiting = deque([start])
+        while waiting:
+            here = waiting.popleft()
+            for edge in out.get(here, ()):
+                before, after = self.distance(start, here), self.distance(start, edge.end)
+                if before is None or after is None or edge.end in came or edge.end == start:
+                    continue
+                if before.plus(edge.weight).says_the_same(after):
+                    came[edge.end] = edge
+                    waiting.append(edge.end)
+        steps: list[Edge] = []
+        while end != start:
+            steps.append(came[end])
+            end = came[end].start
+        return steps[::-1]
+
+
+def close(edges: Iterable[Edge]) -> Closure | None:
+    """All shortest paths; None if the constraints contradict each other."""
+    given = tuple(edges)
+    table: dict[str, dict[str, Weight]] = {}
+    for start, end, weight, _ in _with_moments(given):
+        row = table.setdefault(start, {})
+        table.setdefault(end, {})
+        if end not in row or weight < row[end]:
+            row[end] = weight
+    for k, through in table.items():
+        for i, row in table.items():
+            first = row.get(k)
+            if first is None or i == k:
+                continue
+            for j, second in through.items():
+                total = first.plus(second)
+                known = row.get(j)
+                if known is None or total < known:
+                    row[j] = total
+    for stamp, row in table.items():
+        own = row.pop(stamp, ZERO)
+        if own.bound < 0 or (own.bound == 0 and own.is_strict):
+            return None
+    if not _has_whole_solution(given):
+        return None
+    return Closure(table, given)
+
+
+def _with_moments(edges: Sequence[Edge]) -> list[Edge]:
+    """The edges, and those between fixed moments, whose distance is known."""
+    moments = sorted({s for e in edges for s in (e.start, e.end) if s.startswith("@")})
+    known = [Edge(a, b, at_most(int(b[1:]) - int(a[1:]), guaranteed=True)) for a in moments for b in moments if a != b]
+    return [*edges, *known]
+
+
+def _has_whole_solution(edges: Sequence[Edge]) -> bool:
+    """Whether whole numbers satisfy the constraints; that is in question only where several are strict."""
+    if sum(e.weight.is_strict for e in edges) < 2:
+        return True
+    return whole_distances(edges, None) is not None
+
+
+def whole_distances(edges: Sequence[Edge], start: str | None) -> dict[str, int] | None:
+    """How far each stamp can lie after `start` in whole microseconds (Bellman and Ford); None if there is no solution.
+
+    Without a start all stamps begin at 0, which only tells whether there is a solution.
+    """
+    bounds = [(i, j, w.bound - w.is_strict) for i, j, w, _ in _with_moments(edges)]
+    stamps = {s for i, j, _ in bounds for s in (i, j)}
+    found = dict.fromkeys(stamps, 0) if start is None else {start: 0}
+    for _ in range(len(stamps) + 1):
+        changed = False
+        for i, j, bound in bounds:
+            if i in found and (j not in found or found[i] + bound < found[j]):
+                found[j] = found[i] + bound
+                changed = True
+        if not changed:
+            return found
+    return None
+
+
+def hull(closures: Sequence[Closure], stamps: Sequence[str]) -> tuple[Edge, ...]:
+    """What all cases have in common about some stamps: the edgewise maximum, guaranteed."""
+    found: list[Edge] = []
+    for i in stamps:
+        for j in stamps:
+            distances = [c.distance(i, j) for c in closures]
+            known = [d for d in distances if d is not None]
+            if i != j and known and len(known) == len(distances):
+                found.append(Edge(i, j, max(known).guaranteed()))
+    return tuple(found)

@@ -1,0 +1,124 @@
+"""This module works out what is known about the stamps of each point's tuples, point by point along the plan.
+
+A point's knowledge is the hull of its cases, guaranteed for those who use it (R§4.6). Recursive points begin with
+nothing, and are described again until nothing changes; a distance that still grows after some rounds is unbounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ephemera.algebra.nodes import Base, Input, Plan, Point, Union
+from ephemera.algebra.schema import schemas
+from ephemera.analysis.cases import Case, Describer, Known
+from ephemera.analysis.distances import Closure, Edge, close, hull
+from ephemera.base.time import describe
+from ephemera.base.tree import find
+
+ROUNDS = 4
+"""How often a recursive point is described before what still grows is taken to grow forever."""
+
+
+@dataclass(slots=True)
+class Described:
+    """The points of a plan with their cases, each closed; contradictory ones are left out."""
+
+    known: dict[str, Known | None] = field(default_factory=dict)
+    cases: dict[str, list[tuple[Case, Closure]]] = field(default_factory=dict)
+
+
+def describe_plan(plan: Plan) -> Described:
+    """What is known about every point, and its cases."""
+    return _Description(plan).run()
+
+
+class _Description:
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._found = Described()
+        events = plan.catalogue.events
+        longest = {label: s.longest for label, s in events.items() if s.longest is not None}
+        at_begin = frozenset(label for label, s in events.items() if s.arrives_at_begin)
+        self._describer = Describer(self._found.known, longest, at_begin)
+        self._stamps = {
+            name: tuple(a for a, v in schema.items() if v.kind == "stamp") for name, schema in schemas(plan).items()
+        }
+        self._needs = {name: {i.point for i in find(p.expression, Input)} for name, p in plan.points.items()}
+
+    def run(self) -> Described:
+        cycles = {name: cycle for cycle in self._plan.cycles for name in cycle}
+        for name, point in self._plan.points.items():
+            if name in self._found.known:
+                continue
+            if name in cycles:
+                self._iterate(cycles[name])
+            else:
+                self._found.known[name] = self._describe(point)
+        return self._found
+
+    def _iterate(self, members: tuple[str, ...]) -> None:
+        """A cycle: from nothing upwards, only what has changed again, and in the end without what still grows."""
+        known = self._found.known
+        known.update(dict.fromkeys(members))
+        ordered = [name for name in self._plan.points if name in set(members)]
+        changed = set(members)
+        turn = 0
+        while changed:
+            turn += 1
+            before, changed = changed, set()
+            for name in ordered:
+                if turn > 1 and not self._needs[name] & (before | changed):
+                    continue
+                found = self._describe(self._plan.points[name])
+                if turn > ROUNDS:
+                    found = _widened(known[name], found)
+                if not _same(known[name], found):
+                    known[name] = found
+                    changed.add(name)
+
+    def _describe(self, point: Point) -> Known | None:
+        closed = [(c, closure) for c in self._cases(point) if (closure := close(c.edges)) is not None]
+        self._found.cases[point.name] = closed
+        if not closed:
+            return None
+        stamps = self._stamps[point.name]
+        edges = hull([closure for _, closure in closed], stamps)
+        arrivals = tuple(s for s in stamps if s.endswith(".e"))
+        if point.kind in ("stream", "query"):
+            arrivals = tuple(dict.fromkeys(a for case, _ in closed for a in case.arrivals))
+        return Known(tuple(_explained(e, point) for e in edges), stamps, arrivals)
+
+    def _cases(self, point: Point) -> list[Case]:
+        e = point.expression
+        if isinstance(e, Union) and point.kind == "stream":
+            return self._stream(e, point)
+        return self._describer.cases(e)
+
+    def _stream(self, union: Union, point: Point) -> list[Case]:
+        """Events from outside that rules derive, too, last as long as those do, unless they are declared."""
+        derived = self._plan.catalogue.events.get(point.label or "") is None and point.label is not None
+        inputs = [i for i in union.inputs if not (derived and isinstance(i, Base))]
+        return [case for one in inputs for case in self._describer.cases(one)]
+
+
+def _explained(edge: Edge, point: Point) -> Edge:
+    """The edge with a reason that a reader of another rule understands."""
+    if point.kind == "join" or not point.label or edge.weight.bound <= 0:
+        return edge
+    return edge._replace(because=f"{point.label} lasts at most {describe(edge.weight.bound)}")
+
+
+def _same(a: Known | None, b: Known | None) -> bool:
+    if a is None or b is None:
+        return a is b
+    return {e[:3] for e in a.edges} == {e[:3] for e in b.edges} and a.arrivals == b.arrivals
+
+
+def _widened(before: Known | None, after: Known | None) -> Known | None:
+    """What is known after another round, without the distances that have grown."""
+    if before is None or after is None:
+        return after
+    old: Mapping[tuple[str, str], Edge] = {(e.start, e.end): e for e in before.edges}
+    kept = [e for e in after.edges if (e.start, e.end) in old and e.weight <= old[e.start, e.end].weight]
+    return Known(tuple(kept), after.stamps, after.arrivals)

@@ -1,0 +1,81 @@
+"""This module defines what the analysis produces: facts about a plan, which stand in tables beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ephemera.analysis.cases import Known
+from ephemera.analysis.distances import Edge
+from ephemera.analysis.weights import Weight
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """How long a tuple is relevant, counted from one of its stamps; no weight is forever."""
+
+    stamp: str
+    time: Weight | None
+    path: tuple[Edge, ...] = ()
+    """The distances that add up to it."""
+
+    @property
+    def operator(self) -> str:
+        return ">" if self.time is not None and self.time.is_strict else ">="
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """The temporal relevance condition of an input of a point: a tuple is relevant while all bounds hold."""
+
+    point: str
+    input: str
+    """The point that the tuples come from."""
+    name: str
+    """What the rule calls it; names that begin with a dollar sign are ours."""
+    negated: bool
+    keep_while: tuple[Bound, ...]
+    minimal: tuple[Bound, ...]
+    """Those that no other implies, finite ones only; none if tuples are kept forever."""
+
+    @property
+    def is_bounded(self) -> bool:
+        return bool(self.minimal)
+
+
+@dataclass(frozen=True, slots=True)
+class Superfluous:
+    """A condition that the others imply."""
+
+    point: str
+    condition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All that is known about a plan before it runs."""
+
+    known: Mapping[str, Known | None]
+    """For each point what holds for all its tuples; None if it never has any."""
+    relevance: tuple[Relevance, ...]
+    never: tuple[str, ...]
+    """The rules' points that never hold anything."""
+    idle: tuple[tuple[str, str], ...]
+    """Points with inputs that are asked to be absent, and always are: (point, name)."""
+    hulls: tuple[str, ...]
+    """Points with more cases than are told apart."""
+
+    def look_back(self, point: str) -> int | None:
+        """How long before the end of an answer the events may begin that it depends on; None is any time.
+
+        All that an answer depends on lies within its occurrence time: positive events and timers make it up, and what
+        is collected or absent lies in a window that is one of them. So this is how long an answer may last.
+        """
+        known = self.known[point]
+        if known is None:
+            return 0
+        return next((e.weight.bound for e in known.edges if (e.start, e.end) == ("$.s", "$.e")), None)
+
+    def of(self, point: str) -> list[Relevance]:
+        """The conditions of one point's inputs."""
+        return [r for r in self.relevance if r.point == point]

@@ -1,0 +1,129 @@
+"""This module derives temporal relevance: for each input of each point how long its tuples can matter (R§4, R§5.2).
+
+The relevance time of a stamp is the longest of the shortest paths from it to a stamp at which something arrives that
+the point waits for. A stamp covers another if its condition and what the input guarantees imply that of the other;
+covered ones are left out of the minimal condition. Over several cases times and guarantees are the maxima.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ephemera.algebra.nodes import Plan
+from ephemera.analysis.cases import Case, Use
+from ephemera.analysis.distances import Closure, close
+from ephemera.analysis.knowledge import describe_plan
+from ephemera.analysis.nodes import Bound, Facts, Relevance
+from ephemera.analysis.weights import ZERO, Weight
+
+
+def derive(plan: Plan) -> Facts:
+    """The facts about a plan."""
+    described = describe_plan(plan)
+    found: list[Relevance] = []
+    idle: list[tuple[str, str]] = []
+    for name, point in plan.points.items():
+        if point.kind in ("rule", "join"):
+            cases = described.cases.get(name, [])
+            contexts = [x for case, closure in cases for x in _contexts(case, closure, (), negated=False)]
+            found += _conditions(name, contexts)
+            relevant = {x.use.name for x in contexts}
+            idle += [(name, n) for n in _absent(c for c, _ in cases) if n not in relevant]
+    return Facts(
+        known=described.known,
+        relevance=tuple(found),
+        never=tuple(n for n, p in plan.points.items() if p.kind == "rule" and described.known[n] is None),
+        idle=tuple(idle),
+        hulls=tuple(n for n, cases in described.cases.items() if any(c.is_hull for c, _ in cases)),
+    )
+
+
+# ---- contexts ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """An input in one case: the distances that hold there, and the stamps at which something arrives."""
+
+    use: Use
+    closure: Closure
+    guaranteed: Closure
+    arrivals: tuple[str, ...]
+    negated: bool
+
+
+def _contexts(case: Case, closure: Closure, outer: tuple[str, ...], *, negated: bool) -> Iterator[_Context]:
+    """The inputs of a case, and of what must be absent in it, each with the distances of all around it."""
+    arrivals = (*outer, *case.arrivals)
+    sure = close(e for e in closure.edges if not e.weight.doubtful) or closure
+    for use in case.uses:
+        yield _Context(use, closure, sure, arrivals, negated)
+    for absent in case.absent:
+        inside = close((*closure.edges, *absent.edges))
+        if inside is not None:
+            yield from _contexts(absent, inside, arrivals, negated=True)
+
+
+def _absent(cases: Iterable[Case]) -> list[str]:
+    """The names of all inputs that are asked to be absent."""
+    found: dict[str, None] = {}
+    for case in cases:
+        for absent in case.absent:
+            found |= dict.fromkeys(use.name for use in absent.uses)
+            found |= dict.fromkeys(_absent([absent]))
+    return list(found)
+
+
+# ---- conditions --------------------------------------------------------------------------------------------
+
+
+def _conditions(point: str, contexts: Sequence[_Context]) -> Iterator[Relevance]:
+    inputs: dict[Use, list[_Context]] = {}
+    for context in contexts:
+        inputs.setdefault(context.use, []).append(context)
+    for use, found in inputs.items():
+        bounds = tuple(_bound(stamp, found) for stamp in use.stamps)
+        yield Relevance(
+            point=point,
+            input=use.point,
+            name=use.name,
+            negated=all(x.negated for x in found),
+            keep_while=bounds,
+            minimal=_minimal(bounds, found),
+        )
+
+
+def _bound(stamp: str, contexts: Sequence[_Context]) -> Bound:
+    """The relevance time of a stamp: how far what arrives last may lie behind it, in the case where that is most."""
+    longest, where, goal = ZERO, contexts[0], stamp
+    for context in contexts:
+        for arrival in context.arrivals:
+            distance = context.closure.distance(stamp, arrival)
+            if distance is None:
+                return Bound(stamp, None)
+            if distance[:2] > longest[:2]:
+                longest, where, goal = distance, context, arrival
+    return Bound(stamp, longest, tuple(where.closure.path(stamp, goal)))
+
+
+def _minimal(bounds: Sequence[Bound], contexts: Sequence[_Context]) -> tuple[Bound, ...]:
+    """The bounds without those that another one covers (R§5.3)."""
+    chosen: list[Bound] = []
+    for bound in bounds:
+        if bound.time is not None and not any(_covers(other, bound, contexts) for other in chosen):
+            chosen = [other for other in chosen if not _covers(bound, other, contexts)] + [bound]
+    return tuple(chosen)
+
+
+def _covers(bound: Bound, other: Bound, contexts: Sequence[_Context]) -> bool:
+    """Whether one bound, with what the input guarantees, implies another."""
+    if bound.time is None or other.time is None:
+        return False
+    distances: list[Weight] = []
+    for context in contexts:
+        distance = context.guaranteed.distance(other.stamp, bound.stamp)
+        if distance is None:
+            return False
+        distances.append(distance)
+    return max(distances).plus(bound.time).says_the_same(other.time)

@@ -1,0 +1,83 @@
+"""This module interprets the plan of a program and gives its answers as the oracle gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ephemera.algebra.interpret import Given, Relation, events_of, interpret
+from ephemera.algebra.lower import lower
+from ephemera.algebra.nodes import Plan, Points
+from ephemera.base.tree import find
+from ephemera.rules.nodes import Ruleset
+from ephemera.rules.patterns import pattern_label
+from ephemera.semantics.clock import Clock
+from ephemera.semantics.conditions import microseconds
+from ephemera.semantics.oracle import World
+from ephemera.syntax.nodes import Event as EventQuery
+from ephemera.syntax.nodes import Raise
+from ephemera.terms.events import Event
+from ephemera.terms.nodes import Duration
+
+Answers = frozenset[tuple[object, ...]]
+
+
+def plan_answers(rules: Ruleset, events: Sequence[Event], world: World, points: Points = "rules") -> Answers:
+    """What the plan of a program answers, to be compared: events and messages."""
+    plan = lower(rules, points)
+    return as_answers(plan, interpret(plan, given(rules, events, world)), rules, events, world)
+
+
+def given(rules: Ruleset, events: Sequence[Event], world: World) -> Given:
+    first, last = limits(events, world)
+    margin = sum(microseconds(d) for rule in rules.resolved.rules for d in find(rule, Duration))
+    clock = Clock(rules.resolved.catalogue.zone, first - margin, last)
+    calendars = {name: list(days) for name, days in world.calendars.items()}
+    return Given(list(dict.fromkeys(events)), world.tables, calendars, clock.events)
+
+
+def limits(events: Sequence[Event], world: World) -> tuple[int, int]:
+    """The earliest and the latest end: between them answers that ask the clock are given."""
+    ends = [e.time.end for e in events] + ([world.until] if world.until is not None else [])
+    firsts = [e.time.end for e in events] or ends
+    return (min(firsts), max(ends)) if ends else (0, -1)
+
+
+def as_answers(
+    plan: Plan, found: dict[str, Relation], rules: Ruleset, events: Sequence[Event], world: World
+) -> Answers:
+    first, last = limits(events, world)
+    clocked = by_the_clock(rules, world)
+    made: set[tuple[object, ...]] = set()
+    for name, relation in found.items():
+        point = plan.points[name]
+        if point.kind != "rule" or point.rule is None:
+            continue
+        head = rules.resolved.rules[point.rule - 1].head
+        for event in events_of(point, relation):
+            if event.time.end < first or (point.rule in clocked and event.time.end > last):
+                continue
+            if isinstance(head, Raise):
+                made.add(("message", event.key, head.recipient, head.transport))
+            else:
+                made.add(("event", event.key))
+    return frozenset(made)
+
+
+def by_the_clock(rules: Ruleset, world: World) -> frozenset[int]:
+    """The rules that absolute timers or calendars take part in, directly or through what they ask for."""
+
+    def asks(number: int) -> bool:
+        rule = rules.resolved.rules[number - 1]
+        labels = (pattern_label(e.pattern) for e in find(rule.body, EventQuery))
+        return any(str(x) == "timer:datetime" or str(x) in world.calendars for x in labels if x is not None)
+
+    found = {n for n in range(1, len(rules.resolved.rules) + 1) if asks(n)}
+    while True:
+        more = {
+            n
+            for n in range(1, len(rules.resolved.rules) + 1)
+            if n not in found and any(m in found for d in rules.dependencies[n - 1] for m in d.rules)
+        }
+        if not more:
+            return frozenset(found)
+        found |= more

@@ -1,0 +1,124 @@
+"""This module evaluates plans step by step, and after each step deletes what the relevance conditions call irrelevant.
+
+Each point is evaluated on histories of its own, one for each input, so that every condition is put to the test alone.
+At a step the bound moves from one time to the next: what ends by then arrives, the answers that happen since the last
+step are found from the histories, and then, with `now` a microsecond behind the bound, what is irrelevant goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ephemera.algebra.interpret import Given, Interpreter, Relation, Tuple, identity, interpret
+from ephemera.algebra.nodes import Calendar, Expression, Input, Plan, Point, Rename
+from ephemera.algebra.truth import is_stamp
+from ephemera.analysis.nodes import Bound, Facts
+from ephemera.base.tree import walk
+
+Conditions = Mapping[tuple[str, str], Sequence[Bound]]
+"""For each point and name of an input when its tuples are kept."""
+
+Identity = frozenset[tuple[str, object]]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of it: the answers of each point that differ, and how much was stored and deleted."""
+
+    lost: dict[str, set[Identity]]
+    gained: dict[str, set[Identity]]
+    stored: int = 0
+    deleted: int = 0
+
+    @property
+    def is_same(self) -> bool:
+        return not any(self.lost.values()) and not any(self.gained.values())
+
+
+def conditions_of(facts: Facts) -> dict[tuple[str, str], Sequence[Bound]]:
+    """The minimal conditions."""
+    return {(r.point, r.name): r.minimal for r in facts.relevance}
+
+
+def step_by_step(plan: Plan, conditions: Conditions, given: Given, only: Iterable[str] | None = None) -> Outcome:
+    """Evaluates all points (or only some) with deletion, and compares them with what they hold without."""
+    whole = interpret(plan, given)
+    interpreter = Interpreter(plan, given)
+    outcome = Outcome({}, {})
+    for name, point in plan.points.items():
+        if point.kind in ("rule", "join") and (only is None or name in only):
+            leaves = {leaf: _tuples(leaf, whole, interpreter) for leaf in _leaves(point.expression)}
+            found = _steps(point, leaves, whole[name], conditions, interpreter, outcome)
+            expected = {identity(t) for t in whole[name]}
+            outcome.lost[name] = expected - found
+            outcome.gained[name] = found - expected
+    return outcome
+
+
+def _leaves(e: Expression) -> list[Expression]:
+    """The inputs of a point."""
+    inside = {id(n.input) for n in walk(e) if isinstance(n, Rename)}
+    leaves = (n for n in walk(e) if isinstance(n, Rename | Calendar) or (isinstance(n, Input) and id(n) not in inside))
+    return list(dict.fromkeys(leaves))
+
+
+def leaf_name(leaf: Expression, tuples: Relation) -> str:
+    """What the rule calls an input."""
+    match leaf:
+        case Rename(_, ((_, name),), _) | Calendar(name, _):
+            return name
+        case _:
+            events = dict.fromkeys(a.rpartition(".")[0] for t in tuples for a in t if is_stamp(a))
+            return ",".join(events)
+
+
+def _tuples(leaf: Expression, whole: Mapping[str, Relation], interpreter: Interpreter) -> Relation:
+    return interpreter.evaluate(leaf, lambda e: whole[e.point] if isinstance(e, Input) else None)
+
+
+def happened(t: Tuple) -> int:
+    """When a tuple is there: the last of its ends."""
+    return max(value for attribute, value in t.items() if attribute.endswith(".e"))
+
+
+def _steps(
+    point: Point,
+    leaves: Mapping[Expression, Relation],
+    answers: Relation,
+    conditions: Conditions,
+    interpreter: Interpreter,
+    outcome: Outcome,
+) -> set[Identity]:
+    times = sorted({happened(t) for relation in (*leaves.values(), answers) for t in relation})
+    histories: dict[Expression, list[Tuple]] = {leaf: [] for leaf in leaves}
+    found: set[Identity] = set()
+    last = times[0] - 1 if times else 0
+    for bound in times:
+        for leaf, relation in leaves.items():
+            new = [t for t in relation if last < happened(t) <= bound]
+            outcome.stored += len(new)
+            histories[leaf] += new
+        for t in interpreter.evaluate(point.expression, histories.get):
+            if last < happened(t) <= bound:
+                found.add(identity(t))
+        for leaf, history in histories.items():
+            bounds = conditions.get((point.name, leaf_name(leaf, leaves[leaf])), ())
+            kept = [t for t in history if is_relevant(t, bounds, bound + 1)]
+            outcome.deleted += len(history) - len(kept)
+            histories[leaf] = kept
+        last = bound
+    for t in interpreter.evaluate(point.expression, histories.get):
+        if happened(t) > last:
+            found.add(identity(t))
+    return found
+
+
+def is_relevant(t: Tuple, bounds: Sequence[Bound], now: int) -> bool:
+    """Whether a tuple is to be kept."""
+    for bound in bounds:
+        if bound.time is not None:
+            age = now - t[bound.stamp]
+            if age > bound.time.bound or (age == bound.time.bound and bound.time.is_strict):
+                return False
+    return True
