@@ -1,6 +1,7 @@
 """This module is the whole road, stage by stage; it is the only one that knows them all.
 
-text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, which the oracle evaluates
+text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, which the oracle evaluates → `lower` → plan →
+`derive` → facts: how long everything must be kept
 """
 
 from __future__ import annotations
@@ -9,7 +10,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from ephemera.base.diagnostic import Report, report
+from ephemera.algebra import explain as algebra_explain
+from ephemera.algebra.lower import lower
+from ephemera.algebra.nodes import Plan, Points
+from ephemera.analysis import explain as analysis_explain
+from ephemera.analysis.findings import tell
+from ephemera.analysis.nodes import Facts
+from ephemera.analysis.relevance import derive
+from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError
 from ephemera.base.span import Source
 from ephemera.io.jsonl import BadEvent, read_line, read_object, read_row, read_time, uses_text, write_event
@@ -24,7 +32,7 @@ from ephemera.syntax import explain as syntax_explain
 from ephemera.syntax.parser import Parsed, parse
 from ephemera.terms.events import Event
 
-Stage = Literal["syntax", "rules"]
+Stage = Literal["syntax", "rules", "plan", "relevance"]
 ENGINES = ("oracle",)
 
 
@@ -34,23 +42,33 @@ class Checked:
 
     parsed: Parsed
     rules: Ruleset | None
+    plan: Plan | None
+    facts: Facts | None
     report: Report
 
 
-def check(source: Source) -> Checked:
-    """Sends a program down the road; every stage adds what it finds, and none goes on where one before failed."""
+def check(source: Source, *, unbounded: Severity | None = None) -> Checked:
+    """Sends a program down the road; every stage adds what it finds, and none goes on where one before failed.
+
+    `unbounded` says what it is if something would be kept forever: an error, a warning, or (None) all right.
+    """
     parsed = parse(source)
     findings = Findings()
     resolved = resolve(parsed.program, findings, complete=not parsed.report.failed)
-    rules: Ruleset | None = None
-    found = report(source, [*parsed.report.diagnostics, *findings.diagnostics])
-    if not found.failed:
-        strata, dependencies = stratify(resolved, findings)
-        normal = normalize(resolved)
-        found = report(source, [*parsed.report.diagnostics, *findings.diagnostics])
-        if not found.failed:
-            rules = Ruleset(resolved, strata, dependencies, normal)
-    return Checked(parsed, rules, found)
+
+    def found() -> Report:
+        return report(source, [*parsed.report.diagnostics, *findings.diagnostics])
+
+    if found().failed:
+        return Checked(parsed, None, None, None, found())
+    strata, dependencies = stratify(resolved, findings)
+    rules = Ruleset(resolved, strata, dependencies, normalize(resolved))
+    if found().failed:
+        return Checked(parsed, None, None, None, found())
+    plan = lower(rules)
+    facts = derive(plan)
+    tell(rules, plan, facts, findings, unbounded)
+    return Checked(parsed, None if found().failed else rules, plan, facts, found())
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +91,12 @@ class Program:
     """
 
     def __init__(self, checked: Checked) -> None:
-        if checked.rules is None:
+        if checked.rules is None or checked.plan is None or checked.facts is None:
             raise ProgramError(checked.report)
         self._parsed = checked.parsed
         self._rules = checked.rules
+        self._plan = checked.plan
+        self._facts = checked.facts
 
     @property
     def catalogue(self) -> Catalogue:
@@ -139,17 +159,50 @@ class Program:
             undefined=outcome.dead_letters,
         )
 
-    def explain(self, stage: Stage = "rules") -> str:
-        """What a stage makes of the program, as text."""
-        if stage == "syntax":
-            return syntax_explain.as_text(self._parsed.program)
-        return rules_explain.as_text(self._rules, self._parsed.source)
+    def explain(self, stage: Stage = "rules", *, points: Points = "rules") -> str:
+        """What a stage makes of the program, as text; `points` says what is materialized.
 
-    def explain_json(self, stage: Stage = "rules") -> Any:
+        >>> import ephemera
+        >>> program = ephemera.compile("EVENT a(x: int); EVENT b(x: int); p(x) <- i: a(x), j: b(x), {i, j} within 2h;")
+        >>> print(program.explain("relevance"))
+        p  (rule 1)
+          a as i: kept while i.s >= now - 2h
+            i.s: {i, j} within 2h
+          b as j: kept while j.s >= now - 2h
+            j.s: {i, j} within 2h
+          an answer lasts at most 2h
+        <BLANKLINE>
+        histories
+          a(v1): kept while begin >= now - 2h (for p)
+          b(v1): kept while begin >= now - 2h (for p)
+        """
+        match stage:
+            case "syntax":
+                return syntax_explain.as_text(self._parsed.program)
+            case "rules":
+                return rules_explain.as_text(self._rules, self._parsed.source)
+            case "plan":
+                return algebra_explain.as_text(self._planned(points)[0])
+            case "relevance":
+                return analysis_explain.as_text(*self._planned(points))
+
+    def explain_json(self, stage: Stage = "rules", *, points: Points = "rules") -> Any:
         """The same as plain data."""
-        if stage == "syntax":
-            return syntax_explain.as_json(self._parsed.program, self._parsed.source)
-        return rules_explain.as_json(self._rules, self._parsed.source)
+        match stage:
+            case "syntax":
+                return syntax_explain.as_json(self._parsed.program, self._parsed.source)
+            case "rules":
+                return rules_explain.as_json(self._rules, self._parsed.source)
+            case "plan":
+                return algebra_explain.as_json(self._planned(points)[0])
+            case "relevance":
+                return analysis_explain.as_json(*self._planned(points))
+
+    def _planned(self, points: Points) -> tuple[Plan, Facts]:
+        if points == "rules":
+            return self._plan, self._facts
+        plan = lower(self._rules, points)
+        return plan, derive(plan)
 
 
 def compile(text: str, name: str = "program.eq") -> Program:

@@ -11,7 +11,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from ephemera.base.diagnostic import Edit, Report, apply, render_text
+from ephemera.base.diagnostic import Edit, Report, Severity, apply, render_text
 from ephemera.base.span import Source
 from ephemera.pipeline import check
 
@@ -33,8 +33,13 @@ class Case:
     def code(self) -> str:
         return self.path.name.split(".")[0]
 
+    @property
+    def unbounded(self) -> Severity | None:
+        """State without a bound is a mistake only where the file is about it."""
+        return "error" if self.code == "unbounded-relevance" else None
+
     def report(self) -> Report:
-        return check(Source("program.eq", self.program)).report
+        return check(Source("program.eq", self.program), unbounded=self.unbounded).report
 
     def edited(self) -> str:
         """The program after the first help with edits of each diagnostic."""

@@ -34,4 +34,6 @@ def test_the_file_shows_the_code_it_is_named_after_and_offers_help(case: Case) -
 def test_the_help_applied_makes_the_program_pass(case: Case) -> None:
     if not case.by_hand:
         assert case.edited() == case.applied
-    assert not check(Source("program.eq", case.applied)).report.failed
+    found = check(Source("program.eq", case.applied), unbounded=case.unbounded).report
+    assert not found.failed
+    assert case.code not in {str(d.code) for d in found.diagnostics}

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from ephemera.cli.main import app
 
+BOUNDED = "EVENT order(id: string); EVENT shipped(id: string);\nlate(id) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);\n"
 GOOD = "late(id) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);\n"
 BAD = "late(idd) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);\n"
 UGLY = "late( id )<-o:order(id),w:extend(o,6 hours),while w:not shipped(id); -- why\n"
@@ -31,7 +32,7 @@ def write(folder: Path, name: str, text: str) -> str:
 
 
 def test_check_is_silent_about_a_good_program(runner: CliRunner, tmp_path: Path) -> None:
-    result = runner.invoke(app, ["check", write(tmp_path, "good.eq", GOOD)])
+    result = runner.invoke(app, ["check", write(tmp_path, "good.eq", BOUNDED)])
     assert (result.exit_code, result.stdout, result.stderr) == (0, "", "")
 
 
@@ -45,7 +46,7 @@ def test_check_tells_the_place_on_standard_error(runner: CliRunner, tmp_path: Pa
 
 
 def test_check_reads_several_programs_and_fails_if_one_does(runner: CliRunner, tmp_path: Path) -> None:
-    good, bad = write(tmp_path, "good.eq", GOOD), write(tmp_path, "bad.eq", BAD)
+    good, bad = write(tmp_path, "good.eq", BOUNDED), write(tmp_path, "bad.eq", BAD)
     result = runner.invoke(app, ["check", good, bad])
     assert result.exit_code == 1
     assert "good.eq" not in result.stderr
@@ -59,7 +60,7 @@ def test_check_speaks_json_to_machines(runner: CliRunner, tmp_path: Path) -> Non
     assert entry["code"] == "unbound-variable"
     assert (entry["path"], entry["line"], entry["column"], entry["end_column"]) == (path, 1, 6, 9)
     assert entry["help"][0]["edits"] == [{"start": 5, "end": 8, "text": "id"}]
-    good = runner.invoke(app, ["check", "--format", "json", write(tmp_path, "good.eq", GOOD)])
+    good = runner.invoke(app, ["check", "--format", "json", write(tmp_path, "good.eq", BOUNDED)])
     assert (good.exit_code, json.loads(good.stdout)) == (0, [])
 
 
@@ -106,9 +107,55 @@ def test_fmt_has_no_format(runner: CliRunner) -> None:
 @pytest.mark.parametrize("command", ["check", "explain", "run"])
 def test_unbounded_programs_can_be_allowed(runner: CliRunner, tmp_path: Path, command: str) -> None:
     path = write(tmp_path, "good.eq", GOOD)
-    assert runner.invoke(app, [command, path, "--allow-unbounded"], input="").exit_code == 0
-    shown = runner.invoke(app, [command, "--help"], env={"COLUMNS": "200", "NO_COLOR": "1", "TERM": "dumb"}).stdout
-    assert "Without effect so far" in shown
+    result = runner.invoke(app, [command, path, "--allow-unbounded"], input="")
+    assert (result.exit_code, result.stderr) == (0, "")
+
+
+def test_check_refuses_what_would_be_kept_forever(runner: CliRunner, tmp_path: Path) -> None:
+    result = runner.invoke(app, ["check", write(tmp_path, "good.eq", GOOD)])
+    assert result.exit_code == 1
+    assert "error[unbounded-relevance]: shipped would be kept forever" in result.stderr
+
+
+def test_explain_warns_of_what_would_be_kept_forever_and_shows_it(runner: CliRunner, tmp_path: Path) -> None:
+    result = runner.invoke(app, ["explain", write(tmp_path, "good.eq", GOOD), "--stage", "relevance"])
+    assert result.exit_code == 0
+    assert "warning[unbounded-relevance]" in result.stderr
+    assert "shipped (absent): kept forever" in result.stdout
+
+
+@pytest.mark.parametrize(("points", "inputs"), [("rules", ["C", "D", "E"]), ("joins", ["F[c,d]", "E"])])
+def test_explain_prints_relevance_for_machines(
+    runner: CliRunner, tmp_path: Path, points: str, inputs: list[str]
+) -> None:
+    path = write(
+        tmp_path,
+        "paper.eq",
+        "TIME UNIT 1 hour;\n"
+        "F(x) <- c: C(x), d: D(x), e: E(x), c before d, {c, d} within 4, d before e, {d, e} within 1;\n"
+        "C(x) <- a: A(x), b: B(x), {a, b} within 2;\n",
+    )
+    result = runner.invoke(app, ["explain", path, "--stage", "relevance", "--format", "json", "--points", points])
+    entries = json.loads(result.stdout)
+    assert [e["input"] for e in entries if e["point"] == "F"] == inputs
+    assert entries[0] == {
+        "point": "C",
+        "input": "A",
+        "as": "a",
+        "keep_while": [
+            {"stamp": "a.s", "op": ">=", "within": 7_200_000_000},
+            {"stamp": "a.e", "op": ">=", "within": 7_200_000_000},
+        ],
+        "minimal": [{"stamp": "a.s", "op": ">=", "within": 7_200_000_000}],
+    }
+
+
+def test_explain_prints_plans(runner: CliRunner, tmp_path: Path) -> None:
+    path = write(tmp_path, "good.eq", BOUNDED)
+    shown = runner.invoke(app, ["explain", path, "--stage", "plan"]).stdout
+    assert "anti-semi-join where w.s <= $1.s and $1.e <= w.e" in shown
+    plain = json.loads(runner.invoke(app, ["explain", path, "--stage", "plan", "--format", "json"]).stdout)
+    assert [p["point"] for p in plain if p["kind"] == "rule"] == ["late"]
 
 
 @pytest.mark.parametrize("arguments", [["check"], ["explain", "--stage", "nonsense", "x.eq"], ["nonsense"]])
@@ -128,7 +175,7 @@ def test_text_that_is_not_utf_8_is_told_with_its_place(runner: CliRunner, tmp_pa
 
 def test_a_byte_order_mark_is_no_mistake(runner: CliRunner, tmp_path: Path) -> None:
     path = tmp_path / "bom.eq"
-    path.write_bytes(b"\xef\xbb\xbf" + GOOD.encode())
+    path.write_bytes(b"\xef\xbb\xbf" + BOUNDED.encode())
     assert runner.invoke(app, ["check", str(path)]).exit_code == 0
 
 

@@ -214,6 +214,6 @@ def test_a_table_that_is_not_declared_is_refused() -> None:
 
 
 def test_time_that_passes_moves_only_the_end() -> None:
-    program = ephemera.compile("TIME UNIT 1 hour; tick() <- timer:datetime(minute: 0), order(_);")
+    program = ephemera.compile("TIME UNIT 1 hour; tick() <- t: timer:datetime(minute: 0), w: extend(t, 1);")
     events = [event("order", 5, "a"), event("order", 6, "b")]
     assert program.run(events, until=1) == program.run(events)

@@ -43,11 +43,10 @@ from ephemera.rules.declare import head_label
 from ephemera.rules.explain import accumulation_text, condition_text
 from ephemera.rules.nodes import (
     AlgebraLiteral,
-    Catalogue,
     CollectLiteral,
     EventLiteral,
-    NormalRule,
     NotLiteral,
+    Ruleset,
     TimerLiteral,
 )
 from ephemera.rules.patterns import pattern_label
@@ -70,12 +69,11 @@ class _Test:
 class Body:
     """The points of one normal rule; see the module."""
 
-    def __init__(
-        self, normal: NormalRule, name: str, catalogue: Catalogue, queries: Queries, *, materialize: bool
-    ) -> None:
-        self._normal = normal
+    def __init__(self, rules: Ruleset, number: int, name: str, queries: Queries, *, materialize: bool) -> None:
+        self._normal = normal = rules.normal[number]
+        self._number = number
         self._name = name
-        self._catalogue = catalogue
+        self._catalogue = rules.resolved.catalogue
         self._queries = queries
         self._materialize = materialize
         self._made: dict[str, Point] = {}
@@ -95,7 +93,7 @@ class Body:
     def points(self) -> dict[str, Point]:
         expression = self._built(self._accumulated(self._positive()))
         label = head_label(self._normal.head)
-        self._made[self._name] = Point(self._name, "rule", expression, rule=self._normal.rule, label=label)
+        self._made[self._name] = Point(self._name, "rule", expression, self._normal.rule, self._number, label)
         return self._made
 
     # ---- positive events, timers, tables -------------------------------------------------------------------
@@ -165,7 +163,7 @@ class Body:
     def _stored(self, whole: Expression, literals: Sequence[EventLiteral | AlgebraLiteral]) -> Expression:
         """A materialization point for a join."""
         name = f"{self._name}[{','.join(literal.name for literal in literals)}]"
-        self._made[name] = Point(name, "join", whole, rule=self._normal.rule)
+        self._made[name] = Point(name, "join", whole, self._normal.rule, self._number)
         return Input(name)
 
     # ---- conditions ----------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ of positive events is one, too, in the order of the body. Recursive rules make p
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 from ephemera.algebra.bodies import Body
@@ -27,9 +28,8 @@ def lower(rules: Ruleset, points: Points = "rules") -> Plan:
         by_rule.setdefault(normal.rule, []).append(name)
     queries = Queries(Graph(rules.resolved), lambda rule: by_rule.get(rule, ()))
     made: dict[str, Point] = {}
-    for normal, name in zip(rules.normal, names, strict=True):
-        body = Body(normal, name, rules.resolved.catalogue, queries, materialize=points == "joins")
-        made |= body.points()
+    for number, name in enumerate(names):
+        made |= Body(rules, number, name, queries, materialize=points == "joins").points()
     made |= queries.points
     order, cycles = _ordered(made)
     return Plan({name: made[name] for name in order}, cycles, rules.resolved.catalogue)
@@ -38,7 +38,7 @@ def lower(rules: Ruleset, points: Points = "rules") -> Plan:
 def _names(rules: Ruleset) -> list[str]:
     """A name for each normal rule: the label that it derives, with a number where several do."""
     wanted = [_wanted(normal) for normal in rules.normal]
-    total = {name: wanted.count(name) for name in dict.fromkeys(wanted)}
+    total = Counter(wanted)
     seen: dict[str, int] = {}
     names: list[str] = []
     for name in wanted:

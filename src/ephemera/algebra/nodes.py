@@ -286,6 +286,8 @@ class Point:
     expression: Expression
     rule: int | None = None
     """The rule it evaluates, counted from 1."""
+    normal: int | None = None
+    """Which of the normal rules that is, counted from 0."""
     label: str | None = None
     """The label of what it holds, where that is known."""
 

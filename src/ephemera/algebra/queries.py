@@ -19,7 +19,7 @@ from ephemera.rules.scope import pattern_bindings
 from ephemera.rules.shapes import pattern_shape
 from ephemera.syntax.format import format_pattern
 from ephemera.terms.match import with_or_without
-from ephemera.terms.nodes import As, Element, Name, Pattern, Var, Without
+from ephemera.terms.nodes import As, Atom, Element, Name, Pattern, Var, Without
 
 EVENT = "$"
 """What the event of a stream or query is called before a rule names it."""
@@ -136,6 +136,6 @@ def _names(pattern: Pattern) -> Iterable[str]:
 
 def _readable(pattern: Pattern) -> Pattern:
     """Variables of arrow atoms without `var`."""
-    if isinstance(pattern, Element | As):
+    if not isinstance(pattern, Atom):
         return pattern
     return rebuild(pattern, lambda n: Name(n.name) if isinstance(n, Var) else n)

@@ -48,6 +48,9 @@ from ephemera.base.time import describe
 MOST_CASES = 64
 """More cases than these are not told apart: they become one that allows what any of them allows."""
 
+PARTS = "its parts"
+"""Why an interval that covers others is no longer than it is."""
+
 
 @dataclass(frozen=True, slots=True)
 class Use:
@@ -320,5 +323,5 @@ def _merged(case: Case, name: str, events: Sequence[str]) -> Case:
     known = [w for w in lengths if w is not None]
     if len(known) == len(lengths):
         longest: Weight = max(known)
-        edges.append(Edge(begin(name), end(name), longest, "its parts"))
+        edges.append(Edge(begin(name), end(name), longest, PARTS))
     return case.with_edges(edges)

@@ -132,6 +132,29 @@ def whole_distances(edges: Sequence[Edge], start: str | None) -> dict[str, int] 
     return None
 
 
+def contradiction(edges: Sequence[Edge]) -> tuple[Edge, ...]:
+    """The edges of a cycle that no whole microseconds can satisfy, as they were given; none if there is no such."""
+    every = _with_moments(edges)
+    found = dict.fromkeys((s for e in every for s in (e.start, e.end)), 0)
+    came: dict[str, Edge] = {}
+    last: str | None = None
+    for _ in range(len(found) + 1):
+        last = None
+        for edge in every:
+            total = found[edge.start] + edge.weight.bound - edge.weight.is_strict
+            if total < found[edge.end]:
+                found[edge.end], came[edge.end], last = total, edge, edge.end
+        if last is None:
+            return ()
+    here = last or ""
+    for _ in found:  # so far back that it is on the cycle
+        here = came[here].start
+    cycle = [came[here]]
+    while cycle[-1].start != here:
+        cycle.append(came[cycle[-1].start])
+    return tuple(cycle[::-1])
+
+
 def hull(closures: Sequence[Closure], stamps: Sequence[str]) -> tuple[Edge, ...]:
     """What all cases have in common about some stamps: the edgewise maximum, guaranteed."""
     found: list[Edge] = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ephemera.algebra.nodes import Base, Input, Plan, Point, Union
 from ephemera.algebra.schema import schemas
 from ephemera.analysis.cases import Case, Describer, Known
-from ephemera.analysis.distances import Closure, Edge, close, hull
+from ephemera.analysis.distances import Closure, Edge, close, contradiction, hull
 from ephemera.base.time import describe
 from ephemera.base.tree import find
 
@@ -26,6 +26,8 @@ class Described:
 
     known: dict[str, Known | None] = field(default_factory=dict)
     cases: dict[str, list[tuple[Case, Closure]]] = field(default_factory=dict)
+    contradictions: dict[str, tuple[Edge, ...]] = field(default_factory=dict)
+    """For each point that holds nothing the distances that cannot be, if that is why."""
 
 
 def describe_plan(plan: Plan) -> Described:
@@ -78,9 +80,11 @@ class _Description:
                     changed.add(name)
 
     def _describe(self, point: Point) -> Known | None:
-        closed = [(c, closure) for c in self._cases(point) if (closure := close(c.edges)) is not None]
+        cases = self._cases(point)
+        closed = [(c, closure) for c in cases if (closure := close(c.edges)) is not None]
         self._found.cases[point.name] = closed
         if not closed:
+            self._found.contradictions[point.name] = contradiction(cases[0].edges) if cases else ()
             return None
         stamps = self._stamps[point.name]
         edges = hull([closure for _, closure in closed], stamps)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ephemera.analysis.cases import Known
-from ephemera.analysis.distances import Edge
+from ephemera.analysis.cases import Case, Known
+from ephemera.analysis.distances import Closure, Edge
 from ephemera.analysis.weights import Weight
 
 
@@ -44,22 +44,16 @@ class Relevance:
 
 
 @dataclass(frozen=True, slots=True)
-class Superfluous:
-    """A condition that the others imply."""
-
-    point: str
-    condition: str
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
     """All that is known about a plan before it runs."""
 
     known: Mapping[str, Known | None]
     """For each point what holds for all its tuples; None if it never has any."""
+    cases: Mapping[str, Sequence[tuple[Case, Closure]]]
+    """For each point the alternatives of its tuples with all distances; contradictory ones are left out."""
     relevance: tuple[Relevance, ...]
-    never: tuple[str, ...]
-    """The rules' points that never hold anything."""
+    never: Mapping[str, tuple[Edge, ...]]
+    """The rules' points that never hold anything, with the distances that contradict each other, if that is why."""
     idle: tuple[tuple[str, str], ...]
     """Points with inputs that are asked to be absent, and always are: (point, name)."""
     hulls: tuple[str, ...]

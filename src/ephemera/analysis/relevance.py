@@ -26,14 +26,19 @@ def derive(plan: Plan) -> Facts:
     for name, point in plan.points.items():
         if point.kind in ("rule", "join"):
             cases = described.cases.get(name, [])
-            contexts = [x for case, closure in cases for x in _contexts(case, closure, (), negated=False)]
-            found += _conditions(name, contexts)
-            relevant = {x.use.name for x in contexts}
+            inputs = [x for case, closure in cases for x in contexts(case, closure)]
+            found += _conditions(name, inputs)
+            relevant = {x.use.name for x in inputs}
             idle += [(name, n) for n in _absent(c for c, _ in cases) if n not in relevant]
     return Facts(
         known=described.known,
+        cases=described.cases,
         relevance=tuple(found),
-        never=tuple(n for n, p in plan.points.items() if p.kind == "rule" and described.known[n] is None),
+        never={
+            name: described.contradictions.get(name, ())
+            for name, point in plan.points.items()
+            if point.kind == "rule" and described.known[name] is None
+        },
         idle=tuple(idle),
         hulls=tuple(n for n, cases in described.cases.items() if any(c.is_hull for c, _ in cases)),
     )
@@ -43,7 +48,7 @@ def derive(plan: Plan) -> Facts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Context:
+class Context:
     """An input in one case: the distances that hold there, and the stamps at which something arrives."""
 
     use: Use
@@ -53,16 +58,16 @@ class _Context:
     negated: bool
 
 
-def _contexts(case: Case, closure: Closure, outer: tuple[str, ...], *, negated: bool) -> Iterator[_Context]:
+def contexts(case: Case, closure: Closure, outer: tuple[str, ...] = (), *, negated: bool = False) -> Iterator[Context]:
     """The inputs of a case, and of what must be absent in it, each with the distances of all around it."""
     arrivals = (*outer, *case.arrivals)
     sure = close(e for e in closure.edges if not e.weight.doubtful) or closure
     for use in case.uses:
-        yield _Context(use, closure, sure, arrivals, negated)
+        yield Context(use, closure, sure, arrivals, negated)
     for absent in case.absent:
         inside = close((*closure.edges, *absent.edges))
         if inside is not None:
-            yield from _contexts(absent, inside, arrivals, negated=True)
+            yield from contexts(absent, inside, arrivals, negated=True)
 
 
 def _absent(cases: Iterable[Case]) -> list[str]:
@@ -78,11 +83,11 @@ def _absent(cases: Iterable[Case]) -> list[str]:
 # ---- conditions --------------------------------------------------------------------------------------------
 
 
-def _conditions(point: str, contexts: Sequence[_Context]) -> Iterator[Relevance]:
-    inputs: dict[Use, list[_Context]] = {}
-    for context in contexts:
-        inputs.setdefault(context.use, []).append(context)
-    for use, found in inputs.items():
+def _conditions(point: str, inputs: Sequence[Context]) -> Iterator[Relevance]:
+    by_use: dict[Use, list[Context]] = {}
+    for context in inputs:
+        by_use.setdefault(context.use, []).append(context)
+    for use, found in by_use.items():
         bounds = tuple(_bound(stamp, found) for stamp in use.stamps)
         yield Relevance(
             point=point,
@@ -94,34 +99,36 @@ def _conditions(point: str, contexts: Sequence[_Context]) -> Iterator[Relevance]
         )
 
 
-def _bound(stamp: str, contexts: Sequence[_Context]) -> Bound:
+def _bound(stamp: str, found: Sequence[Context]) -> Bound:
     """The relevance time of a stamp: how far what arrives last may lie behind it, in the case where that is most."""
-    longest, where, goal = ZERO, contexts[0], stamp
-    for context in contexts:
+    longest, where, goal = ZERO, found[0], stamp
+    for context in found:
         for arrival in context.arrivals:
             distance = context.closure.distance(stamp, arrival)
             if distance is None:
                 return Bound(stamp, None)
-            if distance[:2] > longest[:2]:
+            # Of equal distances that to another event is the one to tell.
+            is_other = arrival not in context.use.stamps and goal in where.use.stamps
+            if distance[:2] > longest[:2] or (distance.says_the_same(longest) and is_other):
                 longest, where, goal = distance, context, arrival
     return Bound(stamp, longest, tuple(where.closure.path(stamp, goal)))
 
 
-def _minimal(bounds: Sequence[Bound], contexts: Sequence[_Context]) -> tuple[Bound, ...]:
+def _minimal(bounds: Sequence[Bound], found: Sequence[Context]) -> tuple[Bound, ...]:
     """The bounds without those that another one covers (R§5.3)."""
     chosen: list[Bound] = []
     for bound in bounds:
-        if bound.time is not None and not any(_covers(other, bound, contexts) for other in chosen):
-            chosen = [other for other in chosen if not _covers(bound, other, contexts)] + [bound]
+        if bound.time is not None and not any(_covers(other, bound, found) for other in chosen):
+            chosen = [other for other in chosen if not _covers(bound, other, found)] + [bound]
     return tuple(chosen)
 
 
-def _covers(bound: Bound, other: Bound, contexts: Sequence[_Context]) -> bool:
+def _covers(bound: Bound, other: Bound, found: Sequence[Context]) -> bool:
     """Whether one bound, with what the input guarantees, implies another."""
     if bound.time is None or other.time is None:
         return False
     distances: list[Weight] = []
-    for context in contexts:
+    for context in found:
         distance = context.guaranteed.distance(other.stamp, bound.stamp)
         if distance is None:
             return False

@@ -60,6 +60,9 @@ class Code(StrEnum):
     # time
     IMPOSSIBLE_DATE = "impossible-date"
     CONTRADICTORY_DURATION = "contradictory-duration"
+    NEVER_FIRES = "never-fires"
+    FAR_TIMER = "far-timer"
+    UNBOUNDED_RELEVANCE = "unbounded-relevance"
     # programs
     NOT_STRATIFIABLE = "not-stratifiable"
     STRATUM_ORDER = "stratum-order"

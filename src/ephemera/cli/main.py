@@ -15,8 +15,7 @@ from typing import Annotated
 
 import typer
 
-from ephemera import pipeline
-from ephemera.base.diagnostic import Report
+from ephemera.base.diagnostic import Report, Severity
 from ephemera.base.span import Source
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, print_reports, read_program, write_file, write_out
 from ephemera.cli.run import AllowUnbounded, compile_all, run_command, stories_command
@@ -43,6 +42,15 @@ class Stage(StrEnum):
 
     syntax = "syntax"
     rules = "rules"
+    plan = "plan"
+    relevance = "relevance"
+
+
+class Points(StrEnum):
+    """What a plan materializes."""
+
+    rules = "rules"
+    joins = "joins"
 
 
 Programs = Annotated[
@@ -72,11 +80,12 @@ def _options(
 
 @app.command("check")
 def check_command(
-    programs: Programs, form: FormatOption = Format.text, _allow_unbounded: AllowUnbounded = False
+    programs: Programs, form: FormatOption = Format.text, allow_unbounded: AllowUnbounded = False
 ) -> None:
     """Check programs; print what is wrong with them, where, and what would help."""
     sources = [read_program(path) for path in programs]
-    reports = [s if isinstance(s, Report) else check(s).report for s in sources if s is not None]
+    unbounded: Severity | None = None if allow_unbounded else "error"
+    reports = [s if isinstance(s, Report) else check(s, unbounded=unbounded).report for s in sources if s is not None]
     print_reports(reports, machine=form == Format.json)
     _exit(missing=None in sources, wrong=any(found.failed for found in reports))
 
@@ -117,19 +126,20 @@ def _rewrite(path: Path, source: Source | Report, *, only_check: bool) -> bool:
 def explain_command(
     program: OneProgram,
     stage: Annotated[Stage, typer.Option("--stage", help="Which stage of the compiler to show.")] = Stage.rules,
+    points: Annotated[
+        Points, typer.Option("--points", help="What is materialized: rules and event queries, or every join too.")
+    ] = Points.rules,
     form: FormatOption = Format.text,
-    _allow_unbounded: AllowUnbounded = False,
+    allow_unbounded: AllowUnbounded = False,
 ) -> None:
-    """Show what a stage of the compiler makes of a program."""
-    explained = compile_all([program])[0]
+    """Show what a stage of the compiler makes of a program; what would be kept forever is told on standard error."""
+    shows_state = stage in (Stage.plan, Stage.relevance)
+    explained = compile_all([program], unbounded="warning" if shows_state and not allow_unbounded else None)[0]
     if form == Format.json:
-        write_out(json.dumps(explained.explain_json(_stage(stage)), indent=2, ensure_ascii=False) + "\n")
+        plain = explained.explain_json(stage.value, points=points.value)
+        write_out(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
     else:
-        write_out(explained.explain(_stage(stage)) + "\n")
-
-
-def _stage(chosen: Stage) -> pipeline.Stage:
-    return "syntax" if chosen == Stage.syntax else "rules"
+        write_out(explained.explain(stage.value, points=points.value) + "\n")
 
 
 def _exit(*, missing: bool, wrong: bool) -> None:

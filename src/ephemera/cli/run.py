@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ephemera.base.diagnostic import Report
+from ephemera.base.diagnostic import Report, Severity
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import (
     FAILED,
@@ -45,7 +45,7 @@ AllowUnbounded = Annotated[
     bool,
     typer.Option(
         "--allow-unbounded",
-        help="Accept programs whose state may grow without bound. Without effect so far: none is refused for that yet.",
+        help="Accept programs that must keep some events forever.",
     ),
 ]
 DeadLetters = Annotated[Path | None, typer.Option("--dead-letter", help="Where bad events go, with the reason.")]
@@ -96,10 +96,10 @@ def stories_command(
         raise typer.Exit(WRONG_PROGRAM)
 
 
-def compile_all(paths: Sequence[Path]) -> list[Program]:
+def compile_all(paths: Sequence[Path], *, unbounded: Severity | None = None) -> list[Program]:
     """The programs ready to run; prints what was found in any, and ends the command if one is wrong or missing."""
     sources = [read_program(path) for path in paths]
-    found = [s if isinstance(s, Report) else check(s) for s in sources if s is not None]
+    found = [s if isinstance(s, Report) else check(s, unbounded=unbounded) for s in sources if s is not None]
     reports = [f if isinstance(f, Report) else f.report for f in found]
     print_reports(reports)
     if None in sources or any(report.failed for report in reports):

@@ -132,7 +132,9 @@ def condition_text(condition: Condition, *, arrow: bool) -> str:
 def accumulation_text(literal: CollectLiteral | NotLiteral, *, arrow: bool) -> str:
     """A collection or absence as its author would write it, without the name that we gave the event."""
     mode = "not" if isinstance(literal, NotLiteral) else "collect optional" if literal.optional else "collect"
-    return _accumulation(readable(literal, arrow=arrow), mode)
+    written = _accumulation(readable(literal, arrow=arrow), mode)
+    name = literal.event.name
+    return written.replace(f"{name}: ", "", 1) if name.startswith("$") else written
 
 
 def _accumulation(literal: CollectLiteral | NotLiteral, mode: str) -> str:

@@ -1,0 +1,137 @@
+"""This module says why something would be kept forever, and what would bound it: the shortest missing conditions.
+
+An input is unbounded if from none of its stamps everything that arrives can be reached. A condition `{x, y} within …`
+and a declared length each add edges; the fewest that make all arrivals reachable are what is missing. How long they
+are is for the author to say, so only reachability matters here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations, islice
+
+from ephemera.algebra.nodes import Plan
+from ephemera.algebra.queries import EVENT
+from ephemera.algebra.scalar import begin, end
+from ephemera.analysis.nodes import Facts, Relevance
+from ephemera.analysis.relevance import Context, contexts
+
+MOST_CURES = 3
+MOST_TRIED = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """Add `{x, y} within …` (or `{x} within …`)."""
+
+    events: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lasts:
+    """Declare how long events of a type last."""
+
+    label: str
+    name: str
+
+
+Cure = Within | Lasts
+
+
+@dataclass(frozen=True, slots=True)
+class Blame:
+    """An input that is kept forever: the event that may come any time later (itself, if it may last any time)."""
+
+    relevance: Relevance
+    late: str
+    cures: tuple[tuple[Cure, ...], ...]
+    """Sets of conditions and declarations, each of which would do."""
+
+
+def blame(plan: Plan, facts: Facts) -> list[Blame]:
+    """Everything that is kept forever."""
+    found: list[Blame] = []
+    for relevance in facts.relevance:
+        if not relevance.is_bounded:
+            inputs = (x for case, closure in facts.cases[relevance.point] for x in contexts(case, closure))
+            for context in inputs:
+                late = _late(context, ()) if context.use.name == relevance.name else None
+                if late is not None:
+                    endless = dict(_endless(facts.of(relevance.point), plan, facts))
+                    found.append(Blame(relevance, late, tuple(_cures(context, endless))))
+                    break
+    return found
+
+
+def _late(context: Context, cures: Sequence[Cure]) -> str | None:
+    """The first event that may arrive any time after the input, seen from its best stamp; None if there is none."""
+    more = [edge for cure in cures for edge in _edges(cure)]
+    missing = [_unreachable(context, stamp, more) for stamp in context.use.stamps]
+    fewest = min(missing, key=len)
+    return fewest[0].rpartition(".")[0] if fewest else None
+
+
+def _unreachable(context: Context, start: str, more: Iterable[tuple[str, str]]) -> list[str]:
+    """The arrivals that lie any time after a stamp."""
+    steps: dict[str, list[str]] = {}
+    for i, j in more:
+        steps.setdefault(i, []).append(j)
+    reached = {start, *context.closure.table.get(start, {})}
+    waiting = list(reached)
+    while waiting:
+        for other in steps.get(waiting.pop(), ()):
+            new = {other, *context.closure.table.get(other, {})} - reached
+            reached |= new
+            waiting += new
+    return [a for a in context.arrivals if a not in reached]
+
+
+def _edges(cure: Cure) -> Iterator[tuple[str, str]]:
+    names = cure.events if isinstance(cure, Within) else (cure.name,)
+    for a in names:
+        for b in names:
+            yield begin(a), end(b)
+
+
+# ---- what would help ---------------------------------------------------------------------------------------
+
+
+def _cures(context: Context, endless: Mapping[str, str]) -> Iterator[tuple[Cure, ...]]:
+    """The fewest conditions that would do, the fewest declarations, and if neither helps alone, the fewest of both."""
+    events = _nameable(context)
+    pairs = sorted(combinations(events, 2), key=lambda pair: (sum(map(_is_ours, pair)), context.use.name not in pair))
+    conditions: list[Cure] = [Within((name,)) for name in events if not _is_ours(name)]
+    conditions += [Within(pair) for pair in pairs]
+    lengths: list[Cure] = [Lasts(label, name) for name, label in endless.items()]
+    found = [cure for kind in (conditions, lengths) if (cure := _fewest(context, kind)) is not None]
+    if not found and (both := _fewest(context, [*conditions, *lengths])) is not None:
+        found = [both]
+    yield from found
+
+
+def _fewest(context: Context, cures: Sequence[Cure]) -> tuple[Cure, ...] | None:
+    chosen_from = (c for size in range(1, MOST_CURES + 1) for c in combinations(cures, size))
+    return next((c for c in islice(chosen_from, MOST_TRIED) if _late(context, c) is None), None)
+
+
+def _nameable(context: Context) -> list[str]:
+    """The events of the case that a condition can speak of, or could if they had a name; those with one come first."""
+    stamps = (*context.arrivals, *context.closure.table)
+    names = dict.fromkeys(stamp.rpartition(".")[0] for stamp in stamps if not stamp.startswith("@"))
+    hidden = {EVENT, context.use.name if context.negated and _is_ours(context.use.name) else EVENT}
+    return sorted((n for n in names if "/" not in n and n not in hidden), key=_is_ours)
+
+
+def _is_ours(name: str) -> bool:
+    return name.startswith("$")
+
+
+def _endless(inputs: Iterable[Relevance], plan: Plan, facts: Facts) -> Iterator[tuple[str, str]]:
+    """The inputs that come from outside and may last any time, with their labels."""
+    for relevance in inputs:
+        point, known = plan.points.get(relevance.input), facts.known.get(relevance.input)
+        if point is None or known is None or point.label is None or point.label in plan.catalogue.derived:
+            continue
+        if not any((e.start, e.end) == (begin(EVENT), end(EVENT)) for e in known.edges):
+            yield relevance.name, point.label

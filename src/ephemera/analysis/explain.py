@@ -1,0 +1,116 @@
+"""This module prints relevance: for each input of each point how long it is kept, and through which conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ephemera.algebra.nodes import Plan
+from ephemera.analysis.cases import PARTS
+from ephemera.analysis.histories import Condition, histories
+from ephemera.analysis.nodes import Bound, Facts, Relevance
+from ephemera.analysis.superfluous import superfluous
+from ephemera.analysis.weights import Weight
+from ephemera.base.time import describe
+
+_SIDES = {"s": "begin", "e": "end"}
+
+
+def as_text(plan: Plan, facts: Facts) -> str:
+    """A paragraph for each rule and join, then one for what is stored."""
+    paragraphs = [
+        "\n".join(_point(name, plan, facts)) for name, point in plan.points.items() if point.kind in ("rule", "join")
+    ]
+    stored = [f"  {line}" for line in _histories(facts)]
+    return "\n\n".join([*paragraphs, "\n".join(["histories", *stored])]) if paragraphs else "nothing to keep"
+
+
+def _point(name: str, plan: Plan, facts: Facts) -> Iterator[str]:
+    point = plan.points[name]
+    yield f"{name}  ({f'rule {point.rule}' if point.kind == 'rule' else f'join of rule {point.rule}'})"
+    if facts.known[name] is None:
+        yield "  never holds anything: its conditions on time contradict each other, or what it asks for never happens"
+        return
+    for relevance in facts.of(name):
+        yield from (f"  {line}" for line in _relevance(relevance, plan))
+    for where, event in facts.idle:
+        if where == name:
+            yield f"  {event} is always absent: it cannot lie in its window"
+    for condition in superfluous(plan, facts, name):
+        yield f"  `{condition}` adds nothing: the rest implies it"
+    if name in facts.hulls:
+        yield "  more cases than are told apart: some times are longer than they need to be"
+    if point.kind == "rule":
+        yield f"  an answer lasts {_length(facts.look_back(name))}"
+
+
+def _length(longest: int | None) -> str:
+    return "any time" if longest is None else f"at most {describe(longest)}" if longest else "no time: it is a point"
+
+
+def _relevance(r: Relevance, plan: Plan) -> Iterator[str]:
+    label = input_label(r, plan)
+    named = "" if shown_name(r) is None else f" as {shown_name(r)}"
+    absent = " (absent)" if r.negated else ""
+    if not r.minimal:
+        yield f"{label}{named}{absent}: kept forever"
+        return
+    kept = (f"{_stamp(r, b)} {b.operator} now{_minus(b.time)}" for b in r.minimal if b.time is not None)
+    yield f"{label}{named}{absent}: kept while {' and '.join(kept)}"
+    for bound in r.minimal:
+        reasons = list(dict.fromkeys(e.because for e in bound.path if e.because and e.because != PARTS))
+        if reasons:
+            yield f"  {_stamp(r, bound)}: {', '.join(reasons)}"
+
+
+def _stamp(r: Relevance, bound: Bound) -> str:
+    """A stamp as people write it; that of an event without a name is its begin or its end."""
+    return bound.stamp if shown_name(r) else _SIDES[bound.stamp[-1]]
+
+
+def _minus(time: Weight) -> str:
+    return f" - {describe(time.bound)}" if time.bound else ""
+
+
+def input_label(r: Relevance, plan: Plan) -> str:
+    """What an input is called: the label of its events, or the name of the join."""
+    point = plan.points.get(r.input)
+    if point is None:
+        return r.input
+    return point.name if point.kind == "join" else point.label or "any event"
+
+
+def shown_name(r: Relevance) -> str | None:
+    """The name that the rule gives to an input, if it gives one."""
+    return r.name if r.name[:1].isalpha() and "/" not in r.name else None
+
+
+def _histories(facts: Facts) -> Iterator[str]:
+    for history in histories(facts):
+        kept = " or ".join(_combined(c) for c in history.conditions) or "forever"
+        while_ = "while " if history.conditions else ""
+        yield f"{history.point}: kept {while_}{kept} (for {', '.join(history.readers)})"
+
+
+def _combined(c: Condition) -> str:
+    signs = (f"{_SIDES.get(stamp, stamp)} {'>' if w.is_strict else '>='} now{_minus(w)}" for stamp, w in c.items())
+    return " and ".join(signs)
+
+
+def as_json(plan: Plan, facts: Facts) -> list[dict[str, Any]]:
+    """One object for each input of each point; durations in microseconds, null for no limit."""
+    return [
+        {
+            "point": r.point,
+            "input": input_label(r, plan),
+            "as": shown_name(r),
+            "keep_while": [_bound(b) for b in r.keep_while],
+            "minimal": [_bound(b) for b in r.minimal],
+        }
+        for r in facts.relevance
+    ]
+
+
+def _bound(bound: Bound) -> dict[str, Any]:
+    within = None if bound.time is None else bound.time.bound
+    return {"stamp": bound.stamp, "op": bound.operator, "within": within}

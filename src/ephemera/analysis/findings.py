@@ -1,0 +1,130 @@
+"""This module tells authors what the analysis found: unbounded state, rules that never fire, timers too far back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ephemera.algebra.nodes import Plan
+from ephemera.analysis.blame import Blame, Cure, Lasts, blame
+from ephemera.analysis.distances import Edge
+from ephemera.analysis.nodes import Facts, Relevance
+from ephemera.base.diagnostic import Code, Help, Severity
+from ephemera.base.span import Span
+from ephemera.rules.declare import head_label_span
+from ephemera.rules.findings import Findings
+from ephemera.rules.nodes import NormalRule, Ruleset
+from ephemera.rules.scope import primitives
+from ephemera.terms.nodes import Pattern
+
+CLOCK = "timer:datetime"
+
+
+def tell(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings, unbounded: Severity | None) -> None:
+    """Adds what is wrong; state without a bound counts as much as is asked for, None not at all."""
+    _tell_never(rules, plan, facts, findings)
+    for found in blame(plan, facts):
+        point = plan.points[found.relevance.point]
+        if point.normal is None:
+            continue
+        normal = rules.normal[point.normal]
+        if found.relevance.input == CLOCK:
+            _too_far(normal, found, findings)
+        elif unbounded is not None:
+            _unbounded(normal, plan, found, findings, unbounded)
+
+
+def _tell_never(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings) -> None:
+    """The rules of which no alternative can ever fire, by a contradiction of their own."""
+    by_rule: dict[int, list[str]] = {}
+    for name, point in plan.points.items():
+        if point.kind == "rule" and point.rule is not None:
+            by_rule.setdefault(point.rule, []).append(name)
+    for number, names in by_rule.items():
+        if set(names) <= facts.never.keys() and all(facts.never[name] for name in names):
+            _never(rules, number, facts.never[names[0]], findings)
+
+
+def _never(rules: Ruleset, number: int, edges: Sequence[Edge], findings: Findings) -> None:
+    reasons = list(dict.fromkeys(f"`{e.because}`" for e in edges if e.because))
+    together = f": {', '.join(reasons)} cannot all be" if len(reasons) > 1 else ""
+    findings.add(
+        Code.NEVER_FIRES,
+        f"this rule can never fire{together}",
+        head_label_span(rules.resolved.rules[number - 1].head),
+        notes=["no events can satisfy its conditions on time, whatever happens"],
+        help=[Help("take one of the conditions out, or loosen it")],
+        severity="warning",
+    )
+
+
+def _unbounded(normal: NormalRule, plan: Plan, found: Blame, findings: Findings, severity: Severity) -> None:
+    what = _called(found.relevance, plan)
+    findings.add(
+        Code.UNBOUNDED_RELEVANCE,
+        f"{what} would be kept forever",
+        _place(normal, found.relevance.name),
+        notes=[_reason(found)],
+        help=[*_helps(found), Help("or accept it: `--allow-unbounded`")],
+        severity=severity,
+    )
+
+
+def _too_far(normal: NormalRule, found: Blame, findings: Findings) -> None:
+    findings.add(
+        Code.FAR_TIMER,
+        f"the absolute timer {_quoted(found.relevance.name)}may lie any time before the answer",
+        _place(normal, found.relevance.name),
+        notes=[_reason(found), "a calendar has no beginning, so the answers would have no end"],
+        help=_helps(found),
+    )
+
+
+def _called(relevance: Relevance, plan: Plan) -> str:
+    point = plan.points[relevance.input]
+    label = point.label or "an event"
+    return f"{label} {_quoted(relevance.name)}".rstrip()
+
+
+def _quoted(name: str) -> str:
+    return f"`{name}` " if _is_written(name) else ""
+
+
+def _is_written(name: str) -> bool:
+    return name[:1].isalpha() and "/" not in name
+
+
+def _reason(found: Blame) -> str:
+    name = found.relevance.name
+    it = f"`{name}`" if _is_written(name) else "it"
+    if found.late == name:
+        return f"nothing bounds how long {it} may last"
+    if not _is_written(found.late):
+        return f"nothing bounds how long after {it} what it waits for may come"
+    verb = "end" if found.relevance.negated else "come"
+    return f"nothing bounds how long after {it} the event `{found.late}` may {verb}"
+
+
+def _helps(found: Blame) -> Iterator[Help]:
+    for cures in found.cures:
+        yield Help(" and ".join(_cure(cure) for cure in cures))
+    if "/" in found.relevance.name:
+        yield Help("limit how long the whole may last: `(…)[…]`")
+
+
+def _cure(cure: Cure) -> str:
+    if isinstance(cure, Lasts):
+        return f"declare how long {cure.label} lasts: `EVENT {cure.label}(…) LASTS AT MOST …;`"
+    unnamed = [name for name in cure.events if not _is_written(name)]
+    names = ", ".join("…" if name in unnamed else name for name in cure.events)
+    lead = "give the other event a name and add" if unnamed else "add"
+    return f"{lead} `{{{names}}} within …`"
+
+
+def _place(normal: NormalRule, name: str) -> Span:
+    """Where the pattern of an input stands."""
+    found: dict[str, Pattern] = {e.name: e.pattern for e in normal.events}
+    found |= {c.event.name: c.event.pattern for c in normal.collects}
+    found |= {a.event.name: a.event.pattern for a in normal.absences}
+    for literal in normal.algebra:
+        found |= {f"{literal.name}/{k}": p for k, p in enumerate(primitives(literal.expression), 1)}
+    return found[name].span
