@@ -15,12 +15,22 @@ from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
 from ephemera.analysis import explain as analysis_explain
 from ephemera.analysis.findings import tell
+from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
 from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError
 from ephemera.base.span import Source
-from ephemera.io.jsonl import BadEvent, read_line, read_object, read_row, read_time, uses_text, write_event
+from ephemera.io.jsonl import (
+    BadEvent,
+    original_text,
+    read_line,
+    read_object,
+    read_row,
+    read_time,
+    uses_text,
+    write_event,
+)
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Catalogue, Ruleset
@@ -97,6 +107,7 @@ class Program:
         self._rules = checked.rules
         self._plan = checked.plan
         self._facts = checked.facts
+        self._limits = Limits(checked.plan, checked.facts)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -134,7 +145,7 @@ class Program:
         if engine not in ENGINES:
             raise ValueError(f"there is no engine `{engine}`; the engines are {', '.join(ENGINES)}")
         catalogue = self.catalogue
-        read = [read_line(e, catalogue) if isinstance(e, str | bytes) else read_object(e, catalogue) for e in events]
+        read = [self._read(event) for event in events]
         unknown = sorted(set(tables or ()) - set(catalogue.tables))
         if unknown:
             raise ValueError(f"the program declares no table `{unknown[0]}`")
@@ -158,6 +169,15 @@ class Program:
             bad=[e for e in read if isinstance(e, BadEvent)],
             undefined=outcome.dead_letters,
         )
+
+    def _read(self, given: Mapping[str, Any] | str | bytes) -> Event | BadEvent:
+        if isinstance(given, str | bytes):
+            event = read_line(given, self.catalogue)
+        else:
+            event = read_object(given, self.catalogue)
+        if isinstance(event, Event) and (complaint := self._limits.complaint(event)) is not None:
+            return BadEvent(original_text(given), complaint, event.term.label)
+        return event
 
     def explain(self, stage: Stage = "rules", *, points: Points = "rules") -> str:
         """What a stage makes of the program, as text; `points` says what is materialized.

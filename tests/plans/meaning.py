@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from ephemera.algebra.interpret import Given, Relation, events_of, interpret
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
+from ephemera.base.span import Source
 from ephemera.base.tree import find
+from ephemera.io.jsonl import read_object, read_row, read_time
+from ephemera.pipeline import check
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.patterns import pattern_label
 from ephemera.semantics.clock import Clock
-from ephemera.semantics.conditions import microseconds
-from ephemera.semantics.oracle import World
+from ephemera.semantics.oracle import World, look_back
+from ephemera.stories.judge import typed_rows
+from ephemera.stories.read import read_story
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
-from ephemera.terms.nodes import Duration
 
 Answers = frozenset[tuple[object, ...]]
 
@@ -29,8 +33,7 @@ def plan_answers(rules: Ruleset, events: Sequence[Event], world: World, points: 
 
 def given(rules: Ruleset, events: Sequence[Event], world: World) -> Given:
     first, last = limits(events, world)
-    margin = sum(microseconds(d) for rule in rules.resolved.rules for d in find(rule, Duration))
-    clock = Clock(rules.resolved.catalogue.zone, first - margin, last)
+    clock = Clock(rules.resolved.catalogue.zone, first - look_back(rules), last)
     calendars = {name: list(days) for name, days in world.calendars.items()}
     return Given(list(dict.fromkeys(events)), world.tables, calendars, clock.events)
 
@@ -81,3 +84,18 @@ def by_the_clock(rules: Ruleset, world: World) -> frozenset[int]:
         if not more:
             return frozenset(found)
         found |= more
+
+
+def of_story(path: Path) -> tuple[Ruleset, list[Event], World]:
+    """The rules of a story, its events as far as they can be read, and the rest of its world."""
+    story = read_story(path.read_text(encoding="utf-8"))
+    rules = check(Source(path.name, story.program)).rules
+    assert rules is not None
+    catalogue = rules.resolved.catalogue
+    read = (read_object(e, catalogue) for e in story.events)
+    tables = {
+        label: [read_row(row, catalogue.tables[label]) for row in typed_rows(catalogue.tables[label], rows)]
+        for label, rows in story.tables.items()
+    }
+    until = max((read_time(t, catalogue.unit) for t in story.advances), default=None)
+    return rules, [e for e in read if isinstance(e, Event)], World(tables, {}, until)

@@ -49,7 +49,8 @@ def step_by_step(plan: Plan, conditions: Conditions, given: Given, only: Iterabl
     for name, point in plan.points.items():
         if point.kind in ("rule", "join") and (only is None or name in only):
             leaves = {leaf: _tuples(leaf, whole, interpreter) for leaf in _leaves(point.expression)}
-            found = _steps(point, leaves, whole[name], conditions, interpreter, outcome)
+            times = sorted({happened(t) for relation in (*leaves.values(), whole[name]) for t in relation})
+            found = _Steps(point, leaves, conditions, interpreter).run(times, outcome)
             expected = {identity(t) for t in whole[name]}
             outcome.lost[name] = expected - found
             outcome.gained[name] = found - expected
@@ -79,39 +80,43 @@ def _tuples(leaf: Expression, whole: Mapping[str, Relation], interpreter: Interp
 
 def happened(t: Tuple) -> int:
     """When a tuple is there: the last of its ends."""
-    return max(value for attribute, value in t.items() if attribute.endswith(".e"))
+    return max(int(value) for attribute, value in t.items() if attribute.endswith(".e"))
 
 
-def _steps(
-    point: Point,
-    leaves: Mapping[Expression, Relation],
-    answers: Relation,
-    conditions: Conditions,
-    interpreter: Interpreter,
-    outcome: Outcome,
-) -> set[Identity]:
-    times = sorted({happened(t) for relation in (*leaves.values(), answers) for t in relation})
-    histories: dict[Expression, list[Tuple]] = {leaf: [] for leaf in leaves}
-    found: set[Identity] = set()
-    last = times[0] - 1 if times else 0
-    for bound in times:
-        for leaf, relation in leaves.items():
-            new = [t for t in relation if last < happened(t) <= bound]
-            outcome.stored += len(new)
-            histories[leaf] += new
-        for t in interpreter.evaluate(point.expression, histories.get):
+class _Steps:
+    """The evaluation of one point."""
+
+    def __init__(
+        self, point: Point, leaves: Mapping[Expression, Relation], conditions: Conditions, interpreter: Interpreter
+    ) -> None:
+        self._point = point
+        self._leaves = leaves
+        self._bounds = {leaf: conditions.get((point.name, leaf_name(leaf, leaves[leaf])), ()) for leaf in leaves}
+        self._interpreter = interpreter
+        self._histories: dict[Expression, list[Tuple]] = {leaf: [] for leaf in leaves}
+        self._found: set[Identity] = set()
+
+    def run(self, times: Sequence[int], outcome: Outcome) -> set[Identity]:
+        last: float = float("-inf")
+        for bound in times:
+            for leaf, relation in self._leaves.items():
+                new = [t for t in relation if last < happened(t) <= bound]
+                outcome.stored += len(new)
+                self._histories[leaf] += new
+            self._answer(last, bound)
+            for leaf, history in self._histories.items():
+                kept = [t for t in history if is_relevant(t, self._bounds[leaf], bound + 1)]
+                outcome.deleted += len(history) - len(kept)
+                self._histories[leaf] = kept
+            last = bound
+        self._answer(last, float("inf"))
+        return self._found
+
+    def _answer(self, last: float, bound: float) -> None:
+        """The answers that happen between two bounds, from what is stored."""
+        for t in self._interpreter.evaluate(self._point.expression, self._histories.get):
             if last < happened(t) <= bound:
-                found.add(identity(t))
-        for leaf, history in histories.items():
-            bounds = conditions.get((point.name, leaf_name(leaf, leaves[leaf])), ())
-            kept = [t for t in history if is_relevant(t, bounds, bound + 1)]
-            outcome.deleted += len(history) - len(kept)
-            histories[leaf] = kept
-        last = bound
-    for t in interpreter.evaluate(point.expression, histories.get):
-        if happened(t) > last:
-            found.add(identity(t))
-    return found
+                self._found.add(identity(t))
 
 
 def is_relevant(t: Tuple, bounds: Sequence[Bound], now: int) -> bool:

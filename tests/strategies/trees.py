@@ -27,7 +27,6 @@ from ephemera.syntax.nodes import (
     Attribute,
     Between,
     Comparison,
-    ComparisonOperator,
     Composed,
     Condition,
     Declaration,
@@ -63,7 +62,7 @@ from ephemera.syntax.nodes import (
     Within,
 )
 from ephemera.terms import nodes as term_nodes
-from ephemera.terms.nodes import AnyEvent, Call, Element, Label, Node, Number
+from ephemera.terms.nodes import AnyEvent, Call, ComparisonOperator, Element, Label, Node, Number
 
 from .terms import atoms, elements, patterns, root_terms, table_patterns
 from .words import (

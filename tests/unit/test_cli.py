@@ -14,7 +14,11 @@ from typer.testing import CliRunner
 
 from ephemera.cli.main import app
 
-BOUNDED = "EVENT order(id: string); EVENT shipped(id: string);\nlate(id) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);\n"
+BOUNDED = """\
+EVENT order(id: string);
+EVENT shipped(id: string);
+late(id) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);
+"""
 GOOD = "late(id) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);\n"
 BAD = "late(idd) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);\n"
 UGLY = "late( id )<-o:order(id),w:extend(o,6 hours),while w:not shipped(id); -- why\n"

@@ -78,7 +78,9 @@ def _faults(e: Expression, of: _Schema) -> Iterator[str]:
             yield from _timer(of(inner), name, (first, last))
         case Merge(inner, _, events):
             yield from (f"covers {n}, which is not there" for n in events if begin(n) not in of(inner))
-            lost = {a for a in of(inner) if a.endswith(".e")} - {end(n) for n in events}
+            kept = {end(n) for n in events}
+            in_window = {d.later for d in find(inner, Distance) if d.limit <= 0 and d.earlier in kept}
+            lost = {a for a in of(inner) if a.endswith(".e")} - kept - in_window
             if not events or lost:
                 yield f"would forget {', '.join(sorted(lost)) or 'when'}"
         case Group(inner, by, own, _, _, _):

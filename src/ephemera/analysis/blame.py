@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import combinations
 
 from ephemera.algebra.nodes import Plan
 from ephemera.algebra.queries import EVENT
@@ -17,8 +17,8 @@ from ephemera.algebra.scalar import begin, end
 from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.analysis.relevance import Context, contexts
 
-MOST_CURES = 3
-MOST_TRIED = 5_000
+MOST_TRIED = 200
+"""For how many inputs of a program a cure is looked for; a program with more has a cause that the first ones show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,21 +55,17 @@ def blame(plan: Plan, facts: Facts) -> list[Blame]:
     for relevance in facts.relevance:
         if not relevance.is_bounded:
             inputs = (x for case, closure in facts.cases[relevance.point] for x in contexts(case, closure))
-            for context in inputs:
-                late = _late(context, ()) if context.use.name == relevance.name else None
-                if late is not None:
-                    endless = dict(_endless(facts.of(relevance.point), plan, facts))
-                    found.append(Blame(relevance, late, tuple(_cures(context, endless))))
-                    break
+            context = next(x for x in inputs if x.use.name == relevance.name and _missing(x, ()))
+            endless = dict(_endless(facts.of(relevance.point), plan, facts)) if len(found) < MOST_TRIED else {}
+            cures = tuple(_cures(context, endless)) if len(found) < MOST_TRIED else ()
+            found.append(Blame(relevance, _missing(context, ())[0].rpartition(".")[0], cures))
     return found
 
 
-def _late(context: Context, cures: Sequence[Cure]) -> str | None:
-    """The first event that may arrive any time after the input, seen from its best stamp; None if there is none."""
+def _missing(context: Context, cures: Sequence[Cure]) -> list[str]:
+    """The arrivals that may lie any time after the input, seen from its best stamp."""
     more = [edge for cure in cures for edge in _edges(cure)]
-    missing = [_unreachable(context, stamp, more) for stamp in context.use.stamps]
-    fewest = min(missing, key=len)
-    return fewest[0].rpartition(".")[0] if fewest else None
+    return min((_unreachable(context, stamp, more) for stamp in context.use.stamps), key=len)
 
 
 def _unreachable(context: Context, start: str, more: Iterable[tuple[str, str]]) -> list[str]:
@@ -111,8 +107,16 @@ def _cures(context: Context, endless: Mapping[str, str]) -> Iterator[tuple[Cure,
 
 
 def _fewest(context: Context, cures: Sequence[Cure]) -> tuple[Cure, ...] | None:
-    chosen_from = (c for size in range(1, MOST_CURES + 1) for c in combinations(cures, size))
-    return next((c for c in islice(chosen_from, MOST_TRIED) if _late(context, c) is None), None)
+    """One that does alone, else those that reach most, one after the other."""
+    chosen: tuple[Cure, ...] = ()
+    missing = len(_missing(context, chosen))
+    while missing:
+        left = [(len(_missing(context, (*chosen, cure))), k) for k, cure in enumerate(cures)]
+        fewest, best = min(left, default=(missing, 0))
+        if fewest >= missing:
+            return None
+        chosen, missing = (*chosen, cures[best]), fewest
+    return chosen
 
 
 def _nameable(context: Context) -> list[str]:

@@ -107,6 +107,8 @@ def _reason(found: Blame) -> str:
 def _helps(found: Blame) -> Iterator[Help]:
     for cures in found.cures:
         yield Help(" and ".join(_cure(cure) for cure in cures))
+    if not found.cures:
+        yield Help("bound it by a condition: `{…} within …`")
     if "/" in found.relevance.name:
         yield Help("limit how long the whole may last: `(…)[…]`")
 

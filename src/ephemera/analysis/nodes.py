@@ -59,16 +59,20 @@ class Facts:
     hulls: tuple[str, ...]
     """Points with more cases than are told apart."""
 
+    def longest(self, point: str) -> int | None:
+        """How long the events of a point last at most; None is any time."""
+        known = self.known[point]
+        if known is None:
+            return 0
+        return next((e.weight.bound for e in known.edges if (e.start, e.end) == ("$.s", "$.e")), None)
+
     def look_back(self, point: str) -> int | None:
         """How long before the end of an answer the events may begin that it depends on; None is any time.
 
         All that an answer depends on lies within its occurrence time: positive events and timers make it up, and what
         is collected or absent lies in a window that is one of them. So this is how long an answer may last.
         """
-        known = self.known[point]
-        if known is None:
-            return 0
-        return next((e.weight.bound for e in known.edges if (e.start, e.end) == ("$.s", "$.e")), None)
+        return self.longest(point)
 
     def of(self, point: str) -> list[Relevance]:
         """The conditions of one point's inputs."""

@@ -39,9 +39,16 @@ class BadEvent:
     label: str | None = None
 
 
+def original_text(given: Any) -> str:
+    """An input as it was given, or as JSON if it was no text."""
+    if isinstance(given, bytes):
+        return given.decode("utf-8", "backslashreplace")
+    return given if isinstance(given, str) else json.dumps(given, default=str)
+
+
 def read_line(line: str | bytes, catalogue: Catalogue) -> Event | BadEvent:
     """An event from one line of JSON."""
-    original = line if isinstance(line, str) else line.decode("utf-8", "backslashreplace")
+    original = original_text(line)
     try:
         data = decode(line, fraction=Decimal)
     except BadMessage as error:
@@ -51,7 +58,7 @@ def read_line(line: str | bytes, catalogue: Catalogue) -> Event | BadEvent:
 
 def read_object(data: Any, catalogue: Catalogue, original: str | None = None) -> Event | BadEvent:
     """An event from decoded JSON, whose fractions may be decimals."""
-    line = original if original is not None else json.dumps(data, default=str)
+    line = original if original is not None else original_text(data)
     label = data.get("event") if isinstance(data, Mapping) else None
     if not isinstance(label, str):
         return BadEvent(line, "an event has a name under `event`")

@@ -71,6 +71,17 @@ class World:
     """Time passes at least until then."""
 
 
+def look_back(rules: Ruleset) -> int:
+    """No absolute timer can take part in an answer that ends this long after it: all durations and lengths together.
+
+    Where there is no such limit the program is refused before it comes here.
+    """
+    events = rules.resolved.catalogue.events
+    labels = [pattern_label(e.pattern) for rule in rules.resolved.rules for e in find(rule.body, EventQuery)]
+    lengths = [events[str(label)].longest or 0 for label in labels if label is not None and str(label) in events]
+    return sum(lengths) + sum(microseconds(d) for rule in rules.resolved.rules for d in find(rule, Duration))
+
+
 def evaluate(rules: Ruleset, events: Iterable[Event], world: World | None = None) -> Outcome:
     """The intended model of a program under a finite stream, without the stream itself."""
     return _Evaluation(rules, list(events), world or World()).run()
@@ -84,8 +95,7 @@ class _Evaluation:
         self._first, self._last = (min(ends), max(ends)) if ends else (0, -1)
         if world.until is not None:
             self._last = max(self._last, world.until)
-        margin = sum(microseconds(d) for rule in rules.resolved.rules for d in find(rule, Duration))
-        clock = Clock(rules.resolved.catalogue.zone, self._first - margin, self._last)
+        clock = Clock(rules.resolved.catalogue.zone, self._first - look_back(rules), self._last)
         self._reader = Reader(rules.resolved.catalogue, world.tables, world.calendars, clock)
         self._facts: dict[Event, Event] = {e: e for e in events}
         self._derived: dict[Event, Event] = {}

@@ -25,7 +25,7 @@ def judge(story: Story, name: str = "story.eq") -> list[str]:
         return ["the program does not pass:", *render_text(checked.report).splitlines()]
     program = Program(checked)
     catalogue = program.catalogue
-    tables = {label: _rows(catalogue.tables[label], rows) for label, rows in story.tables.items()}
+    tables = {label: typed_rows(catalogue.tables[label], rows) for label, rows in story.tables.items()}
     times = [e["time"] for e in story.events] + story.advances
     try:
         until = max(story.advances, key=lambda t: read_time(t, catalogue.unit), default=None)
@@ -41,7 +41,8 @@ def judge(story: Story, name: str = "story.eq") -> list[str]:
     return wrong
 
 
-def _rows(schema: Schema, rows: Rows) -> list[dict[str, Any]]:
+def typed_rows(schema: Schema, rows: Rows) -> list[dict[str, Any]]:
+    """The rows of a table as objects, each cell as its attribute is declared."""
     return [{name: _cell(row[name], kind) for name, kind in schema.attributes or ()} for row in rows]
 
 

@@ -1,0 +1,92 @@
+"""This module shows that relevance is sound: deleting at every step all that is irrelevant changes no answer.
+
+The cases are those of the generator. Every second stream comes twice, one after the other, so that there is something
+to forget; in two of three cases the analysis is told how long the events of the stream last, as declarations would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from ephemera.algebra.lower import lower
+from ephemera.algebra.nodes import Plan, Points
+from ephemera.analysis.nodes import Bound, Facts
+from ephemera.analysis.relevance import derive
+from ephemera.analysis.weights import at_most
+from ephemera.rules.nodes import Schema
+from ephemera.terms.events import Event, Interval
+from tests.plans.meaning import given
+from tests.plans.stepwise import Conditions, Outcome, conditions_of, step_by_step
+from tests.strategies.cases import Case, sample
+
+CASES = 160
+LEAST_DELETED = {"rules": 0.3, "joins": 0.15}
+"""Of all that was stored. A join of events without a condition is stored forever, and there are many of those."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A plan with its facts and a stream."""
+
+    case: Case
+    plan: Plan
+    facts: Facts
+    events: Sequence[Event]
+
+    def run(self, conditions: Conditions) -> Outcome:
+        return step_by_step(self.plan, conditions, given(self.case.ruleset, self.events, self.case.world))
+
+
+def trials(points: Points) -> Iterator[Trial]:
+    for number, case in enumerate(sample(CASES)):
+        if case is not None:
+            events = twice(case.events, 1_000_000 * (number % 5)) if number % 2 else case.events
+            plan = lower(case.ruleset, points)
+            yield Trial(case, plan, derive(declared(plan, events) if number % 3 else plan), events)
+
+
+def twice(events: Sequence[Event], pause: int) -> list[Event]:
+    """The stream, and after a pause the same again."""
+    if not events:
+        return []
+    by = max(e.time.end for e in events) - min(e.time.begin for e in events) + 1 + pause
+    again = [replace(e, time=Interval(e.time.begin + by, e.time.end + by)) for e in events]
+    return [*events, *again]
+
+
+def declared(plan: Plan, events: Sequence[Event]) -> Plan:
+    """The plan as if the length of every base event were declared; only the analysis may see it."""
+    longest: dict[str, int] = {}
+    for e in events:
+        longest[e.term.label] = max(longest.get(e.term.label, 0), e.time.end - e.time.begin)
+    schemas = {label: Schema(label, None, longest=length) for label, length in longest.items()}
+    return replace(plan, catalogue=replace(plan.catalogue, events=schemas))
+
+
+@pytest.mark.parametrize("points", ["rules", "joins"])
+def test_deleting_what_is_irrelevant_changes_nothing(points: Points) -> None:
+    stored = deleted = 0
+    for trial in trials(points):
+        outcome = trial.run(conditions_of(trial.facts))
+        assert outcome.is_same, (trial.case.program, outcome.lost, outcome.gained)
+        stored += outcome.stored
+        deleted += outcome.deleted
+    print(f"{deleted} of {stored} tuples deleted ({deleted / stored:.0%})")
+    assert deleted >= LEAST_DELETED[points] * stored
+
+
+def test_keeping_half_as_long_is_noticed() -> None:
+    """The test above can fail: conditions that are too short lose or gain answers in many cases."""
+    changed = total = 0
+    for trial in list(trials("rules"))[:60]:
+        short = {where: [_half(b) for b in bounds] for where, bounds in conditions_of(trial.facts).items()}
+        total += 1
+        changed += not trial.run(short).is_same
+    assert changed >= total // 20
+
+
+def _half(bound: Bound) -> Bound:
+    return bound if bound.time is None else replace(bound, time=at_most(bound.time.bound // 2 - 1))
