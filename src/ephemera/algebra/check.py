@@ -39,7 +39,17 @@ from ephemera.rules.scope import event_names, variable_names
 
 def check_plan(plan: Plan) -> None:
     """Raises where a plan is not sound."""
+    _check_order(plan)
     known = schemas(plan)
+    for name, point in plan.points.items():
+        for node in walk(point.expression):
+            if isinstance(node, OPERATORS):
+                for wrong in _faults(node, lambda e: schema(e, known, plan.catalogue)):
+                    raise InternalError("algebra", f"in {name}: {type(node).__name__} {wrong}")
+
+
+def _check_order(plan: Plan) -> None:
+    """Every point stands behind those it uses, except in a cycle."""
     seen: set[str] = set()
     loops = {name: set(cycle) for cycle in plan.cycles for name in cycle}
     for name, point in plan.points.items():
@@ -49,10 +59,6 @@ def check_plan(plan: Plan) -> None:
             if used.point not in seen and used.point not in loops.get(name, ()):
                 raise InternalError("algebra", f"{name} uses {used.point}, which comes later")
         seen.add(name)
-        for node in walk(point.expression):
-            if isinstance(node, OPERATORS):
-                for wrong in _faults(node, lambda e: schema(e, known, plan.catalogue)):
-                    raise InternalError("algebra", f"in {name}: {type(node).__name__} {wrong}")
 
 
 _Schema = Callable[[Expression], Schema]

@@ -20,7 +20,8 @@ def superfluous(plan: Plan, facts: Facts, point: str) -> list[str]:
     if len(cases) != 1:
         return []
     edges = [e for e in cases[0][0].edges if e.because != PARTS]
-    tested = dict.fromkeys(s.because for s in find(plan.points[point].expression, Select))
+    selections = [*find(plan.points[point].expression, Select)]  # the last condition stands on top
+    tested = dict.fromkeys(s.because for s in reversed(selections))
     return [condition for condition in tested if _is_implied(edges, condition)]
 
 
