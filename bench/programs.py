@@ -41,3 +41,27 @@ def _rule(k: int) -> str:
                 f"    or {{ event y: {label} [[ var S ]], event y: alive {{{{ sensor {{ var S }} }}}} }}\n"
                 f"  }} where {{ {{x, y}} within {k + 1} min, var A > {k} }}\nEND\n"
             )
+
+
+TYPES = tuple(f"t{k}" for k in range(10))
+
+
+def flat(rules: int) -> str:
+    """A program with that many rules on ten event types that do not depend on each other: joins, absences, averages."""
+    header = "TIME UNIT 1 min;\n" + "".join(f"EVENT {t}(id: int, key: string, value: float);\n" for t in TYPES)
+    return header + "".join(_flat_rule(k) for k in range(rules))
+
+
+def _flat_rule(k: int) -> str:
+    a, b, c = TYPES[k % 10], TYPES[(3 * k + 1) % 10], TYPES[(7 * k + 2) % 10]
+    match k % 3:
+        case 0:
+            return (
+                f"join{k}(i, j) <- a: {a}(i, x, v), b: {b}(j, x, w), c: {c}(_, x, _),"
+                f" a before[0, {k + 1}] b, b before[0, 10] c, v < w;\n"
+            )
+        case 1:
+            return f"none{k}(i) <- a: {a}(i, x, _), w: extend(a, {k + 1}), while(excl,incl) w: not {b}(_, x, _);\n"
+        case _:
+            window = f"w: from-end-backward(a, {k + 1})"
+            return f"mean{k}(x, avg(v)) <- a: {a}(_, x, _), {window}, while w: collect {b}(_, x, v);\n"

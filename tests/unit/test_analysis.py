@@ -113,6 +113,13 @@ def test_recursion_that_grows_is_unbounded() -> None:
     assert found.longest("p*") is None
 
 
+def test_events_that_no_rule_derives_may_come_from_outside() -> None:
+    found = facts("path(x, z) <- i: path(x, y), j: path(y, z), {i, j} within 5;")
+    assert not found.never
+    assert [r.is_bounded for r in found.of("path")] == [True, True]
+    assert found.longest("path*") is None
+
+
 @pytest.mark.parametrize(
     ("program", "cures"),
     [

@@ -31,6 +31,8 @@ class Closure:
     """All shortest paths of a system without contradiction."""
 
     table: Mapping[str, Mapping[str, Weight]]
+    sure: Mapping[str, Mapping[str, Weight]] = field(default_factory=dict, compare=False, repr=False)
+    """The same over guaranteed edges alone."""
     edges: tuple[Edge, ...] = field(default=(), compare=False, repr=False)
     """What it was closed from, to tell the reasons."""
 
@@ -40,10 +42,9 @@ class Closure:
             return ZERO
         return self.table.get(start, {}).get(end)
 
-    def between(self, stamps: Sequence[str]) -> tuple[Edge, ...]:
-        """What is known about some stamps alone, guaranteed."""
-        found = ((i, j, self.distance(i, j)) for i in stamps for j in stamps if i != j)
-        return tuple(Edge(i, j, w.guaranteed()) for i, j, w in found if w is not None)
+    def guaranteed(self, start: str, end: str) -> Weight | None:
+        """How far `end` may lie after `start` in any tuple of the inputs, whatever the query tests."""
+        return ZERO if start == end else self.sure.get(start, {}).get(end)
 
     def path(self, start: str, end: str) -> list[Edge]:
         """The edges that make the distance, as few as possible; none if any distance is possible."""
@@ -73,9 +74,27 @@ class Closure:
 
 def close(edges: Iterable[Edge]) -> Closure | None:
     """All shortest paths; None if the constraints contradict each other."""
-    given = tuple(edges)
+    given = _with_moments(tuple(edges))
+    table = _shortest(given)
+    for stamp, row in table.items():
+        own = row.pop(stamp, ZERO)
+        if own.bound < 0 or (own.bound == 0 and own.is_strict):
+            return None
+    if not _has_whole_solution(given):
+        return None
+    sure = _shortest([e for e in given if not e.weight.doubtful])
+    marked = {i: {j: _marked(w, sure.get(i, {}).get(j)) for j, w in row.items()} for i, row in table.items()}
+    return Closure(marked, sure, tuple(given))
+
+
+def _marked(weight: Weight, sure: Weight | None) -> Weight:
+    """The weight, guaranteed if guaranteed edges alone say the same."""
+    return weight._replace(doubtful=sure is None or not sure.says_the_same(weight))
+
+
+def _shortest(edges: Iterable[Edge]) -> dict[str, dict[str, Weight]]:
     table: dict[str, dict[str, Weight]] = {}
-    for start, end, weight, _ in _with_moments(given):
+    for start, end, weight, _ in edges:
         row = table.setdefault(start, {})
         table.setdefault(end, {})
         if end not in row or weight < row[end]:
@@ -90,13 +109,7 @@ def close(edges: Iterable[Edge]) -> Closure | None:
                 known = row.get(j)
                 if known is None or total < known:
                     row[j] = total
-    for stamp, row in table.items():
-        own = row.pop(stamp, ZERO)
-        if own.bound < 0 or (own.bound == 0 and own.is_strict):
-            return None
-    if not _has_whole_solution(given):
-        return None
-    return Closure(table, given)
+    return table
 
 
 def _with_moments(edges: Sequence[Edge]) -> list[Edge]:
@@ -114,9 +127,9 @@ def _has_whole_solution(edges: Sequence[Edge]) -> bool:
 
 
 def whole_distances(edges: Sequence[Edge], start: str | None) -> dict[str, int] | None:
-    """How far each stamp can lie after `start` in whole microseconds (Bellman and Ford); None if there is no solution.
+    """How far each stamp can lie after `start` in whole microseconds (Bellman and Ford), for those that have a limit.
 
-    Without a start all stamps begin at 0, which only tells whether there is a solution.
+    None if a contradiction is met. Without a start all stamps begin at 0, which tells only whether there is a solution.
     """
     bounds = [(i, j, w.bound - w.is_strict) for i, j, w, _ in _with_moments(edges)]
     stamps = {s for i, j, _ in bounds for s in (i, j)}

@@ -46,6 +46,8 @@ class _Description:
         self._stamps = {
             name: tuple(a for a, v in schema.items() if v.kind == "stamp") for name, schema in schemas(plan).items()
         }
+        self._outside: set[str] = set()
+        """Streams of derived events that only come from outside: no rule ever derives one."""
         self._needs = {name: {i.point for i in find(p.expression, Input)} for name, p in plan.points.items()}
 
     def run(self) -> Described:
@@ -53,11 +55,20 @@ class _Description:
         for name, point in self._plan.points.items():
             if name in self._found.known:
                 continue
-            if name in cycles:
-                self._iterate(cycles[name])
-            else:
-                self._found.known[name] = self._describe(point)
+            members = cycles.get(name, ())
+            while True:
+                if members:
+                    self._iterate(members)
+                else:
+                    self._found.known[name] = self._describe(point)
+                empty = {n for n in members or (name,) if self._is_empty_stream(n)}
+                if not empty:
+                    break
+                self._outside |= empty
         return self._found
+
+    def _is_empty_stream(self, name: str) -> bool:
+        return self._plan.points[name].kind == "stream" and self._found.known[name] is None
 
     def _iterate(self, members: tuple[str, ...]) -> None:
         """A cycle: from nothing upwards, only what has changed again, and in the end without what still grows."""
@@ -101,8 +112,9 @@ class _Description:
 
     def _stream(self, union: Union, point: Point) -> list[Case]:
         """Events from outside that rules derive, too, last as long as those do, unless they are declared."""
-        derived = self._plan.catalogue.events.get(point.label or "") is None and point.label is not None
-        inputs = [i for i in union.inputs if not (derived and isinstance(i, Base))]
+        is_declared = point.label is None or point.label in self._plan.catalogue.events
+        with_base = is_declared or point.name in self._outside
+        inputs = [i for i in union.inputs if with_base or not isinstance(i, Base)]
         return [case for one in inputs for case in self._describer.cases(one)]
 
 

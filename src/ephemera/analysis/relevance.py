@@ -53,7 +53,6 @@ class Context:
 
     use: Use
     closure: Closure
-    guaranteed: Closure
     arrivals: tuple[str, ...]
     negated: bool
 
@@ -61,9 +60,8 @@ class Context:
 def contexts(case: Case, closure: Closure, outer: tuple[str, ...] = (), *, negated: bool = False) -> Iterator[Context]:
     """The inputs of a case, and of what must be absent in it, each with the distances of all around it."""
     arrivals = (*outer, *case.arrivals)
-    sure = close(e for e in closure.edges if not e.weight.doubtful) or closure
     for use in case.uses:
-        yield Context(use, closure, sure, arrivals, negated)
+        yield Context(use, closure, arrivals, negated)
     for absent in case.absent:
         inside = close((*closure.edges, *absent.edges))
         if inside is not None:
@@ -129,7 +127,7 @@ def _covers(bound: Bound, other: Bound, found: Sequence[Context]) -> bool:
         return False
     distances: list[Weight] = []
     for context in found:
-        distance = context.guaranteed.distance(other.stamp, bound.stamp)
+        distance = context.closure.guaranteed(other.stamp, bound.stamp)
         if distance is None:
             return False
         distances.append(distance)
