@@ -8,7 +8,7 @@ so far derives, and the next rule may build on it. `Case.without` gives the case
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -23,46 +23,13 @@ from ephemera.semantics.oracle import Outcome, World, evaluate
 from ephemera.terms.events import Event
 from ephemera.terms.values import Term
 
-from . import filters, joins, timers, windows
-from .drafts import Body, Draft
+from .drafts import Draft
 from .marks import feature_of, mark, names, render
-from .shapes import atom
+from .rules import add_rule, wished
 from .streams import MOST_EVENTS, Dice
 
-ADDITIONS: dict[Callable[[Body], object], int] = {
-    # What needs most room in the stream comes first.
-    joins.algebra: 40,
-    windows.collection: 26,
-    windows.negation: 16,
-    windows.from_until: 18,
-    joins.disjunction: 18,
-    joins.join: 1,
-    timers.timers: 30,
-    timers.clock: 9,
-    filters.comparison: 34,
-    filters.null: 12,
-    filters.undefined: 8,
-    filters.table: 28,
-    filters.absent_value: 14,
-    windows.result_condition: 10,
-    joins.relations: 90,
-    joins.within: 12,
-    joins.apart: 16,
-    joins.fixed_time: 10,
-    joins.identity: 9,
-    timers.head_times: 8,
-}
-"""What a rule may have besides its first event, each with its weight."""
-
-GENTLE: dict[Callable[[Body], object], int] = {
-    windows.collection: 3,
-    timers.timers: 3,
-    filters.comparison: 3,
-    filters.undefined: 1,
-    filters.table: 2,
-    timers.head_times: 2,
-}
-_ORDER = [windows.negated_derived, windows.collected_derived, *ADDITIONS]
+MOST_ATTEMPTS = 3
+"""How often a rule is made until the answers depend on what it is made for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +81,10 @@ def make(dice: Dice) -> Case | None:
     while len(draft.rules) < count:
         share = (len(draft.rules) + 1) * MOST_EVENTS // count
         draft.room = min(max(share, 3), MOST_EVENTS)
-        _add_rule(draft, count)
-        rules = compiled(render(_written(draft)))
-        if rules is None:
+        extended = _extended(draft, count)
+        if extended is None:
             return None
-        draft.derived = evaluate(rules, draft.stream, World(draft.tables)).events
+        draft = extended
     draft.room = MOST_EVENTS
     for _ in range(dice.weighed({0: 6, 1: 3, 2: 1})):
         draft.fact()
@@ -132,6 +98,35 @@ def make(dice: Dice) -> Case | None:
         events = events[: dice.number(0, len(events))]
     features = frozenset(feature_of(name) for name in names(marked))
     return Case(program, rules, tuple(events), draft.tables, features, marked)
+
+
+def _extended(draft: Draft, count: int) -> Draft | None:
+    """The draft with a rule more; if the answers do not depend on what it was made for, it is made again."""
+    wishes = wished(draft, count)
+    made: Draft | None = None
+    for _ in range(MOST_ATTEMPTS):
+        made = draft.fork()
+        add_rule(made, wishes)
+        marked = _written(made)
+        outcome = _outcome(made, render(marked))
+        if outcome is None:
+            return None
+        made.derived = outcome.events
+        if not wishes or _matters(made, marked, wishes[0], answers(outcome)):
+            return made
+    return made
+
+
+def _outcome(draft: Draft, program: str) -> Outcome | None:
+    rules = compiled(program)
+    return evaluate(rules, draft.stream, World(draft.tables)) if rules is not None else None
+
+
+def _matters(draft: Draft, marked: str, feature: str, base: frozenset[tuple[object, ...]]) -> bool:
+    """Whether the answers depend on the last place of a feature."""
+    places = [name for name in names(marked) if feature_of(name) == feature]
+    knocked = _outcome(draft, render(marked, places[-1])) if places else None
+    return knocked is not None and answers(knocked) != base
 
 
 @st.composite
@@ -181,75 +176,6 @@ def _recursion(draft: Draft) -> None:
     rules = compiled(render(_written(draft)))
     assert rules is not None, render(_written(draft))
     draft.derived = evaluate(rules, draft.stream, World()).events
-
-
-def _add_rule(draft: Draft, count: int) -> None:
-    dice = draft.dice
-    used = sorted({e.term.label for e in draft.derived if e.term.label in "pqr"})
-    label = "pqr"[min(len(used), 2)] if not used or dice.chance(70) else used[-1]
-    known = [e for e in draft.derived if e.term.label < label]
-    arrow = dice.chance(50)
-    body = Body(draft, known, arrow=arrow)
-    body.items.append(atom(body, body.any_fact(50)))
-    few, many = {1: 5, 2: 3}, {1: 1, 2: 5, 3: 5, 4: 2}
-    # Conditions on times would hide what the near misses of a demanding pattern show.
-    additions = GENTLE if body.is_fancy else ADDITIONS
-    number = dice.number(0, 1) if body.is_fancy else dice.weighed(few if count > 2 else many)
-    chosen = [dice.weighed(additions) for _ in range(number)]
-    if known and dice.chance(45):
-        chosen.append(dice.pick((windows.negated_derived, windows.collected_derived)))
-    for addition in sorted(chosen, key=_ORDER.index):
-        addition(body)
-    draft.rules.append(_rule(body, label))
-
-
-def _rule(body: Body, label: str) -> str:
-    dice, draft = body.dice, body.draft
-    others = [n for n in dice.shuffled(list(body.variables)) if n not in body.shown]
-    for name in [*body.shown, *others[: max(3 - len(body.shown), 0)]]:
-        body.head.append(_shown(body, name))
-    form = draft.name("arrow form" if body.arrow else "block form")
-    body.head = list(dict.fromkeys(body.head))
-    items, conditions, having, head = body.assembled()
-    silenced = mark(form, "", "1 = 2")
-    if body.arrow:
-        return f"{label}({', '.join(head)}) <- {', '.join([*items, *conditions, silenced])}{_having(body, having)};"
-    made = _construct(body, label, head)
-    where = [f"where {{ {c} }}" for c in conditions if not c.startswith("\x01") and dice.chance(50)]
-    inside = [c for c in conditions if f"where {{ {c} }}" not in where]
-    query = "\n".join(["and {", *(f"  {item}" for item in [*items, *inside, silenced]), "}", *where])
-    return f"{made} ON {query}{_having(body, having)} END"
-
-
-def _having(body: Body, having: Sequence[str]) -> str:
-    return "".join(body.draft.mark("having", f" having {{ {c} }}") for c in having[:1])
-
-
-def _shown(body: Body, name: str) -> str:
-    """A variable in the head, or something computed from it."""
-    spelled = body.var(name)
-    if isinstance(body.variables[name], int) and body.dice.chance(12):
-        operator = body.dice.pick(("+ 1", "* 2", "- 3", "/ 2", "mod 2", "* -1"))
-        return body.draft.mark("head expression", f"{spelled} {operator}", spelled)
-    return spelled
-
-
-def _construct(body: Body, label: str, head: list[str]) -> str:
-    """The head of a block rule: an event, or a message."""
-    dice, draft = body.dice, body.draft
-    children = list(body.optional)
-    if dice.chance(85 if len(body.collected) > 1 else 10 if body.collected or body.variables else 0):
-        children.append(f"z [ {windows.gathered(body)} ]")
-    if dice.chance(50):
-        inner = f"{label} [ {', '.join([*head, *children])} ]"
-    else:
-        named = [f"{'kvwxy'[k % 5]} {{ {child} }}" for k, child in enumerate(head)]
-        inner = f"{label} {{ {', '.join([*named, *children])} }}"
-    if dice.chance(15):
-        name = draft.name("message")
-        opener = mark(name, 'RAISE to(recipient="r", transport="console") {', "DETECT")
-        return f"{opener} {inner} {mark(name, '}')}"
-    return f"DETECT {inner}"
 
 
 def answers(outcome: Outcome) -> frozenset[tuple[object, ...]]:

@@ -30,6 +30,7 @@ INVERSES = {
 }
 RELATIONS = (*INVERSES, *INVERSES.values(), "equals")
 METRIC = (*INVERSES, "equals")
+_ALGEBRA_MODES = ("algebra limit", "algebra restricted", "algebra unrestricted")
 _BASES = {inverse: base for base, inverse in INVERSES.items()}
 
 
@@ -71,7 +72,8 @@ def disjunction(body: Body) -> None:
     branches: list[str] = []
     used: list[Event] = []
     body.in_branch = True
-    for _ in range(body.dice.weighed({2: 3, 3: 2})):
+    is_nested = body.wants("nested disjunction", 40)
+    for _ in range(3 if is_nested else 2):
         body.variables = dict(known)
         event = body.any_fact(50)
         others = [e for e in body.known if e not in used and e.term.label != event.term.label]
@@ -80,7 +82,7 @@ def disjunction(body: Body) -> None:
         text = atom(body, event, identifier=name)
         new = [n for n in body.variables if n not in known]
         values = [n for n in new if isinstance(body.variables[n], int | str)]
-        if values and body.dice.chance(60):
+        if values and body.wants("branch where", 60):
             chosen = body.dice.pick(values)
             value = body.variables[chosen]
             other = body.dice.pick([v for v in VALUES if v != value])
@@ -88,8 +90,7 @@ def disjunction(body: Body) -> None:
             text += body.draft.mark("branch where", f" where {{ {body.var(chosen)} = {literal(value)} }}")
         branches.append(text)
     body.variables, body.in_branch = known, False
-    nested = len(branches) > 2
-    if nested:
+    if is_nested:
         inner = f"or {{ {branches[1]}, {branches[2]} }}"
         branches = [branches[0], body.draft.mark("nested disjunction", inner, branches[1])]
     body.items.append(body.draft.mark("disjunction", f"or {{ {branches[0]}, {branches[1]} }}", branches[0]))
@@ -121,7 +122,8 @@ def relations(body: Body) -> None:
         return
     draft, misses = body.draft, list[Term]()
     body.deferred = misses
-    found = _related_pair(body)
+    base = body.chosen(dict.fromkeys((*METRIC, *(f"metric {r}" for r in METRIC)), 1)).removeprefix("metric ")
+    found = _related_pair(body, body.dice.pick((base, INVERSES.get(base, base))))
     body.deferred = None
     if found is None:
         return
@@ -159,13 +161,16 @@ def _form(body: Body, first: str, second: str, times: Span | None = None) -> _Fo
     base = dice.pick(METRIC)
     wanted = dice.pick((base, INVERSES.get(base, base)))
     if times is not None:
-        wanted = dice.pick([r for r in RELATIONS if _holds(r, i, times)] or RELATIONS)
+        there = [r for r in RELATIONS if _holds(r, i, times)]
+        wished = [r for r in there if _BASES.get(r, r) == body.wish.removeprefix("metric ")]
+        wanted = dice.pick(wished or there or RELATIONS)
     spans = [s for s in SPANS if _holds(wanted, i, s)] if times is None else [times]
     if not spans or not _holds(wanted, i, spans[0]):
         return None
     chosen = dice.pick(spans[:50])
     base = _BASES.get(wanted, wanted)
-    if dice.chance(45):
+    kind = body.chosen({base: 45, f"metric {base}": 55}) if times is not None else dice.pick((base, f"metric {base}"))
+    if kind == base:
         return _Form(base, f"{first} {wanted} {second}", chosen, lambda s: _holds(wanted, i, s))
     turned = wanted in _BASES
     shown, given = _parameters(body, base, *((chosen, i) if turned else (i, chosen)))
@@ -173,11 +178,8 @@ def _form(body: Body, first: str, second: str, times: Span | None = None) -> _Fo
     return _Form(f"metric {base}", text, chosen, lambda s: _holds(wanted, i, s, given))
 
 
-def _related_pair(body: Body, wanted: str | None = None) -> tuple[str, str] | None:
+def _related_pair(body: Body, wanted: str) -> tuple[str, str] | None:
     """Two identifiers whose witnesses stand in the relation; the second is usually made for it."""
-    if wanted is None:
-        base = body.dice.pick(METRIC)
-        wanted = body.dice.pick((base, INVERSES.get(base, base)))
     pairs = [(i, j) for i in body.times for j in body.times if i != j]
     there = [(i, j) for i, j in pairs if j in body.facts and _holds(wanted, body.times[i], body.times[j])]
     if there and body.dice.chance(60):
@@ -308,8 +310,9 @@ def algebra(body: Body) -> None:
     b = _primitive(body, second, bound)
     again, late = (draft.at(first.term, (t, t)) for t in (begin + 1, LATEST))
     end = draft.times(second)[1]
-    operator = dice.pick((";", "+", "|", "-"))
-    restricted = dice.chance(50)
+    operators = (";", "+", "|") if body.wish in _ALGEBRA_MODES else (";", "+", "|", "-")
+    operator = body.chosen({f"algebra {o}": 1 for o in operators}).removeprefix("algebra ")
+    restricted = body.chosen({"algebra restricted": 1, "algebra unrestricted": 1}) == "algebra restricted"
     match operator:
         case ";":
             text = f"{a}{draft.mark('algebra ;', ';', ' +')} {b}"
@@ -332,7 +335,7 @@ def algebra(body: Body) -> None:
             draft.add(late)
             text = f"({a}; {a}){draft.mark('algebra -', f' - {_primitive(body, second, dict(left))}')}"
             length = LATEST
-    if length < LATEST and not (restricted and operator == ";") and dice.chance(75):
+    if length < LATEST and not (restricted and operator == ";") and body.wants("algebra limit", 75):
         text = f"({text}){draft.mark('algebra limit', f'[{length}]')}"
     name = body.fresh("e")
     mode = "unrestricted "

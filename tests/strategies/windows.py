@@ -35,7 +35,8 @@ def _window(body: Body) -> str:
 
 def _while(body: Body, window: str) -> tuple[str, tuple[bool, bool]]:
     """`while` with its boundaries; without the feature both count, or neither."""
-    begin, end = body.dice.pick(list(BOUNDARIES))
+    wished = [bounds for bounds, words in BOUNDARIES.items() if body.wish == f"while({words})"]
+    begin, end = body.dice.pick(wished or list(BOUNDARIES))
     written = BOUNDARIES[begin, end]
     full = "while" if begin and end and body.dice.chance(60) else f"while({written})"
     other = "while(excl,excl)" if begin and end else "while"
@@ -248,7 +249,7 @@ def collection(body: Body) -> None:
     for edge in _edges(times, bounds)[:1]:
         body.draft.fact(label, (edge, edge), body.dice.pick(((2, 1), (3, 4))))
     if body.dice.chance(90):
-        body.draft.fact(label, (body.dice.number(low, high),) * 2, body.dice.pick(((3, 1), (2, 3))))
+        body.draft.fact(label, (body.dice.number(low, high),) * 2, body.dice.pick(((3, 1), (3, 1), (2, 3))))
     body.items.append(_collected(body, text, event, window))
 
 
@@ -260,7 +261,7 @@ def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
     new = {n: v for n, v in body.variables.items() if n not in outer}
     numbers = [n for n, v in new.items() if isinstance(v, int)]
     own = ""
-    if numbers and draft.has_room() and dice.chance(30):
+    if numbers and draft.has_room() and body.wants("own where", 30):
         name = dice.pick(numbers)
         value = new[name]
         other = dice.pick([v for v in VALUES if v != value])
@@ -268,7 +269,7 @@ def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
         own = draft.mark("own where", f" where {{ {body.var(name)} != {literal(other)} }}")
     body.variables = outer
     body.collected.update(new)
-    if draft.has_room() and dice.chance(35):
+    if draft.has_room() and body.wants("collect optional", 35):
         times = body.times[anchor]
         label = event.term.label
         there = [draft.times(e) for e in body.known if e.term.label == label]
@@ -308,17 +309,19 @@ def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str], anchor
     dice, draft = body.dice, body.draft
     over = "" if body.arrow else "all "
     counted = ""
-    for function in dice.shuffled(tuple(AGGREGATES))[: dice.number(1, 2)] if numbers else ():
+    wished = [f for f in AGGREGATES if body.wish == f]
+    functions = [*wished, *dice.shuffled([f for f in AGGREGATES if f not in wished])]
+    for function in functions[: dice.number(1, 2)] if numbers else ():
         name = dice.pick(numbers)
         counted = f"{function}({over}{body.var(name)})"
         body.head.append(draft.mark(function, counted, f"{AGGREGATES[function]}({over}{body.var(name)})"))
-    if not body.collects and (not counted or dice.chance(25)):
+    if not body.collects and (not counted or body.wants("count(*)", 25)):
         counted = "count(*)"
         body.head.append(draft.mark("count(*)", counted, "0"))
     elif not counted and names:
         counted = f"count({over}{body.var(names[0])})"
         body.head.append(draft.mark("count", counted, "0"))
-    if counted and draft.has_room() and dice.chance(45):
+    if counted and draft.has_room() and body.wants("having", 30):
         _shifted_anchor(body, anchor, [s for s in _SHIFTS if abs(s) < 3])
         body.having.append(f"{counted} {dice.pick(('>=', '!=', '<', '='))} {dice.pick(NUMBERS)}")
 
@@ -337,7 +340,7 @@ def result_condition(body: Body) -> None:
         body.having.append(f"{body.var(name)} != {literal(other)}")
 
 
-def gathered(body: Body) -> str:
+def gathered(body: Body, wishes: Sequence[str]) -> str:
     """A block head's `all` over what was collected, or over the bindings of the body."""
     dice, draft = body.dice, body.draft
     names = list(body.collected) or list(body.variables)
@@ -345,16 +348,11 @@ def gathered(body: Body) -> str:
     first, last = chosen[0], chosen[-1]
     if first == last or not body.collected:
         return draft.mark("all", f"all item {{ var {first} }}", f"count(all var {first})")
-    match dice.weighed({"all": 1, "group by": 3, "order by": 3}):
+    wished = [w for w in wishes if w in ("all", "group by", "order by")]
+    match wished[0] if wished else dice.weighed({"all": 1, "group by": 3, "order by": 3}):
         case "group by":
             return f"all item {{ count(all var {first}) }}{draft.mark('group by', f' group by {{ var {last} }}')}"
         case "order by":
             return f"all var {first}{draft.mark('order by', f' order by [ var {last} ]')}"
         case _:
             return draft.mark("all", f"all item {{ var {first} }}", f"count(all var {first})")
-
-
-def grouped_event(label: str, body: Body) -> str:
-    """A head that is one event for each group."""
-    name = body.dice.pick(list(body.collected))
-    return body.draft.mark("all at the root", f"all {label} {{ var {name} }}", f"{label} {{ count(all var {name}) }}")
