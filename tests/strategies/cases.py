@@ -112,7 +112,7 @@ def _extended(draft: Draft, count: int) -> Draft | None:
         if outcome is None:
             return None
         made.derived = outcome.events
-        if not wishes or _matters(made, marked, wishes[0], answers(outcome)):
+        if _matters(made, marked, wishes[0], answers(outcome)):
             return made
     return made
 

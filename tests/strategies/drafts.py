@@ -123,17 +123,18 @@ class Body:
         self.deferred: list[Term] | None = None
         """Near misses that wait until it is known when they have to be."""
         self.shown: list[str] = []
-        self.wish = ""
-        """The feature that the body is being given."""
+        self.wishes: Sequence[str] = ()
+        """The features that the body is being given, the most important first."""
+        self.counts_all = False
         self._fresh = 0
 
     def chosen(self, options: Mapping[str, int]) -> str:
-        """The feature that is wished for, if it is among the options, or one by the dice."""
-        return self.wish if self.wish in options else self.dice.weighed(options)
+        """The feature that is wished for most, if one of the options is, or one by the dice."""
+        return next((w for w in self.wishes if w in options), None) or self.dice.weighed(options)
 
     def wants(self, feature: str, percent: int) -> bool:
         """Whether a feature is wished for, or else comes by chance."""
-        return self.wish == feature or self.dice.chance(percent)
+        return feature in self.wishes or self.dice.chance(percent)
 
     # ---- names ---------------------------------------------------------------------------------------------
 

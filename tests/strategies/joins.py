@@ -122,16 +122,17 @@ def relations(body: Body) -> None:
         return
     draft, misses = body.draft, list[Term]()
     body.deferred = misses
-    base = body.chosen(dict.fromkeys((*METRIC, *(f"metric {r}" for r in METRIC)), 1)).removeprefix("metric ")
+    wishes = body.wishes or (body.dice.pick(METRIC),)
+    base = wishes[0].removeprefix("metric ")
     found = _related_pair(body, body.dice.pick((base, INVERSES.get(base, base))))
     body.deferred = None
     if found is None:
         return
     first, second = found
     event = body.facts[second]
-    forms = [_form(body, first, second, body.times[second])]
-    for _ in range(body.dice.number(0, 4)):
-        form = _form(body, first, second)
+    forms = [_form(body, first, second, wishes[0], body.times[second])]
+    for k in range(max(body.dice.number(0, 4), len(wishes) - 1)):
+        form = _form(body, first, second, wishes[k + 1] if k + 1 < len(wishes) else "")
         apart = form is not None and not any(
             f is not None and (f.holds(form.times) or form.holds(f.times)) for f in forms
         )
@@ -155,22 +156,21 @@ def _marked(draft: Draft, form: _Form, instead: str) -> str:
     return draft.mark("inverse relation", text, instead) if turned else text
 
 
-def _form(body: Body, first: str, second: str, times: Span | None = None) -> _Form | None:
+def _form(body: Body, first: str, second: str, wish: str, times: Span | None = None) -> _Form | None:
     """A relation that can hold, plain or with parameters; at the given time, if there is one."""
     dice, i = body.dice, body.times[first]
-    base = dice.pick(METRIC)
+    base = wish.removeprefix("metric ") or dice.pick(METRIC)
     wanted = dice.pick((base, INVERSES.get(base, base)))
     if times is not None:
         there = [r for r in RELATIONS if _holds(r, i, times)]
-        wished = [r for r in there if _BASES.get(r, r) == body.wish.removeprefix("metric ")]
+        wished = [r for r in there if _BASES.get(r, r) == base]
         wanted = dice.pick(wished or there or RELATIONS)
     spans = [s for s in SPANS if _holds(wanted, i, s)] if times is None else [times]
     if not spans or not _holds(wanted, i, spans[0]):
         return None
     chosen = dice.pick(spans[:50])
     base = _BASES.get(wanted, wanted)
-    kind = body.chosen({base: 45, f"metric {base}": 55}) if times is not None else dice.pick((base, f"metric {base}"))
-    if kind == base:
+    if wish == base or (wish != f"metric {base}" and dice.chance(45)):
         return _Form(base, f"{first} {wanted} {second}", chosen, lambda s: _holds(wanted, i, s))
     turned = wanted in _BASES
     shown, given = _parameters(body, base, *((chosen, i) if turned else (i, chosen)))
@@ -310,7 +310,7 @@ def algebra(body: Body) -> None:
     b = _primitive(body, second, bound)
     again, late = (draft.at(first.term, (t, t)) for t in (begin + 1, LATEST))
     end = draft.times(second)[1]
-    operators = (";", "+", "|") if body.wish in _ALGEBRA_MODES else (";", "+", "|", "-")
+    operators = (";", "+", "|") if body.wishes and body.wishes[0] in _ALGEBRA_MODES else (";", "+", "|", "-")
     operator = body.chosen({f"algebra {o}": 1 for o in operators}).removeprefix("algebra ")
     restricted = body.chosen({"algebra restricted": 1, "algebra unrestricted": 1}) == "algebra restricted"
     match operator:

@@ -7,7 +7,7 @@ the mix to its floors, and `python -m tests.strategies.survey cases` shows it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from . import filters, joins, timers, windows
 from .drafts import Body
@@ -89,8 +89,24 @@ ADDITIONS: dict[Addition, dict[str, int]] = {
 }
 """What a rule may have besides its first event, each with its weight."""
 
+PATTERNS = {
+    "attribute": 1,
+    "constant": 1,
+    "default": 1,
+    "label variable": 2,
+    "named atom": 1,
+    "ordered": 1,
+    "regex": 4,
+    "repeated variable": 4,
+    "total": 3,
+    "unordered": 1,
+    "without": 2,
+}
+"""What a demanding pattern is made for."""
+
+TREES = frozenset({"attribute", "default", "label variable", "ordered", "regex", "total", "unordered", "without"})
+
 WEIGHTS = {feature: weight for features in ADDITIONS.values() for feature, weight in features.items()}
-MAKERS = {feature: addition for addition, features in ADDITIONS.items() for feature in features}
 
 DERIVED = frozenset({"negated derived", "collect derived"})
 """What asks for facts of other rules."""
@@ -105,9 +121,14 @@ GENTLE = frozenset(
 )
 """What stands well beside a demanding pattern: conditions on times would hide what its near misses show."""
 
-_ORDER = list(MAKERS)
+JOINT = frozenset({joins.algebra, joins.disjunction, joins.relations, windows.collection, timers.head_times})
+"""Who grants several wishes at once."""
 
 
-def in_order(features: list[str]) -> list[str]:
-    """The features in the order in which they are added; those of one maker come together."""
-    return sorted(features, key=_ORDER.index)
+def by_maker(wishes: Sequence[str]) -> list[tuple[Addition, list[str]]]:
+    """Who is asked for what, in the order in which it is added."""
+    asked: list[tuple[Addition, list[str]]] = []
+    for addition, features in ADDITIONS.items():
+        wanted = [wish for wish in dict.fromkeys(wishes) if wish in features]
+        asked += [(addition, wanted)] if wanted and addition in JOINT else [(addition, [wish]) for wish in wanted]
+    return asked

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ephemera.terms.events import Event
+
 from . import windows
 from .drafts import Body, Draft
 from .marks import mark
-from .mix import BLOCK_ONLY, DERIVED, GENTLE, MAKERS, WEIGHTS, in_order
+from .mix import BLOCK_ONLY, DERIVED, GENTLE, PATTERNS, TREES, WEIGHTS, by_maker
 from .shapes import atom
+from .streams import VALUES
 
 
 def wished(draft: Draft, count: int) -> list[str]:
-    """The features that the next of so many rules is made for, the most important first; none for a mere pattern."""
+    """The features that the next of so many rules is made for, the most important first."""
     dice = draft.dice
-    if draft.derived and dice.chance(35):
-        first = [dice.pick(sorted(DERIVED))]
-    else:
-        first = []
+    if dice.chance(35):
+        weights = {f: w for f, w in WEIGHTS.items() if f in GENTLE}
+        return [dice.weighed(PATTERNS), *(dice.weighed(weights) for _ in range(dice.number(0, 1)))]
+    first = [dice.pick(sorted(DERIVED))] if draft.derived and dice.chance(35) else []
     few, many = {1: 5, 2: 3}, {1: 1, 2: 5, 3: 5, 4: 2}
     number = dice.weighed(few if count > 2 else many)
     weights = {f: w for f, w in WEIGHTS.items() if f not in DERIVED}
@@ -32,12 +35,26 @@ def add_rule(draft: Draft, wishes: Sequence[str]) -> None:
     known = [e for e in draft.derived if e.term.label < label]
     arrow = dice.chance(50) and not BLOCK_ONLY.intersection(wishes)
     body = Body(draft, known, arrow=arrow)
-    body.items.append(atom(body, body.any_fact(50)))
-    for wish in in_order([w for w in wishes if w in GENTLE or not body.is_fancy]):
-        body.wish = wish
-        MAKERS[wish](body)
-    body.wish = ""
+    body.is_fancy, body.wishes = wishes[0] in PATTERNS, wishes[:1]
+    body.items.append(atom(body, _first_fact(body, wishes[0])))
+    for maker, granted in by_maker(wishes):
+        body.wishes = granted
+        maker(body)
+    body.wishes = ()
     draft.rules.append(_rule(body, label, wishes))
+
+
+def _first_fact(body: Body, wish: str) -> Event:
+    """A fact for the first atom, of a shape that can have what is wished for."""
+    shapes = body.draft.shapes.values()
+    if wish == "repeated variable":
+        labels, values = [s.label for s in shapes if s.arity == 2], [body.dice.pick(VALUES)] * 2
+    elif wish in TREES:
+        labels, values = [s.label for s in shapes if s.kind == "tree"], ["x"] if wish == "regex" else []
+    else:
+        labels, values = [], []
+    made = body.draft.fact(body.dice.pick(labels), values=values) if labels else None
+    return made or body.any_fact(50)
 
 
 def _rule(body: Body, label: str, wishes: Sequence[str]) -> str:

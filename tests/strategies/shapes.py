@@ -34,8 +34,7 @@ class _Pattern:
         self._name = name
         self._outer = frozenset(body.variables)
         self._shows = name is not None and not body.in_branch
-        self._fancy = self._shows and body.draft.has_room() and not body.conditions and body.dice.chance(40)
-        body.is_fancy = body.is_fancy or self._fancy
+        self._fancy = self._shows and body.is_fancy and body.draft.has_room() and not body.conditions
 
     def text(self) -> str:
         term = self._term
@@ -85,6 +84,10 @@ class _Pattern:
             options["outer"] = 5
         elif shared and self._fancy:
             options["own"] = 12
+        wishes = {"repeated variable": "own", "regex": "constant", "constant": "constant", "shared variable": "outer"}
+        for wish in body.wishes:
+            if options.get(wishes.get(wish, "")):
+                options[wishes[wish]] += 20
         match self._dice.weighed(options):
             case "outer":
                 chosen = self._dice.pick(outer)
@@ -118,7 +121,8 @@ class _Pattern:
         drop = root and len(children) > 1 and self._dice.chance(50)
         if drop:
             children.remove(self._dice.pick(children))
-        while root and len(children) > 3:  # each child more multiplies the ways to place them
+        most = 3 if self._term.label in self._draft.shapes else 2 if len(children) <= 4 else 1
+        while root and len(children) > most:  # each child more multiplies the ways to place them
             children.remove(self._dice.pick(children))
             drop = True
         turned = term.is_ordered and len(children) > 1 and self._dice.chance(35)

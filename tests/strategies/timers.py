@@ -49,7 +49,7 @@ def timer(body: Body, anchor: str | None = None, kinds: Sequence[str] = TIMERS) 
         body.items.append(f"{name}: {spelled}({anchored}, {shown})")
     else:
         body.items.append(f"event {name}: timer:{spelled}[event {anchored}, {shown}]")
-    if body.wish == feature_of(feature) or body.dice.chance(60):
+    if feature_of(feature) in body.wishes or body.dice.chance(60):
         still = timed(kind, Interval(*body.times[base]), 0)
         body.head.append(f"{'end' if still.end != time.end else 'begin'}({name})")
     return name
@@ -84,8 +84,8 @@ def clock(body: Body) -> None:
 def head_times(body: Body) -> None:
     """The times of an event or timer in the head."""
     lasting = [n for n, (begin, end) in body.times.items() if end > begin]
-    wished = [f for f in ("begin", "end", "duration") if body.wish == f"{f}()"]
+    wished = [f for f in ("begin", "end", "duration") if f"{f}()" in body.wishes]
     others = [f for f in ("begin", "end", "duration") if f not in wished]
-    for function in [*wished, *body.dice.shuffled(others)][: body.dice.number(1, 2)]:
+    for function in [*wished, *body.dice.shuffled(others)][: max(body.dice.number(1, 2), len(wished))]:
         name = body.dice.pick(lasting if lasting and function == "duration" else list(body.times))
         body.head.append(body.draft.mark(f"{function}()", f"{function}({name})", "0"))

@@ -35,7 +35,7 @@ def _window(body: Body) -> str:
 
 def _while(body: Body, window: str) -> tuple[str, tuple[bool, bool]]:
     """`while` with its boundaries; without the feature both count, or neither."""
-    wished = [bounds for bounds, words in BOUNDARIES.items() if body.wish == f"while({words})"]
+    wished = [bounds for bounds, words in BOUNDARIES.items() if f"while({words})" in body.wishes]
     begin, end = body.dice.pick(wished or list(BOUNDARIES))
     written = BOUNDARIES[begin, end]
     full = "while" if begin and end and body.dice.chance(60) else f"while({written})"
@@ -210,7 +210,7 @@ def negated_derived(body: Body) -> None:
 def collected_derived(body: Body) -> None:
     """A collection of what a rule derives, in an event that holds it."""
     derived = [e for e in body.derived if e.term.children]
-    if not derived or not body.draft.has_room():
+    if not derived or body.counts_all or not body.draft.has_room():
         return
     event = body.dice.pick(derived)
     begin, end = body.draft.times(event)
@@ -228,7 +228,7 @@ def collected_derived(body: Body) -> None:
 
 def collection(body: Body) -> None:
     """A collection with an aggregate of what it gathers, and perhaps a condition on the result."""
-    if not body.draft.has_room(3):
+    if body.counts_all or not body.draft.has_room(3):
         return
     window = _window(body)
     times = body.times[window]
@@ -246,10 +246,10 @@ def collection(body: Body) -> None:
     event = body.draft.fact(label, (body.dice.number(low, high),) * 2, (1, 2))
     if event is None:
         return
-    for edge in _edges(times, bounds)[:1]:
-        body.draft.fact(label, (edge, edge), body.dice.pick(((2, 1), (3, 4))))
     if body.dice.chance(90):
         body.draft.fact(label, (body.dice.number(low, high),) * 2, body.dice.pick(((3, 1), (3, 1), (2, 3))))
+    for edge in _edges(times, bounds)[:1]:
+        body.draft.fact(label, (edge, edge), body.dice.pick(((2, 1), (3, 4))))
     body.items.append(_collected(body, text, event, window))
 
 
@@ -309,14 +309,14 @@ def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str], anchor
     dice, draft = body.dice, body.draft
     over = "" if body.arrow else "all "
     counted = ""
-    wished = [f for f in AGGREGATES if body.wish == f]
+    wished = [f for f in AGGREGATES if f in body.wishes]
     functions = [*wished, *dice.shuffled([f for f in AGGREGATES if f not in wished])]
-    for function in functions[: dice.number(1, 2)] if numbers else ():
+    for function in functions[: max(dice.number(1, 2), len(wished))] if numbers else ():
         name = dice.pick(numbers)
         counted = f"{function}({over}{body.var(name)})"
         body.head.append(draft.mark(function, counted, f"{AGGREGATES[function]}({over}{body.var(name)})"))
     if not body.collects and (not counted or body.wants("count(*)", 25)):
-        counted = "count(*)"
+        counted, body.counts_all = "count(*)", True
         body.head.append(draft.mark("count(*)", counted, "0"))
     elif not counted and names:
         counted = f"count({over}{body.var(names[0])})"
@@ -349,7 +349,7 @@ def gathered(body: Body, wishes: Sequence[str]) -> str:
     if first == last or not body.collected:
         return draft.mark("all", f"all item {{ var {first} }}", f"count(all var {first})")
     wished = [w for w in wishes if w in ("all", "group by", "order by")]
-    match wished[0] if wished else dice.weighed({"all": 1, "group by": 3, "order by": 3}):
+    match wished[0] if wished else dice.weighed({"all": 3, "group by": 1, "order by": 1}):
         case "group by":
             return f"all item {{ count(all var {first}) }}{draft.mark('group by', f' group by {{ var {last} }}')}"
         case "order by":
