@@ -24,10 +24,12 @@ from ephemera.terms.events import Event
 from ephemera.terms.values import Term
 
 from .drafts import Draft
-from .marks import feature_of, mark, names, render
-from .rules import add_rule, wished
+from .marks import feature_of, mark, names, render, taken_out
+from .mix import FRAIL
+from .making import add_rule, wished
 from .streams import MOST_EVENTS, Dice
 
+Answers = frozenset[tuple[object, ...]]
 MOST_ATTEMPTS = 3
 """How often a rule is made until the answers depend on what it is made for."""
 
@@ -75,7 +77,7 @@ def tidy(program: str) -> str:
 def make(dice: Dice) -> Case | None:
     """A case by the dice, or None if its program is refused."""
     draft = Draft(dice)
-    count = dice.weighed({1: 4, 2: 6, 3: 3, 4: 1})
+    count = dice.weighed({1: 1, 2: 4, 3: 4, 4: 2})
     if dice.chance(8):
         _recursion(draft)
     while len(draft.rules) < count:
@@ -104,6 +106,7 @@ def _extended(draft: Draft, count: int) -> Draft | None:
     """The draft with a rule more; if the answers do not depend on what it was made for, it is made again."""
     wishes = wished(draft, count)
     made: Draft | None = None
+    base: Answers = frozenset()
     for _ in range(MOST_ATTEMPTS):
         made = draft.fork()
         add_rule(made, wishes)
@@ -112,9 +115,22 @@ def _extended(draft: Draft, count: int) -> Draft | None:
         if outcome is None:
             return None
         made.derived = outcome.events
-        if _matters(made, marked, wishes[0], answers(outcome)):
-            return made
+        base = answers(outcome)
+        if _matters(made, marked, wishes[0], base):
+            break
+    if made is not None:
+        _tidy_up(made, base)
     return made
+
+
+def _tidy_up(draft: Draft, base: Answers) -> None:
+    """Takes out of the last rule the frail features on which the answers do not depend."""
+    for name in names(draft.rules[-1]):
+        if feature_of(name) in FRAIL:
+            kept, draft.rules[-1] = draft.rules[-1], taken_out(draft.rules[-1], name)
+            found = _outcome(draft, render(_written(draft)))
+            if found is None or answers(found) != base:
+                draft.rules[-1] = kept
 
 
 def _outcome(draft: Draft, program: str) -> Outcome | None:
@@ -122,7 +138,7 @@ def _outcome(draft: Draft, program: str) -> Outcome | None:
     return evaluate(rules, draft.stream, World(draft.tables)) if rules is not None else None
 
 
-def _matters(draft: Draft, marked: str, feature: str, base: frozenset[tuple[object, ...]]) -> bool:
+def _matters(draft: Draft, marked: str, feature: str, base: Answers) -> bool:
     """Whether the answers depend on the last place of a feature."""
     places = [name for name in names(marked) if feature_of(name) == feature]
     knocked = _outcome(draft, render(marked, places[-1])) if places else None
@@ -178,7 +194,7 @@ def _recursion(draft: Draft) -> None:
     draft.derived = evaluate(rules, draft.stream, World()).events
 
 
-def answers(outcome: Outcome) -> frozenset[tuple[object, ...]]:
+def answers(outcome: Outcome) -> Answers:
     """What an outcome answers, to be compared: events and messages."""
     events = [("event", e.key) for e in outcome.events]
     return frozenset([*events, *(("message", m.event.key, m.recipient, m.transport) for m in outcome.messages)])

@@ -58,7 +58,9 @@ def timer(body: Body, anchor: str | None = None, kinds: Sequence[str] = TIMERS) 
 def timers(body: Body) -> None:
     """A timer, and perhaps one on that."""
     first = timer(body)
-    timer(body, first if body.dice.chance(60) else None)
+    body.wishes = ()
+    if body.dice.chance(50):
+        timer(body, first if body.dice.chance(60) else None)
 
 
 def clock(body: Body) -> None:

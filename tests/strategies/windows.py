@@ -9,7 +9,7 @@ from ephemera.terms.values import Term, Value, equal
 
 from .drafts import BASE, Body, Span, literal
 from .shapes import atom, pattern
-from .streams import LATEST, NUMBERS, SPANS, VALUES, moved
+from .streams import LATEST, SPANS, VALUES, moved
 from .timers import timer
 
 BOUNDARIES = {
@@ -59,14 +59,16 @@ def _joining(body: Body) -> list[Value]:
     return [body.dice.pick(values)] if values and body.dice.chance(60) else []
 
 
-def _shifted_anchor(body: Body, window: str, shifts: Sequence[int]) -> None:
+def _shifted_anchor(body: Body, window: str, shifts: Sequence[int]) -> int | None:
     """A copy of the event that the window is laid around, for a second answer."""
     event = body.facts[body.anchors.get(window, window)]
     begin, end = body.draft.times(event)
     fits = [s for s in shifts if s and begin + s >= 0 and end + s <= LATEST]
-    if fits:
-        shift = body.dice.pick(fits[:3])
-        body.draft.add(moved(event, (begin + shift, end + shift), body.draft.unit))
+    if not fits:
+        return None
+    shift = body.dice.pick(fits[:3])
+    body.draft.add(moved(event, (begin + shift, end + shift), body.draft.unit))
+    return shift
 
 
 # ---- absences ----------------------------------------------------------------------------------------------
@@ -242,6 +244,9 @@ def collection(body: Body) -> None:
     labels = [s.label for s in shapes if s.arity == 2] or [s.label for s in shapes if s.arity] or list(BASE)
     if low > high:
         return
+    if "collect optional" in body.wishes:
+        held = body.facts[body.anchors.get(window, window)].term.label
+        labels = [label for label in labels if label != held] or labels
     label = body.dice.pick(labels)
     event = body.draft.fact(label, (body.dice.number(low, high),) * 2, (1, 2))
     if event is None:
@@ -279,7 +284,9 @@ def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
     else:
         feature = "collect derived" if event in body.derived else "collect"
         mode = draft.mark(feature, f"{window} collect ", f"{body.fresh('c')}: ")
-    _aggregated(body, sorted(new), numbers, anchor)
+    _aggregated(body, sorted(new), numbers)
+    if draft.has_room() and body.wants("having", 20):
+        _having(body, event.term.label, anchor, sorted(new))
     body.collects += 1
     return f"{mode}{wanted}{own}"
 
@@ -304,8 +311,21 @@ def _flat(body: Body, event: Event) -> str | None:
     return f"{event.term.label}({', '.join(arguments)})"
 
 
-def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str], anchor: str) -> None:
-    """Aggregates in the head, and perhaps a condition on one."""
+def _having(body: Body, label: str, anchor: str, names: Sequence[str]) -> None:
+    """A condition on how many there are; a copy of the anchor has more, or less."""
+    times = body.times[anchor]
+    there = [body.draft.times(e) for e in body.known if e.term.label == label]
+    counts = {s: sum(_inside(t, (times[0] + s, times[1] + s)) for t in there) for s in _SHIFTS}
+    shift = _shifted_anchor(body, anchor, [s for s in _SHIFTS if counts[s] not in (0, counts[0])])
+    if shift is None:
+        return
+    counted = f"count({'' if body.arrow else 'all '}{body.var(names[0])})" if names else "count(*)"
+    few, many = sorted((counts[0], counts[shift]))
+    body.having.append(f"{counted} {body.dice.pick((f'>= {many}', f'< {many}', f'= {few}', f'!= {few}'))}")
+
+
+def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str]) -> None:
+    """Aggregates in the head."""
     dice, draft = body.dice, body.draft
     over = "" if body.arrow else "all "
     counted = ""
@@ -321,14 +341,13 @@ def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str], anchor
     elif not counted and names:
         counted = f"count({over}{body.var(names[0])})"
         body.head.append(draft.mark("count", counted, "0"))
-    if counted and draft.has_room() and body.wants("having", 30):
-        _shifted_anchor(body, anchor, [s for s in _SHIFTS if abs(s) < 3])
-        body.having.append(f"{counted} {dice.pick(('>=', '!=', '<', '='))} {dice.pick(NUMBERS)}")
 
 
-def result_condition(body: Body) -> None:
-    """A condition on the result that speaks of a plain variable."""
-    if not body.draft.has_room():
+def result(body: Body) -> None:
+    """A condition on the result: on a collection, or one that speaks of a plain variable."""
+    if body.dice.chance(50):
+        collection(body)
+    if body.having or not body.draft.has_room():
         return
     names = [n for n, v in body.variables.items() if isinstance(v, int | str)]
     if names:

@@ -14,14 +14,18 @@ from .shapes import atom
 from .streams import VALUES
 
 
+RESERVED = 2
+"""How many events a rule keeps for what it is made for before all."""
+
+
 def wished(draft: Draft, count: int) -> list[str]:
     """The features that the next of so many rules is made for, the most important first."""
     dice = draft.dice
-    if dice.chance(35):
+    if dice.chance(25):
         weights = {f: w for f, w in WEIGHTS.items() if f in GENTLE}
         return [dice.weighed(PATTERNS), *(dice.weighed(weights) for _ in range(dice.number(0, 1)))]
     first = [dice.pick(sorted(DERIVED))] if draft.derived and dice.chance(35) else []
-    few, many = {1: 5, 2: 3}, {1: 1, 2: 5, 3: 5, 4: 2}
+    few, many = {2: 4, 3: 3}, {3: 5, 4: 5, 5: 2}
     number = dice.weighed(few if count > 2 else many)
     weights = {f: w for f, w in WEIGHTS.items() if f not in DERIVED}
     return [*first, *(dice.weighed(weights) for _ in range(number))]
@@ -37,10 +41,14 @@ def add_rule(draft: Draft, wishes: Sequence[str]) -> None:
     body = Body(draft, known, arrow=arrow)
     body.is_fancy, body.wishes = wishes[0] in PATTERNS, wishes[:1]
     body.items.append(atom(body, _first_fact(body, wishes[0])))
+    room, star = draft.room, wishes[0]
+    draft.room = room if body.is_fancy else room - RESERVED
     for maker, granted in by_maker(wishes):
+        if star in granted:
+            draft.room = room
         body.wishes = granted
         maker(body)
-    body.wishes = ()
+    draft.room, body.wishes = room, ()
     draft.rules.append(_rule(body, label, wishes))
 
 
