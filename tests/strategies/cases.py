@@ -33,6 +33,9 @@ Answers = frozenset[tuple[object, ...]]
 MOST_ATTEMPTS = 3
 """How often a rule is made until the answers depend on what it is made for."""
 
+MOST_DERIVED = 24
+"""How many events a program may derive, lest later rules have too many to join."""
+
 
 @dataclass(frozen=True, slots=True)
 class Case:
@@ -77,16 +80,18 @@ def tidy(program: str) -> str:
 def make(dice: Dice) -> Case | None:
     """A case by the dice, or None if its program is refused."""
     draft = Draft(dice)
-    count = dice.weighed({1: 1, 2: 4, 3: 4, 4: 2})
+    count = dice.weighed({1: 2, 2: 6, 3: 4, 4: 1})
     if dice.chance(8):
         _recursion(draft)
-    while len(draft.rules) < count:
-        share = (len(draft.rules) + 1) * MOST_EVENTS // count
-        draft.room = min(max(share, 3), MOST_EVENTS)
+    for done in range(len(draft.rules), count):
+        share = (done + 1) * MOST_EVENTS // count
+        draft.room = min(max(share, 4), MOST_EVENTS)
         extended = _extended(draft, count)
         if extended is None:
             return None
         draft = extended
+    if not draft.rules:
+        return None
     draft.room = MOST_EVENTS
     for _ in range(dice.weighed({0: 6, 1: 3, 2: 1})):
         draft.fact()
@@ -103,46 +108,58 @@ def make(dice: Dice) -> Case | None:
 
 
 def _extended(draft: Draft, count: int) -> Draft | None:
-    """The draft with a rule more; if the answers do not depend on what it was made for, it is made again."""
+    """The draft with a rule more; if its answers do not depend on what it was made for, it is made again."""
     wishes = wished(draft, count)
-    made: Draft | None = None
-    base: Answers = frozenset()
+    trial: _Trial | None = None
     for _ in range(MOST_ATTEMPTS):
         made = draft.fork()
-        add_rule(made, wishes)
-        marked = _written(made)
-        outcome = _outcome(made, render(marked))
+        label = add_rule(made, wishes)
+        outcome = _outcome(render(_written(made)), made.stream, made)
         if outcome is None:
             return None
-        made.derived = outcome.events
-        base = answers(outcome)
-        if _matters(made, marked, wishes[0], base):
-            break
-    if made is not None:
-        _tidy_up(made, base)
-    return made
+        if len(outcome.events) <= MOST_DERIVED:
+            made.derived = outcome.events
+            trial = _Trial(made, label)
+            if trial.depends_on(wishes[0]):
+                break
+    return trial.without_idle() if trial is not None else draft
 
 
-def _tidy_up(draft: Draft, base: Answers) -> None:
-    """Takes out of the last rule the frail features on which the answers do not depend."""
-    for name in names(draft.rules[-1]):
-        if feature_of(name) in FRAIL:
-            kept, draft.rules[-1] = draft.rules[-1], taken_out(draft.rules[-1], name)
-            found = _outcome(draft, render(_written(draft)))
-            if found is None or answers(found) != base:
-                draft.rules[-1] = kept
-
-
-def _outcome(draft: Draft, program: str) -> Outcome | None:
+def _outcome(program: str, events: Sequence[Event], draft: Draft) -> Outcome | None:
     rules = compiled(program)
-    return evaluate(rules, draft.stream, World(draft.tables)) if rules is not None else None
+    return evaluate(rules, events, World(draft.tables)) if rules is not None else None
 
 
-def _matters(draft: Draft, marked: str, feature: str, base: Answers) -> bool:
-    """Whether the answers depend on the last place of a feature."""
-    places = [name for name in names(marked) if feature_of(name) == feature]
-    knocked = _outcome(draft, render(marked, places[-1])) if places else None
-    return knocked is not None and answers(knocked) != base
+class _Trial:
+    """The last rule of a draft on its own, over the facts it can ask for, to see what its answers depend on."""
+
+    def __init__(self, draft: Draft, label: str) -> None:
+        self._draft = draft
+        self._below = [e for e in draft.derived if e.term.label < label]
+        self._base = self._answers(draft.rules[-1])
+
+    def _answers(self, rule: str) -> Answers | None:
+        draft = self._draft
+        if draft.is_closed:  # no rule may then ask for what none derives
+            found = _outcome(render(_written(draft, *draft.rules[:-1], rule)), draft.stream, draft)
+        else:
+            found = _outcome(render(_written(draft, rule)), [*draft.stream, *self._below], draft)
+        return answers(found) if found is not None else None
+
+    def depends_on(self, feature: str) -> bool:
+        """Whether the rule has the feature, and its answers depend on it."""
+        rule = self._draft.rules[-1]
+        places = [name for name in names(rule) if feature_of(name) == feature]
+        return any(self._answers(taken_out(rule, name)) not in (None, self._base) for name in places[:1])
+
+    def without_idle(self) -> Draft:
+        """The draft, its last rule without the frail features on which the answers do not depend."""
+        for name in names(self._draft.rules[-1]):
+            if feature_of(name) in FRAIL:
+                simpler = taken_out(self._draft.rules[-1], name)
+                if self._base is not None and self._answers(simpler) == self._base:
+                    self._draft.rules[-1] = simpler
+        return self._draft
 
 
 @st.composite
@@ -167,7 +184,8 @@ def sample(count: int) -> Iterator[Case | None]:
 # ---- programs ----------------------------------------------------------------------------------------------
 
 
-def _written(draft: Draft) -> str:
+def _written(draft: Draft, *rules: str) -> str:
+    """The program, or just some rules with its declarations."""
     declarations = [draft.declares_unit] if draft.declares_unit else []
     if draft.is_closed:
         name = draft.name("declaration")
@@ -176,7 +194,7 @@ def _written(draft: Draft) -> str:
             declarations.append(mark(name, f"EVENT {shape.label}({attributes}) LASTS ANY;"))
     if draft.tables:
         declarations.append("TABLE t(k: any, w: any);")
-    return "\n".join([*declarations, *draft.rules])
+    return "\n".join([*declarations, *(rules or draft.rules)])
 
 
 def _recursion(draft: Draft) -> None:

@@ -293,7 +293,7 @@ def _fits(wanted: str, time: int, begin: int, end: int) -> bool:
 
 def algebra(body: Body) -> None:
     """An algebra expression over new events, restricted or not."""
-    if not body.draft.has_room(4):
+    if not body.draft.has_room(3):
         return
     dice, draft = body.dice, body.draft
     begin = dice.number(0, 6)

@@ -9,13 +9,16 @@ from ephemera.terms.events import Event
 from . import windows
 from .drafts import Body, Draft
 from .marks import mark
-from .mix import BLOCK_ONLY, DERIVED, GENTLE, PATTERNS, TREES, WEIGHTS, by_maker
+from .mix import ATOMIC, BLOCK_ONLY, DERIVED, GENTLE, PATTERNS, TREES, WEIGHTS, by_maker
 from .shapes import atom
-from .streams import VALUES
+from .streams import MOST_EVENTS, VALUES
 
+
+MOST_ATOMS = 3
+"""How many atoms and timers a rule has before more of them are only added for what it is made for."""
 
 RESERVED = 2
-"""How many events a rule keeps for what it is made for before all."""
+"""How many events more a rule has for what it is made for before all."""
 
 
 def wished(draft: Draft, count: int) -> list[str]:
@@ -31,8 +34,8 @@ def wished(draft: Draft, count: int) -> list[str]:
     return [*first, *(dice.weighed(weights) for _ in range(number))]
 
 
-def add_rule(draft: Draft, wishes: Sequence[str]) -> None:
-    """A rule more, made for the wishes as far as there is room."""
+def add_rule(draft: Draft, wishes: Sequence[str]) -> str:
+    """A rule more, made for the wishes as far as there is room; says what it derives."""
     dice = draft.dice
     used = sorted({e.term.label for e in draft.derived if e.term.label in "pqr"})
     label = "pqr"[min(len(used), 2)] if not used or dice.chance(70) else used[-1]
@@ -42,14 +45,17 @@ def add_rule(draft: Draft, wishes: Sequence[str]) -> None:
     body.is_fancy, body.wishes = wishes[0] in PATTERNS, wishes[:1]
     body.items.append(atom(body, _first_fact(body, wishes[0])))
     room, star = draft.room, wishes[0]
-    draft.room = room if body.is_fancy else room - RESERVED
+    draft.room = room if body.is_fancy else room - 1
     for maker, granted in by_maker(wishes):
         if star in granted:
-            draft.room = room
+            draft.room = min(room + RESERVED, MOST_EVENTS)
+        elif maker in ATOMIC and len(body.facts) + len(body.anchors) > MOST_ATOMS:
+            continue
         body.wishes = granted
         maker(body)
     draft.room, body.wishes = room, ()
     draft.rules.append(_rule(body, label, wishes))
+    return label
 
 
 def _first_fact(body: Body, wish: str) -> Event:

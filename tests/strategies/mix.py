@@ -154,6 +154,22 @@ GENTLE = frozenset(
 )
 """What stands well beside a demanding pattern: conditions on times would hide what its near misses show."""
 
+ATOMIC = frozenset(
+    {
+        filters.absent_value,
+        filters.null,
+        joins.algebra,
+        joins.apart,
+        joins.disjunction,
+        joins.identity,
+        joins.relations,
+        windows.collected_derived,
+        windows.from_until,
+        windows.negated_derived,
+    }
+)
+"""Who adds atoms."""
+
 JOINT = frozenset({joins.algebra, joins.disjunction, joins.relations, windows.collection, timers.head_times})
 """Who grants several wishes at once."""
 

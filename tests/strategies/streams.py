@@ -21,7 +21,7 @@ from ephemera.terms.values import Term, Value
 T = TypeVar("T")
 
 LATEST = 12
-MOST_EVENTS = 9
+MOST_EVENTS = 8
 SPANS = tuple((b, e) for e in range(LATEST + 1) for b in range(e, -1, -1))
 """Every interval between the limits, the shortest first."""
 
