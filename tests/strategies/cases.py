@@ -29,6 +29,9 @@ from .mix import FRAIL
 from .making import add_rule, wished
 from .streams import MOST_EVENTS, Dice
 
+GOLDEN = 0.618033988749895
+"""Its multiples lie evenly between the whole numbers, however many there are."""
+
 Answers = frozenset[tuple[object, ...]]
 MOST_ATTEMPTS = 3
 """How often a rule is made until the answers depend on what it is made for."""
@@ -77,8 +80,8 @@ def tidy(program: str) -> str:
     return re.sub(r",\s*([;)}\]])", r"\1", program)
 
 
-def make(dice: Dice) -> Case | None:
-    """A case by the dice, or None if its program is refused."""
+def make(dice: Dice, turn: int) -> Case | None:
+    """A case by the dice, or None if its program is refused; its rules are made for the features whose turn it is."""
     draft = Draft(dice)
     count = dice.weighed({1: 2, 2: 6, 3: 4, 4: 1})
     if dice.chance(8):
@@ -86,7 +89,7 @@ def make(dice: Dice) -> Case | None:
     for done in range(len(draft.rules), count):
         share = (done + 1) * MOST_EVENTS // count
         draft.room = min(max(share, 4), MOST_EVENTS)
-        extended = _extended(draft, count)
+        extended = _extended(draft, count, (turn * 4 + done) * GOLDEN % 1)
         if extended is None:
             return None
         draft = extended
@@ -107,9 +110,9 @@ def make(dice: Dice) -> Case | None:
     return Case(program, rules, tuple(events), draft.tables, features, marked)
 
 
-def _extended(draft: Draft, count: int) -> Draft | None:
+def _extended(draft: Draft, count: int, turn: float) -> Draft | None:
     """The draft with a rule more; if its answers do not depend on what it was made for, it is made again."""
-    wishes = wished(draft, count)
+    wishes = wished(draft, count, turn)
     trial: _Trial | None = None
     for _ in range(MOST_ATTEMPTS):
         made = draft.fork()
@@ -164,7 +167,8 @@ class _Trial:
 
 @st.composite
 def _cases(draw: DrawFn) -> Case:
-    case = make(Dice(lambda below: draw(st.integers(0, below - 1))))
+    turn = draw(st.integers(0, 999))
+    case = make(Dice(lambda below: draw(st.integers(0, below - 1))), turn)
     assume(case is not None)
     assert case is not None
     return case
@@ -178,7 +182,7 @@ def cases() -> SearchStrategy[Case]:
 def sample(count: int) -> Iterator[Case | None]:
     """The same cases every time, each apart from the others; Hypothesis draws families of cases that are alike."""
     for seed in range(count):
-        yield make(Dice(Random(seed).randrange))
+        yield make(Dice(Random(seed).randrange), seed)
 
 
 # ---- programs ----------------------------------------------------------------------------------------------

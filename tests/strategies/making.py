@@ -9,7 +9,7 @@ from ephemera.terms.events import Event
 from . import windows
 from .drafts import Body, Draft
 from .marks import mark
-from .mix import ATOMIC, BLOCK_ONLY, DERIVED, GENTLE, PATTERNS, TREES, WEIGHTS, by_maker
+from .mix import ATOMIC, BLOCK_ONLY, DERIVED, GENTLE, PATTERNS, TREES, WEIGHTS, by_maker, by_turn
 from .shapes import atom
 from .streams import MOST_EVENTS, VALUES
 
@@ -21,17 +21,18 @@ RESERVED = 2
 """How many events more a rule has for what it is made for before all."""
 
 
-def wished(draft: Draft, count: int) -> list[str]:
-    """The features that the next of so many rules is made for, the most important first."""
+def wished(draft: Draft, count: int, turn: float) -> list[str]:
+    """The features that the next of so many rules is made for, the most important first: the one whose turn it is."""
     dice = draft.dice
-    if dice.chance(25):
+    first = by_turn(turn)
+    if first in PATTERNS:
         weights = {f: w for f, w in WEIGHTS.items() if f in GENTLE}
-        return [dice.weighed(PATTERNS), *(dice.weighed(weights) for _ in range(dice.number(0, 1)))]
-    first = [dice.pick(sorted(DERIVED))] if draft.derived and dice.chance(35) else []
-    few, many = {2: 4, 3: 3}, {3: 5, 4: 5, 5: 2}
+        return [first, *(dice.weighed(weights) for _ in range(dice.number(0, 1)))]
+    derived = [dice.pick(sorted(DERIVED))] if draft.derived and dice.chance(40) else []
+    few, many = {1: 4, 2: 3}, {2: 5, 3: 5, 4: 2}
     number = dice.weighed(few if count > 2 else many)
     weights = {f: w for f, w in WEIGHTS.items() if f not in DERIVED}
-    return [*first, *(dice.weighed(weights) for _ in range(number))]
+    return [first, *derived, *(dice.weighed(weights) for _ in range(number))]
 
 
 def add_rule(draft: Draft, wishes: Sequence[str]) -> str:

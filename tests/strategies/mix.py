@@ -7,7 +7,9 @@ the mix to its floors, and `python -m tests.strategies.survey cases` shows it.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from . import filters, joins, timers, windows
 from .drafts import Body
@@ -16,91 +18,91 @@ Addition = Callable[[Body], object]
 
 ADDITIONS: dict[Addition, dict[str, int]] = {
     # What needs most room in the stream comes first.
-    windows.negated_derived: {"negated derived": 5},
-    windows.collected_derived: {"collect derived": 2},
+    windows.negated_derived: {"negated derived": 3},
+    windows.collected_derived: {"collect derived": 1},
     joins.algebra: {
-        "algebra ;": 60,
-        "algebra +": 60,
-        "algebra |": 60,
-        "algebra -": 60,
-        "algebra limit": 9,
-        "algebra restricted": 32,
-        "algebra unrestricted": 60,
+        "algebra ;": 98,
+        "algebra +": 102,
+        "algebra |": 144,
+        "algebra -": 138,
+        "algebra limit": 2,
+        "algebra restricted": 16,
+        "algebra unrestricted": 83,
     },
     windows.collection: {
         "collect": 1,
-        "collect optional": 51,
-        "count": 3,
+        "collect optional": 71,
+        "count": 2,
         "count(*)": 1,
-        "sum": 6,
-        "avg": 4,
-        "min": 17,
-        "max": 12,
-        "group by": 60,
-        "order by": 60,
-        "while(incl,incl)": 22,
-        "while(incl,excl)": 36,
-        "while(excl,incl)": 30,
-        "while(excl,excl)": 34,
+        "sum": 3,
+        "avg": 3,
+        "min": 26,
+        "max": 23,
+        "group by": 152,
+        "order by": 138,
+        "while(incl,incl)": 39,
+        "while(incl,excl)": 106,
+        "while(excl,incl)": 77,
+        "while(excl,excl)": 70,
     },
-    windows.result: {"having": 54},
-    windows.negation: {"negation": 60},
-    windows.from_until: {"from until": 60},
-    joins.disjunction: {"disjunction": 1, "nested disjunction": 60, "branch where": 39},
+    windows.result: {"having": 77},
+    windows.negation: {"negation": 124},
+    windows.from_until: {"from until": 166},
+    joins.disjunction: {"disjunction": 1, "nested disjunction": 87, "branch where": 52},
     timers.timers: {
-        "timer extend": 4,
-        "timer shorten": 41,
+        "timer extend": 5,
+        "timer shorten": 59,
         "timer extend-begin": 5,
-        "timer shorten-begin": 31,
-        "timer shift-forward": 23,
-        "timer shift-backward": 25,
-        "timer from-end": 5,
+        "timer shorten-begin": 49,
+        "timer shift-forward": 43,
+        "timer shift-backward": 37,
+        "timer from-end": 7,
         "timer from-end-backward": 5,
-        "timer from-start": 4,
-        "timer from-start-backward": 17,
+        "timer from-start": 5,
+        "timer from-start-backward": 33,
     },
-    timers.clock: {"absolute timer": 27},
-    filters.comparison: {"comparison": 32, "and": 60, "or": 39, "not": 39},
-    filters.null: {"is null": 60},
-    filters.undefined: {"undefined": 42},
-    filters.table: {"table": 59, "table at": 46, "absent row": 60},
-    filters.absent_value: {"without a variable": 60},
+    timers.clock: {"absolute timer": 48},
+    filters.comparison: {"comparison": 55, "and": 138, "or": 67, "not": 66},
+    filters.null: {"is null": 95},
+    filters.undefined: {"undefined": 75},
+    filters.table: {"table": 67, "table at": 71, "absent row": 81},
+    filters.absent_value: {"without a variable": 152},
     joins.relations: {
-        "before": 33,
-        "meets": 35,
-        "overlaps": 60,
-        "starts": 53,
-        "during": 55,
-        "finishes": 39,
-        "equals": 25,
-        "metric before": 35,
-        "metric meets": 46,
-        "metric overlaps": 60,
+        "before": 42,
+        "meets": 39,
+        "overlaps": 92,
+        "starts": 46,
+        "during": 72,
+        "finishes": 74,
+        "equals": 39,
+        "metric before": 41,
+        "metric meets": 51,
+        "metric overlaps": 92,
         "metric starts": 50,
-        "metric during": 34,
-        "metric finishes": 37,
-        "metric equals": 31,
+        "metric during": 65,
+        "metric finishes": 52,
+        "metric equals": 49,
     },
-    joins.within: {"within": 45},
-    joins.apart: {"apart-by": 60},
-    joins.fixed_time: {"fixed time": 60},
-    joins.identity: {"identity": 48},
-    timers.head_times: {"begin()": 19, "end()": 15, "duration()": 18},
+    joins.within: {"within": 71},
+    joins.apart: {"apart-by": 81},
+    joins.fixed_time: {"fixed time": 74},
+    joins.identity: {"identity": 85},
+    timers.head_times: {"begin()": 33, "end()": 34, "duration()": 31},
 }
 """What a rule may have besides its first event, each with its weight."""
 
 PATTERNS = {
-    "attribute": 1,
-    "constant": 1,
-    "default": 1,
-    "label variable": 1,
-    "named atom": 1,
-    "ordered": 3,
-    "regex": 17,
-    "repeated variable": 11,
-    "total": 60,
-    "unordered": 1,
-    "without": 20,
+    "attribute": 3,
+    "constant": 4,
+    "default": 3,
+    "label variable": 100,
+    "named atom": 2,
+    "ordered": 7,
+    "regex": 220,
+    "repeated variable": 200,
+    "total": 420,
+    "unordered": 10,
+    "without": 200,
 }
 """What a demanding pattern is made for."""
 
@@ -115,6 +117,8 @@ FRAIL = frozenset(
     {
         "absent row",
         "algebra +",
+        "algebra -",
+        "algebra limit",
         "algebra unrestricted",
         "algebra |",
         "and",
@@ -134,9 +138,11 @@ FRAIL = frozenset(
         "order by",
         "own where",
         "shared variable",
+        "table at",
         "timer on a timer",
         "total",
         "undefined",
+        "unordered",
         "without",
         "without a variable",
         *(f"while({words})" for words in windows.BOUNDARIES.values()),
@@ -172,6 +178,13 @@ ATOMIC = frozenset(
 
 JOINT = frozenset({joins.algebra, joins.disjunction, joins.relations, windows.collection, timers.head_times})
 """Who grants several wishes at once."""
+
+
+def by_turn(turn: float) -> str:
+    """The feature that a number from 0 to 1 stands for; each has a part of that range, as large as its weight."""
+    weights = {**{f: w for f, w in WEIGHTS.items() if f not in DERIVED}, **PATTERNS}
+    features, limits = list(weights), list(accumulate(weights.values()))
+    return features[bisect_right(limits, turn * limits[-1])]
 
 
 def by_maker(wishes: Sequence[str]) -> list[tuple[Addition, list[str]]]:
