@@ -24,9 +24,9 @@ from ephemera.terms.events import Event
 from ephemera.terms.values import Term
 
 from .drafts import Draft
+from .making import add_rule, wished
 from .marks import feature_of, mark, names, render, taken_out
 from .mix import FRAIL
-from .making import add_rule, wished
 from .streams import MOST_EVENTS, Dice
 
 GOLDEN = 0.618033988749895
@@ -35,6 +35,9 @@ GOLDEN = 0.618033988749895
 Answers = frozenset[tuple[object, ...]]
 MOST_ATTEMPTS = 3
 """How often a rule is made until the answers depend on what it is made for."""
+
+MOSTLY = 75
+"""How often, of a hundred times, a frail feature is looked at; some that nothing depends on belong to the mix."""
 
 MOST_DERIVED = 24
 """How many events a program may derive, lest later rules have too many to join."""
@@ -158,7 +161,7 @@ class _Trial:
     def without_idle(self) -> Draft:
         """The draft, its last rule without the frail features on which the answers do not depend."""
         for name in names(self._draft.rules[-1]):
-            if feature_of(name) in FRAIL:
+            if feature_of(name) in FRAIL and self._draft.dice.chance(MOSTLY):
                 simpler = taken_out(self._draft.rules[-1], name)
                 if self._base is not None and self._answers(simpler) == self._base:
                     self._draft.rules[-1] = simpler

@@ -338,14 +338,16 @@ def algebra(body: Body) -> None:
     if length < LATEST and not (restricted and operator == ";") and body.wants("algebra limit", 75):
         text = f"({text}){draft.mark('algebra limit', f'[{length}]')}"
     name = body.fresh("e")
-    mode = "unrestricted "
-    if operator != "-":
-        mode = draft.mark("algebra unrestricted", mode)
-        if restricted:
-            mode = draft.mark("algebra restricted", dice.pick(("", "restricted ")), "unrestricted ")
+    mode = _mode(body, restricted=restricted) if operator != "-" else "unrestricted "
     body.items.append(f"{'' if body.arrow else 'event '}{name}: algebra {mode}({text})")
     body.head += [f"begin({name})", f"end({name})"]
     body.variables.update(bound)
+
+
+def _mode(body: Body, *, restricted: bool) -> str:
+    if restricted:
+        return body.draft.mark("algebra restricted", body.dice.pick(("", "restricted ")), "unrestricted ")
+    return body.draft.mark("algebra unrestricted", "unrestricted ")
 
 
 def _leaves(value: Value) -> list[Value]:

@@ -13,7 +13,6 @@ from .mix import ATOMIC, BLOCK_ONLY, DERIVED, GENTLE, PATTERNS, TREES, WEIGHTS, 
 from .shapes import atom
 from .streams import MOST_EVENTS, VALUES
 
-
 MOST_ATOMS = 3
 """How many atoms and timers a rule has before more of them are only added for what it is made for."""
 
@@ -28,7 +27,7 @@ def wished(draft: Draft, count: int, turn: float) -> list[str]:
     if first in PATTERNS:
         weights = {f: w for f, w in WEIGHTS.items() if f in GENTLE}
         return [first, *(dice.weighed(weights) for _ in range(dice.number(0, 1)))]
-    derived = [dice.pick(sorted(DERIVED))] if draft.derived and dice.chance(40) else []
+    derived = [dice.pick(sorted(DERIVED))] if draft.derived and dice.chance(45) else []
     few, many = {1: 4, 2: 3}, {2: 5, 3: 5, 4: 2}
     number = dice.weighed(few if count > 2 else many)
     weights = {f: w for f, w in WEIGHTS.items() if f not in DERIVED}
@@ -107,9 +106,8 @@ def _construct(body: Body, label: str, head: list[str], wishes: Sequence[str]) -
     """The head of a block rule: an event, or a message."""
     dice, draft = body.dice, body.draft
     children = list(body.optional)
-    if BLOCK_ONLY.intersection(wishes) and body.collected:
-        children.append(f"z [ {windows.gathered(body, wishes)} ]")
-    elif dice.chance(85 if len(body.collected) > 1 else 10 if body.collected or body.variables else 0):
+    percent = 85 if len(body.collected) > 1 else 10 if body.collected or body.variables else 0
+    if (BLOCK_ONLY.intersection(wishes) and body.collected) or dice.chance(percent):
         children.append(f"z [ {windows.gathered(body, wishes)} ]")
     if dice.chance(50):
         inner = f"{label} [ {', '.join([*head, *children])} ]"

@@ -244,6 +244,8 @@ def collection(body: Body) -> None:
     labels = [s.label for s in shapes if s.arity == 2] or [s.label for s in shapes if s.arity] or list(BASE)
     if low > high:
         return
+    if "group by" in body.wishes or "order by" in body.wishes:
+        labels = [s.label for s in shapes if s.arity == 2 and s.kind != "tree"] or labels
     if "collect optional" in body.wishes:
         held = body.facts[body.anchors.get(window, window)].term.label
         labels = [label for label in labels if label != held] or labels
@@ -252,7 +254,11 @@ def collection(body: Body) -> None:
     if event is None:
         return
     if body.dice.chance(90):
-        body.draft.fact(label, (body.dice.number(low, high),) * 2, body.dice.pick(((3, 1), (3, 1), (2, 3))))
+        body.draft.fact(
+            label,
+            (body.dice.number(low, high),) * 2,
+            (3, 1) if "order by" in body.wishes else body.dice.pick(((3, 1), (2, 3))),
+        )
     for edge in _edges(times, bounds)[:1]:
         body.draft.fact(label, (edge, edge), body.dice.pick(((2, 1), (3, 4))))
     body.items.append(_collected(body, text, event, window))
