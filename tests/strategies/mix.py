@@ -53,7 +53,7 @@ ADDITIONS: dict[Addition, dict[str, int]] = {
         "timer extend": 8,
         "timer shorten": 59,
         "timer extend-begin": 8,
-        "timer shorten-begin": 49,
+        "timer shorten-begin": 61,
         "timer shift-forward": 43,
         "timer shift-backward": 48,
         "timer from-end": 11,
@@ -65,12 +65,12 @@ ADDITIONS: dict[Addition, dict[str, int]] = {
     filters.comparison: {"comparison": 55, "and": 138, "or": 67, "not": 66},
     filters.null: {"is null": 121},
     filters.undefined: {"undefined": 96},
-    filters.table: {"table": 86, "table at": 71, "absent row": 81},
+    filters.table: {"table": 86, "table at": 89, "absent row": 81},
     filters.absent_value: {"without a variable": 152},
     joins.relations: {
-        "before": 42,
-        "meets": 51,
-        "overlaps": 92,
+        "before": 52,
+        "meets": 64,
+        "overlaps": 115,
         "starts": 46,
         "during": 72,
         "finishes": 74,
@@ -85,24 +85,24 @@ ADDITIONS: dict[Addition, dict[str, int]] = {
     },
     joins.within: {"within": 71},
     joins.apart: {"apart-by": 81},
-    joins.fixed_time: {"fixed time": 74},
+    joins.fixed_time: {"fixed time": 92},
     joins.identity: {"identity": 85},
-    timers.head_times: {"begin()": 33, "end()": 34, "duration()": 31},
+    timers.head_times: {"begin()": 41, "end()": 34, "duration()": 31},
 }
 """What a rule may have besides its first event, each with its weight."""
 
 PATTERNS = {
     "attribute": 3,
-    "constant": 4,
+    "constant": 30,
     "default": 3,
-    "label variable": 100,
+    "label variable": 150,
     "named atom": 2,
     "ordered": 7,
-    "regex": 220,
+    "regex": 280,
     "repeated variable": 200,
-    "total": 170,
+    "total": 260,
     "unordered": 10,
-    "without": 170,
+    "without": 200,
 }
 """What a demanding pattern is made for."""
 

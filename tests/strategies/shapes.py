@@ -78,6 +78,7 @@ class _Pattern:
         spell = "var {}".format if in_term else body.var
         blank = f"var {body.fresh('x')}" if in_term else "_"
         constant = self._fancy and self._draft.has_room() and isinstance(value, int | float | str)
+        constant = constant and "total" not in body.wishes  # which needs the room
         options = {"fresh": 6, "constant": (4 if in_term and isinstance(value, str) else 2) if constant else 0}
         options["blank"] = 0 if in_term else 1
         if outer and self._draft.has_room():
