@@ -8,7 +8,7 @@ so far derives, and the next rule may build on it. `Case.without` gives the case
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -23,46 +23,24 @@ from ephemera.semantics.oracle import Outcome, World, evaluate
 from ephemera.terms.events import Event
 from ephemera.terms.values import Term
 
-from . import filters, joins, timers, windows
-from .drafts import Body, Draft
-from .marks import feature_of, mark, names, render
-from .shapes import atom
+from .drafts import Draft
+from .making import add_rule, wished
+from .marks import feature_of, mark, names, render, taken_out
+from .mix import FRAIL
 from .streams import MOST_EVENTS, Dice
 
-ADDITIONS: dict[Callable[[Body], object], int] = {
-    # What needs most room in the stream comes first.
-    joins.algebra: 40,
-    windows.collection: 26,
-    windows.negation: 16,
-    windows.from_until: 18,
-    joins.disjunction: 18,
-    joins.join: 1,
-    timers.timers: 30,
-    timers.clock: 9,
-    filters.comparison: 34,
-    filters.null: 12,
-    filters.undefined: 8,
-    filters.table: 28,
-    filters.absent_value: 14,
-    windows.result_condition: 10,
-    joins.relations: 90,
-    joins.within: 12,
-    joins.apart: 16,
-    joins.fixed_time: 10,
-    joins.identity: 9,
-    timers.head_times: 8,
-}
-"""What a rule may have besides its first event, each with its weight."""
+GOLDEN = 0.618033988749895
+"""Its multiples lie evenly between the whole numbers, however many there are."""
 
-GENTLE: dict[Callable[[Body], object], int] = {
-    windows.collection: 3,
-    timers.timers: 3,
-    filters.comparison: 3,
-    filters.undefined: 1,
-    filters.table: 2,
-    timers.head_times: 2,
-}
-_ORDER = [windows.negated_derived, windows.collected_derived, *ADDITIONS]
+Answers = frozenset[tuple[object, ...]]
+MOST_ATTEMPTS = 3
+"""How often a rule is made until the answers depend on what it is made for."""
+
+MOSTLY = 75
+"""How often, of a hundred times, a frail feature is looked at; some that nothing depends on belong to the mix."""
+
+MOST_DERIVED = 24
+"""How many events a program may derive, lest later rules have too many to join."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,20 +83,21 @@ def tidy(program: str) -> str:
     return re.sub(r",\s*([;)}\]])", r"\1", program)
 
 
-def make(dice: Dice) -> Case | None:
-    """A case by the dice, or None if its program is refused."""
+def make(dice: Dice, turn: int) -> Case | None:
+    """A case by the dice, or None if its program is refused; its rules are made for the features whose turn it is."""
     draft = Draft(dice)
-    count = dice.weighed({1: 4, 2: 6, 3: 3, 4: 1})
+    count = dice.weighed({1: 2, 2: 6, 3: 4, 4: 1})
     if dice.chance(8):
         _recursion(draft)
-    while len(draft.rules) < count:
-        share = (len(draft.rules) + 1) * MOST_EVENTS // count
-        draft.room = min(max(share, 3), MOST_EVENTS)
-        _add_rule(draft, count)
-        rules = compiled(render(_written(draft)))
-        if rules is None:
+    for done in range(len(draft.rules), count):
+        share = (done + 1) * MOST_EVENTS // count
+        draft.room = min(max(share, 4), MOST_EVENTS)
+        extended = _extended(draft, count, (turn * 4 + done) * GOLDEN % 1)
+        if extended is None:
             return None
-        draft.derived = evaluate(rules, draft.stream, World(draft.tables)).events
+        draft = extended
+    if not draft.rules:
+        return None
     draft.room = MOST_EVENTS
     for _ in range(dice.weighed({0: 6, 1: 3, 2: 1})):
         draft.fact()
@@ -134,9 +113,65 @@ def make(dice: Dice) -> Case | None:
     return Case(program, rules, tuple(events), draft.tables, features, marked)
 
 
+def _extended(draft: Draft, count: int, turn: float) -> Draft | None:
+    """The draft with a rule more; if its answers do not depend on what it was made for, it is made again."""
+    wishes = wished(draft, count, turn)
+    trial: _Trial | None = None
+    for _ in range(MOST_ATTEMPTS):
+        made = draft.fork()
+        label = add_rule(made, wishes)
+        outcome = _outcome(render(_written(made)), made.stream, made)
+        if outcome is None:
+            return None
+        if len(outcome.events) <= MOST_DERIVED:
+            made.derived = outcome.events
+            trial = _Trial(made, label)
+            if trial.depends_on(wishes[0]):
+                break
+    return trial.without_idle() if trial is not None else draft
+
+
+def _outcome(program: str, events: Sequence[Event], draft: Draft) -> Outcome | None:
+    rules = compiled(program)
+    return evaluate(rules, events, World(draft.tables)) if rules is not None else None
+
+
+class _Trial:
+    """The last rule of a draft on its own, over the facts it can ask for, to see what its answers depend on."""
+
+    def __init__(self, draft: Draft, label: str) -> None:
+        self._draft = draft
+        self._below = [e for e in draft.derived if e.term.label < label]
+        self._base = self._answers(draft.rules[-1])
+
+    def _answers(self, rule: str) -> Answers | None:
+        draft = self._draft
+        if draft.is_closed:  # no rule may then ask for what none derives
+            found = _outcome(render(_written(draft, *draft.rules[:-1], rule)), draft.stream, draft)
+        else:
+            found = _outcome(render(_written(draft, rule)), [*draft.stream, *self._below], draft)
+        return answers(found) if found is not None else None
+
+    def depends_on(self, feature: str) -> bool:
+        """Whether the rule has the feature, and its answers depend on it."""
+        rule = self._draft.rules[-1]
+        places = [name for name in names(rule) if feature_of(name) == feature]
+        return any(self._answers(taken_out(rule, name)) not in (None, self._base) for name in places[:1])
+
+    def without_idle(self) -> Draft:
+        """The draft, its last rule without the frail features on which the answers do not depend."""
+        for name in names(self._draft.rules[-1]):
+            if feature_of(name) in FRAIL and self._draft.dice.chance(MOSTLY):
+                simpler = taken_out(self._draft.rules[-1], name)
+                if self._base is not None and self._answers(simpler) == self._base:
+                    self._draft.rules[-1] = simpler
+        return self._draft
+
+
 @st.composite
 def _cases(draw: DrawFn) -> Case:
-    case = make(Dice(lambda below: draw(st.integers(0, below - 1))))
+    turn = draw(st.integers(0, 999))
+    case = make(Dice(lambda below: draw(st.integers(0, below - 1))), turn)
     assume(case is not None)
     assert case is not None
     return case
@@ -150,13 +185,14 @@ def cases() -> SearchStrategy[Case]:
 def sample(count: int) -> Iterator[Case | None]:
     """The same cases every time, each apart from the others; Hypothesis draws families of cases that are alike."""
     for seed in range(count):
-        yield make(Dice(Random(seed).randrange))
+        yield make(Dice(Random(seed).randrange), seed)
 
 
 # ---- programs ----------------------------------------------------------------------------------------------
 
 
-def _written(draft: Draft) -> str:
+def _written(draft: Draft, *rules: str) -> str:
+    """The program, or just some rules with its declarations."""
     declarations = [draft.declares_unit] if draft.declares_unit else []
     if draft.is_closed:
         name = draft.name("declaration")
@@ -165,7 +201,7 @@ def _written(draft: Draft) -> str:
             declarations.append(mark(name, f"EVENT {shape.label}({attributes}) LASTS ANY;"))
     if draft.tables:
         declarations.append("TABLE t(k: any, w: any);")
-    return "\n".join([*declarations, *draft.rules])
+    return "\n".join([*declarations, *(rules or draft.rules)])
 
 
 def _recursion(draft: Draft) -> None:
@@ -183,76 +219,7 @@ def _recursion(draft: Draft) -> None:
     draft.derived = evaluate(rules, draft.stream, World()).events
 
 
-def _add_rule(draft: Draft, count: int) -> None:
-    dice = draft.dice
-    used = sorted({e.term.label for e in draft.derived if e.term.label in "pqr"})
-    label = "pqr"[min(len(used), 2)] if not used or dice.chance(70) else used[-1]
-    known = [e for e in draft.derived if e.term.label < label]
-    arrow = dice.chance(50)
-    body = Body(draft, known, arrow=arrow)
-    body.items.append(atom(body, body.any_fact(50)))
-    few, many = {1: 5, 2: 3}, {1: 1, 2: 5, 3: 5, 4: 2}
-    # Conditions on times would hide what the near misses of a demanding pattern show.
-    additions = GENTLE if body.is_fancy else ADDITIONS
-    number = dice.number(0, 1) if body.is_fancy else dice.weighed(few if count > 2 else many)
-    chosen = [dice.weighed(additions) for _ in range(number)]
-    if known and dice.chance(45):
-        chosen.append(dice.pick((windows.negated_derived, windows.collected_derived)))
-    for addition in sorted(chosen, key=_ORDER.index):
-        addition(body)
-    draft.rules.append(_rule(body, label))
-
-
-def _rule(body: Body, label: str) -> str:
-    dice, draft = body.dice, body.draft
-    others = [n for n in dice.shuffled(list(body.variables)) if n not in body.shown]
-    for name in [*body.shown, *others[: max(3 - len(body.shown), 0)]]:
-        body.head.append(_shown(body, name))
-    form = draft.name("arrow form" if body.arrow else "block form")
-    body.head = list(dict.fromkeys(body.head))
-    items, conditions, having, head = body.assembled()
-    silenced = mark(form, "", "1 = 2")
-    if body.arrow:
-        return f"{label}({', '.join(head)}) <- {', '.join([*items, *conditions, silenced])}{_having(body, having)};"
-    made = _construct(body, label, head)
-    where = [f"where {{ {c} }}" for c in conditions if not c.startswith("\x01") and dice.chance(50)]
-    inside = [c for c in conditions if f"where {{ {c} }}" not in where]
-    query = "\n".join(["and {", *(f"  {item}" for item in [*items, *inside, silenced]), "}", *where])
-    return f"{made} ON {query}{_having(body, having)} END"
-
-
-def _having(body: Body, having: Sequence[str]) -> str:
-    return "".join(body.draft.mark("having", f" having {{ {c} }}") for c in having[:1])
-
-
-def _shown(body: Body, name: str) -> str:
-    """A variable in the head, or something computed from it."""
-    spelled = body.var(name)
-    if isinstance(body.variables[name], int) and body.dice.chance(12):
-        operator = body.dice.pick(("+ 1", "* 2", "- 3", "/ 2", "mod 2", "* -1"))
-        return body.draft.mark("head expression", f"{spelled} {operator}", spelled)
-    return spelled
-
-
-def _construct(body: Body, label: str, head: list[str]) -> str:
-    """The head of a block rule: an event, or a message."""
-    dice, draft = body.dice, body.draft
-    children = list(body.optional)
-    if dice.chance(85 if len(body.collected) > 1 else 10 if body.collected or body.variables else 0):
-        children.append(f"z [ {windows.gathered(body)} ]")
-    if dice.chance(50):
-        inner = f"{label} [ {', '.join([*head, *children])} ]"
-    else:
-        named = [f"{'kvwxy'[k % 5]} {{ {child} }}" for k, child in enumerate(head)]
-        inner = f"{label} {{ {', '.join([*named, *children])} }}"
-    if dice.chance(15):
-        name = draft.name("message")
-        opener = mark(name, 'RAISE to(recipient="r", transport="console") {', "DETECT")
-        return f"{opener} {inner} {mark(name, '}')}"
-    return f"DETECT {inner}"
-
-
-def answers(outcome: Outcome) -> frozenset[tuple[object, ...]]:
+def answers(outcome: Outcome) -> Answers:
     """What an outcome answers, to be compared: events and messages."""
     events = [("event", e.key) for e in outcome.events]
     return frozenset([*events, *(("message", m.event.key, m.recipient, m.transport) for m in outcome.messages)])

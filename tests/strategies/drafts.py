@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 
 from ephemera.terms.events import Event, Interval
@@ -43,6 +44,13 @@ class Draft:
         self.rules: list[str] = []
         self.room = MOST_EVENTS
         self._marks = 0
+
+    def fork(self) -> Draft:
+        """A draft to go on with, while this one stays as it is."""
+        other = copy(self)
+        other.stream, other.derived, other.rules = list(self.stream), list(self.derived), list(self.rules)
+        other.tables = {name: list(rows) for name, rows in self.tables.items()}
+        return other
 
     def name(self, feature: str) -> str:
         """A name for marks that belong together."""
@@ -115,7 +123,18 @@ class Body:
         self.deferred: list[Term] | None = None
         """Near misses that wait until it is known when they have to be."""
         self.shown: list[str] = []
+        self.wishes: Sequence[str] = ()
+        """The features that the body is being given, the most important first."""
+        self.counts_all = False
         self._fresh = 0
+
+    def chosen(self, options: Mapping[str, int]) -> str:
+        """The feature that is wished for most, if one of the options is, or one by the dice."""
+        return next((w for w in self.wishes if w in options), None) or self.dice.weighed(options)
+
+    def wants(self, feature: str, percent: int) -> bool:
+        """Whether a feature is wished for, or else comes by chance."""
+        return feature in self.wishes or self.dice.chance(percent)
 
     # ---- names ---------------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ def comparison(body: Body) -> None:
     value = body.variables[name]
     body.show(name)
     other = literal(body.dice.pick([v for v in VALUES if v != value]))
-    match body.dice.weighed({"plain": 3, "and": 3, "or": 3, "not": 3}):
+    match body.chosen({"comparison": 3, "and": 3, "or": 3, "not": 3}):
         case "and" if isinstance(value, int):
             body.miss_variable(name, value + 1)
             second = body.dice.pick([f"{body.var(name)} < {value + 1}", f"{body.var(name)} <= {value}"])
@@ -142,15 +142,17 @@ def table(body: Body) -> None:
     rows = body.draft.tables.setdefault("t", [])
     other = body.dice.pick([v for v in VALUES if v != value])
     event = body.dice.pick(list(body.facts))
-    moment = f"at {event}: " if body.dice.chance(50) else ""
-    if body.dice.chance(50):
+    kind = body.chosen({"table": 1, "table at": 1, "absent row": 2})
+    is_timed = kind == "table at" or (kind == "absent row" and body.dice.chance(50))
+    moment = f"at {event}: " if is_timed else ""
+    if kind != "absent row":
         variable = body.fresh("x")
         found = body.dice.pick(VALUES)
         rows.append(attributes_term("t", [("k", value), ("w", found)]))
         body.miss_variable(name, other)
         written = f"{moment}t({body.var(name)}, {body.var(variable)})"
         body.variables[variable] = found
-        body.place(written, "table at" if moment else "table")
+        body.place(written, kind)
     else:
         rows.append(attributes_term("t", [("k", other), ("w", 0)]))
         body.miss_variable(name, other)

@@ -30,6 +30,7 @@ INVERSES = {
 }
 RELATIONS = (*INVERSES, *INVERSES.values(), "equals")
 METRIC = (*INVERSES, "equals")
+_ALGEBRA_MODES = ("algebra limit", "algebra restricted", "algebra unrestricted")
 _BASES = {inverse: base for base, inverse in INVERSES.items()}
 
 
@@ -71,7 +72,8 @@ def disjunction(body: Body) -> None:
     branches: list[str] = []
     used: list[Event] = []
     body.in_branch = True
-    for _ in range(body.dice.weighed({2: 3, 3: 2})):
+    is_nested = body.wants("nested disjunction", 40)
+    for _ in range(3 if is_nested else 2):
         body.variables = dict(known)
         event = body.any_fact(50)
         others = [e for e in body.known if e not in used and e.term.label != event.term.label]
@@ -80,7 +82,7 @@ def disjunction(body: Body) -> None:
         text = atom(body, event, identifier=name)
         new = [n for n in body.variables if n not in known]
         values = [n for n in new if isinstance(body.variables[n], int | str)]
-        if values and body.dice.chance(60):
+        if values and body.wants("branch where", 60):
             chosen = body.dice.pick(values)
             value = body.variables[chosen]
             other = body.dice.pick([v for v in VALUES if v != value])
@@ -88,8 +90,7 @@ def disjunction(body: Body) -> None:
             text += body.draft.mark("branch where", f" where {{ {body.var(chosen)} = {literal(value)} }}")
         branches.append(text)
     body.variables, body.in_branch = known, False
-    nested = len(branches) > 2
-    if nested:
+    if is_nested:
         inner = f"or {{ {branches[1]}, {branches[2]} }}"
         branches = [branches[0], body.draft.mark("nested disjunction", inner, branches[1])]
     body.items.append(body.draft.mark("disjunction", f"or {{ {branches[0]}, {branches[1]} }}", branches[0]))
@@ -121,15 +122,17 @@ def relations(body: Body) -> None:
         return
     draft, misses = body.draft, list[Term]()
     body.deferred = misses
-    found = _related_pair(body)
+    wishes = body.wishes or (body.dice.pick(METRIC),)
+    base = wishes[0].removeprefix("metric ")
+    found = _related_pair(body, body.dice.pick((base, INVERSES.get(base, base))))
     body.deferred = None
     if found is None:
         return
     first, second = found
     event = body.facts[second]
-    forms = [_form(body, first, second, body.times[second])]
-    for _ in range(body.dice.number(0, 4)):
-        form = _form(body, first, second)
+    forms = [_form(body, first, second, wishes[0], body.times[second])]
+    for k in range(max(body.dice.number(0, 4), len(wishes) - 1)):
+        form = _form(body, first, second, wishes[k + 1] if k + 1 < len(wishes) else "")
         apart = form is not None and not any(
             f is not None and (f.holds(form.times) or form.holds(f.times)) for f in forms
         )
@@ -153,19 +156,21 @@ def _marked(draft: Draft, form: _Form, instead: str) -> str:
     return draft.mark("inverse relation", text, instead) if turned else text
 
 
-def _form(body: Body, first: str, second: str, times: Span | None = None) -> _Form | None:
+def _form(body: Body, first: str, second: str, wish: str, times: Span | None = None) -> _Form | None:
     """A relation that can hold, plain or with parameters; at the given time, if there is one."""
     dice, i = body.dice, body.times[first]
-    base = dice.pick(METRIC)
+    base = wish.removeprefix("metric ") or dice.pick(METRIC)
     wanted = dice.pick((base, INVERSES.get(base, base)))
     if times is not None:
-        wanted = dice.pick([r for r in RELATIONS if _holds(r, i, times)] or RELATIONS)
+        there = [r for r in RELATIONS if _holds(r, i, times)]
+        wished = [r for r in there if _BASES.get(r, r) == base]
+        wanted = dice.pick(wished or there or RELATIONS)
     spans = [s for s in SPANS if _holds(wanted, i, s)] if times is None else [times]
     if not spans or not _holds(wanted, i, spans[0]):
         return None
     chosen = dice.pick(spans[:50])
     base = _BASES.get(wanted, wanted)
-    if dice.chance(45):
+    if wish == base or (wish != f"metric {base}" and dice.chance(45)):
         return _Form(base, f"{first} {wanted} {second}", chosen, lambda s: _holds(wanted, i, s))
     turned = wanted in _BASES
     shown, given = _parameters(body, base, *((chosen, i) if turned else (i, chosen)))
@@ -173,11 +178,8 @@ def _form(body: Body, first: str, second: str, times: Span | None = None) -> _Fo
     return _Form(f"metric {base}", text, chosen, lambda s: _holds(wanted, i, s, given))
 
 
-def _related_pair(body: Body, wanted: str | None = None) -> tuple[str, str] | None:
+def _related_pair(body: Body, wanted: str) -> tuple[str, str] | None:
     """Two identifiers whose witnesses stand in the relation; the second is usually made for it."""
-    if wanted is None:
-        base = body.dice.pick(METRIC)
-        wanted = body.dice.pick((base, INVERSES.get(base, base)))
     pairs = [(i, j) for i in body.times for j in body.times if i != j]
     there = [(i, j) for i, j in pairs if j in body.facts and _holds(wanted, body.times[i], body.times[j])]
     if there and body.dice.chance(60):
@@ -291,7 +293,7 @@ def _fits(wanted: str, time: int, begin: int, end: int) -> bool:
 
 def algebra(body: Body) -> None:
     """An algebra expression over new events, restricted or not."""
-    if not body.draft.has_room(4):
+    if not body.draft.has_room(3):
         return
     dice, draft = body.dice, body.draft
     begin = dice.number(0, 6)
@@ -308,8 +310,9 @@ def algebra(body: Body) -> None:
     b = _primitive(body, second, bound)
     again, late = (draft.at(first.term, (t, t)) for t in (begin + 1, LATEST))
     end = draft.times(second)[1]
-    operator = dice.pick((";", "+", "|", "-"))
-    restricted = dice.chance(50)
+    operators = (";", "+", "|") if body.wishes and body.wishes[0] in _ALGEBRA_MODES else (";", "+", "|", "-")
+    operator = body.chosen({f"algebra {o}": 1 for o in operators}).removeprefix("algebra ")
+    restricted = body.chosen({"algebra restricted": 1, "algebra unrestricted": 1}) == "algebra restricted"
     match operator:
         case ";":
             text = f"{a}{draft.mark('algebra ;', ';', ' +')} {b}"
@@ -332,17 +335,19 @@ def algebra(body: Body) -> None:
             draft.add(late)
             text = f"({a}; {a}){draft.mark('algebra -', f' - {_primitive(body, second, dict(left))}')}"
             length = LATEST
-    if length < LATEST and not (restricted and operator == ";") and dice.chance(75):
+    if length < LATEST and not (restricted and operator == ";") and body.wants("algebra limit", 75):
         text = f"({text}){draft.mark('algebra limit', f'[{length}]')}"
     name = body.fresh("e")
-    mode = "unrestricted "
-    if operator != "-":
-        mode = draft.mark("algebra unrestricted", mode)
-        if restricted:
-            mode = draft.mark("algebra restricted", dice.pick(("", "restricted ")), "unrestricted ")
+    mode = _mode(body, restricted=restricted) if operator != "-" else "unrestricted "
     body.items.append(f"{'' if body.arrow else 'event '}{name}: algebra {mode}({text})")
     body.head += [f"begin({name})", f"end({name})"]
     body.variables.update(bound)
+
+
+def _mode(body: Body, *, restricted: bool) -> str:
+    if restricted:
+        return body.draft.mark("algebra restricted", body.dice.pick(("", "restricted ")), "unrestricted ")
+    return body.draft.mark("algebra unrestricted", "unrestricted ")
 
 
 def _leaves(value: Value) -> list[Value]:

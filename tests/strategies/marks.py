@@ -26,6 +26,15 @@ def render(marked: str, knocked: str | None = None) -> str:
     return "".join(_Reader(marked, knocked).pieces())
 
 
+def taken_out(marked: str, name: str) -> str:
+    """The marked text for good without the marks of one name; the others stay.
+
+    >>> render(taken_out(f"p(x) <- i: a(x){mark('condition#1', ', x > 1')};", "condition#1"))
+    'p(x) <- i: a(x);'
+    """
+    return "".join(_Reader(marked, name, keeps=True).pieces())
+
+
 def names(marked: str) -> list[str]:
     """The names of the marks that the text shows, each once."""
     reader = _Reader(marked, None)
@@ -38,9 +47,10 @@ def feature_of(name: str) -> str:
 
 
 class _Reader:
-    def __init__(self, marked: str, knocked: str | None) -> None:
+    def __init__(self, marked: str, knocked: str | None, *, keeps: bool = False) -> None:
         self._text = marked
         self._knocked = knocked
+        self._keeps = keeps
         self._at = 0
         self.seen: list[str] = []
 
@@ -59,8 +69,12 @@ class _Reader:
         name = self._text[self._at + 1 : then]
         if shown:
             self.seen.append(name)
+        is_kept = self._keeps and shown and name != self._knocked
         self._at = then + 1
+        yield f"{_OPEN}{name}{_THEN}" if is_kept else ""
         yield from self.pieces(shown=shown and name != self._knocked)
         self._at += 1
-        yield from self.pieces(shown=shown and name == self._knocked)
+        yield _ELSE if is_kept else ""
+        yield from self.pieces(shown=is_kept or (shown and name == self._knocked))
         self._at += 1
+        yield _CLOSE if is_kept else ""

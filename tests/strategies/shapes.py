@@ -34,8 +34,7 @@ class _Pattern:
         self._name = name
         self._outer = frozenset(body.variables)
         self._shows = name is not None and not body.in_branch
-        self._fancy = self._shows and body.draft.has_room() and not body.conditions and body.dice.chance(40)
-        body.is_fancy = body.is_fancy or self._fancy
+        self._fancy = self._shows and body.is_fancy and body.draft.has_room() and not body.conditions
 
     def text(self) -> str:
         term = self._term
@@ -79,12 +78,17 @@ class _Pattern:
         spell = "var {}".format if in_term else body.var
         blank = f"var {body.fresh('x')}" if in_term else "_"
         constant = self._fancy and self._draft.has_room() and isinstance(value, int | float | str)
+        constant = constant and "total" not in body.wishes  # which needs the room
         options = {"fresh": 6, "constant": (4 if in_term and isinstance(value, str) else 2) if constant else 0}
         options["blank"] = 0 if in_term else 1
         if outer and self._draft.has_room():
             options["outer"] = 5
         elif shared and self._fancy:
             options["own"] = 12
+        wishes = {"repeated variable": "own", "regex": "constant", "constant": "constant", "shared variable": "outer"}
+        for wish in body.wishes:
+            if options.get(wishes.get(wish, "")):
+                options[wishes[wish]] += 20
         match self._dice.weighed(options):
             case "outer":
                 chosen = self._dice.pick(outer)
@@ -115,22 +119,25 @@ class _Pattern:
 
     def _element(self, term: Term, *, root: bool = False) -> str:
         children = list(term.children)
-        drop = root and len(children) > 1 and self._dice.chance(50)
+        total = root and self._fancy and "total" in self._body.wishes and len(children) <= 3
+        drop = root and not total and len(children) > 1 and self._dice.chance(50)
         if drop:
             children.remove(self._dice.pick(children))
-        while root and len(children) > 3:  # each child more multiplies the ways to place them
+        most = 3 if self._term.label in self._draft.shapes else 2 if len(children) <= 4 else 1
+        while root and len(children) > most:  # each child more multiplies the ways to place them
             children.remove(self._dice.pick(children))
             drop = True
         turned = term.is_ordered and len(children) > 1 and self._dice.chance(35)
-        optional = self._optional_child(children) if root else None
+        optional = self._optional_child(children) if root and not total else None
         parts = [self._child(c) for c in children if c is not optional]
         if optional is not None:
             parts.append(self._optional(optional))
             drop = True
         if root and term.attributes and self._dice.chance(70):
             parts.append(self._attribute(*term.attributes[0]))
-        partial = drop or (root and (not self._fancy or self._dice.chance(40)))
-        if partial and root and self._fancy and self._draft.has_room() and self._dice.chance(50):
+        is_partial = self._body.wants("without", 40)
+        partial = drop or (root and not total and (not self._fancy or is_partial))
+        if partial and root and self._fancy and self._draft.has_room() and self._body.wants("without", 50):
             parts.append(self._without(term))
         opener, closer = self._brackets(term, parts, partial=partial, drop=drop, turned=turned)
         separator = ", " if self._dice.chance(80) else " "
@@ -230,7 +237,7 @@ class _Pattern:
         ordered = term.is_ordered and not turned and len(term.children) > 1 and self._dice.chance(70)
         own = _spelled(ordered=ordered, partial=partial)
         misses = self._name is not None and self._draft.has_room()
-        if ordered and len(parts) > 1 and misses and self._dice.chance(80):
+        if ordered and len(parts) > 1 and misses and self._dice.chance(0 if "total" in self._body.wishes else 80):
             self._body.miss(self._event, Term(term.label, term.children[::-1], True, term.attributes))
             return self._either("ordered", own, _spelled(ordered=False, partial=partial))
         if drop:

@@ -9,7 +9,7 @@ from ephemera.semantics.answers import timed
 from ephemera.terms.events import Interval
 
 from .drafts import Body
-from .marks import mark
+from .marks import feature_of, mark
 from .streams import LATEST
 
 TIMERS = (
@@ -31,7 +31,7 @@ FIELDS = {MINUTE: "minute", HOUR: "hour-of-day"}
 def timer(body: Body, anchor: str | None = None, kinds: Sequence[str] = TIMERS) -> str | None:
     """A relative timer on an event or a timer; without the feature it is as long as its anchor."""
     base = anchor if anchor is not None else body.dice.pick(list(body.times))
-    kind = body.dice.pick(kinds)
+    kind = body.chosen({f"timer {kind}": 1 for kind in kinds}).removeprefix("timer ")
     length = body.dice.number(1, 4)
     time = timed(kind, Interval(*body.times[base]), length)
     if time.begin > time.end:
@@ -49,15 +49,18 @@ def timer(body: Body, anchor: str | None = None, kinds: Sequence[str] = TIMERS) 
         body.items.append(f"{name}: {spelled}({anchored}, {shown})")
     else:
         body.items.append(f"event {name}: timer:{spelled}[event {anchored}, {shown}]")
-    if body.dice.chance(60):
-        body.head.append(f"{body.dice.pick(('begin', 'end'))}({name})")
+    if feature_of(feature) in body.wishes or body.dice.chance(60):
+        still = timed(kind, Interval(*body.times[base]), 0)
+        body.head.append(f"{'end' if still.end != time.end else 'begin'}({name})")
     return name
 
 
 def timers(body: Body) -> None:
     """A timer, and perhaps one on that."""
     first = timer(body)
-    timer(body, first if body.dice.chance(60) else None)
+    body.wishes = ()
+    if body.dice.chance(50):
+        timer(body, first if body.dice.chance(60) else None)
 
 
 def clock(body: Body) -> None:
@@ -83,6 +86,8 @@ def clock(body: Body) -> None:
 def head_times(body: Body) -> None:
     """The times of an event or timer in the head."""
     lasting = [n for n, (begin, end) in body.times.items() if end > begin]
-    for function in body.dice.shuffled(("begin", "end", "duration"))[:2]:
+    wished = [f for f in ("begin", "end", "duration") if f"{f}()" in body.wishes]
+    others = [f for f in ("begin", "end", "duration") if f not in wished]
+    for function in [*wished, *body.dice.shuffled(others)][: max(body.dice.number(1, 2), len(wished))]:
         name = body.dice.pick(lasting if lasting and function == "duration" else list(body.times))
         body.head.append(body.draft.mark(f"{function}()", f"{function}({name})", "0"))

@@ -9,7 +9,7 @@ from ephemera.terms.values import Term, Value, equal
 
 from .drafts import BASE, Body, Span, literal
 from .shapes import atom, pattern
-from .streams import LATEST, NUMBERS, SPANS, VALUES, moved
+from .streams import LATEST, SPANS, VALUES, moved
 from .timers import timer
 
 BOUNDARIES = {
@@ -35,7 +35,8 @@ def _window(body: Body) -> str:
 
 def _while(body: Body, window: str) -> tuple[str, tuple[bool, bool]]:
     """`while` with its boundaries; without the feature both count, or neither."""
-    begin, end = body.dice.pick(list(BOUNDARIES))
+    wished = [bounds for bounds, words in BOUNDARIES.items() if f"while({words})" in body.wishes]
+    begin, end = body.dice.pick(wished or list(BOUNDARIES))
     written = BOUNDARIES[begin, end]
     full = "while" if begin and end and body.dice.chance(60) else f"while({written})"
     other = "while(excl,excl)" if begin and end else "while"
@@ -58,14 +59,16 @@ def _joining(body: Body) -> list[Value]:
     return [body.dice.pick(values)] if values and body.dice.chance(60) else []
 
 
-def _shifted_anchor(body: Body, window: str, shifts: Sequence[int]) -> None:
+def _shifted_anchor(body: Body, window: str, shifts: Sequence[int]) -> int | None:
     """A copy of the event that the window is laid around, for a second answer."""
     event = body.facts[body.anchors.get(window, window)]
     begin, end = body.draft.times(event)
     fits = [s for s in shifts if s and begin + s >= 0 and end + s <= LATEST]
-    if fits:
-        shift = body.dice.pick(fits[:3])
-        body.draft.add(moved(event, (begin + shift, end + shift), body.draft.unit))
+    if not fits:
+        return None
+    shift = body.dice.pick(fits[:3])
+    body.draft.add(moved(event, (begin + shift, end + shift), body.draft.unit))
+    return shift
 
 
 # ---- absences ----------------------------------------------------------------------------------------------
@@ -209,7 +212,7 @@ def negated_derived(body: Body) -> None:
 def collected_derived(body: Body) -> None:
     """A collection of what a rule derives, in an event that holds it."""
     derived = [e for e in body.derived if e.term.children]
-    if not derived or not body.draft.has_room():
+    if not derived or body.counts_all or not body.draft.has_room():
         return
     event = body.dice.pick(derived)
     begin, end = body.draft.times(event)
@@ -227,7 +230,7 @@ def collected_derived(body: Body) -> None:
 
 def collection(body: Body) -> None:
     """A collection with an aggregate of what it gathers, and perhaps a condition on the result."""
-    if not body.draft.has_room(3):
+    if body.counts_all or not body.draft.has_room(3):
         return
     window = _window(body)
     times = body.times[window]
@@ -241,14 +244,23 @@ def collection(body: Body) -> None:
     labels = [s.label for s in shapes if s.arity == 2] or [s.label for s in shapes if s.arity] or list(BASE)
     if low > high:
         return
+    if "group by" in body.wishes or "order by" in body.wishes:
+        labels = [s.label for s in shapes if s.arity == 2 and s.kind != "tree"] or labels
+    if "collect optional" in body.wishes:
+        held = body.facts[body.anchors.get(window, window)].term.label
+        labels = [label for label in labels if label != held] or labels
     label = body.dice.pick(labels)
     event = body.draft.fact(label, (body.dice.number(low, high),) * 2, (1, 2))
     if event is None:
         return
+    if body.dice.chance(90):
+        body.draft.fact(
+            label,
+            (body.dice.number(low, high),) * 2,
+            (3, 1) if "order by" in body.wishes else body.dice.pick(((3, 1), (2, 3))),
+        )
     for edge in _edges(times, bounds)[:1]:
         body.draft.fact(label, (edge, edge), body.dice.pick(((2, 1), (3, 4))))
-    if body.dice.chance(90):
-        body.draft.fact(label, (body.dice.number(low, high),) * 2, body.dice.pick(((3, 1), (2, 3))))
     body.items.append(_collected(body, text, event, window))
 
 
@@ -260,7 +272,7 @@ def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
     new = {n: v for n, v in body.variables.items() if n not in outer}
     numbers = [n for n, v in new.items() if isinstance(v, int)]
     own = ""
-    if numbers and draft.has_room() and dice.chance(30):
+    if numbers and draft.has_room() and body.wants("own where", 30):
         name = dice.pick(numbers)
         value = new[name]
         other = dice.pick([v for v in VALUES if v != value])
@@ -268,7 +280,7 @@ def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
         own = draft.mark("own where", f" where {{ {body.var(name)} != {literal(other)} }}")
     body.variables = outer
     body.collected.update(new)
-    if draft.has_room() and dice.chance(35):
+    if draft.has_room() and body.wants("collect optional", 35):
         times = body.times[anchor]
         label = event.term.label
         there = [draft.times(e) for e in body.known if e.term.label == label]
@@ -278,7 +290,9 @@ def _collected(body: Body, window: str, event: Event, anchor: str) -> str:
     else:
         feature = "collect derived" if event in body.derived else "collect"
         mode = draft.mark(feature, f"{window} collect ", f"{body.fresh('c')}: ")
-    _aggregated(body, sorted(new), numbers, anchor)
+    _aggregated(body, sorted(new), numbers)
+    if draft.has_room() and body.wants("having", 20):
+        _having(body, event.term.label, anchor, sorted(new))
     body.collects += 1
     return f"{mode}{wanted}{own}"
 
@@ -303,29 +317,43 @@ def _flat(body: Body, event: Event) -> str | None:
     return f"{event.term.label}({', '.join(arguments)})"
 
 
-def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str], anchor: str) -> None:
-    """Aggregates in the head, and perhaps a condition on one."""
+def _having(body: Body, label: str, anchor: str, names: Sequence[str]) -> None:
+    """A condition on how many there are; a copy of the anchor has more, or less."""
+    times = body.times[anchor]
+    there = [body.draft.times(e) for e in body.known if e.term.label == label]
+    counts = {s: sum(_inside(t, (times[0] + s, times[1] + s)) for t in there) for s in _SHIFTS}
+    shift = _shifted_anchor(body, anchor, [s for s in _SHIFTS if counts[s] not in (0, counts[0])])
+    if shift is None:
+        return
+    counted = f"count({'' if body.arrow else 'all '}{body.var(names[0])})" if names else "count(*)"
+    few, many = sorted((counts[0], counts[shift]))
+    body.having.append(f"{counted} {body.dice.pick((f'>= {many}', f'< {many}', f'= {few}', f'!= {few}'))}")
+
+
+def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str]) -> None:
+    """Aggregates in the head."""
     dice, draft = body.dice, body.draft
     over = "" if body.arrow else "all "
     counted = ""
-    for function in dice.shuffled(tuple(AGGREGATES))[: dice.number(1, 2)] if numbers else ():
+    wished = [f for f in AGGREGATES if f in body.wishes]
+    functions = [*wished, *dice.shuffled([f for f in AGGREGATES if f not in wished])]
+    for function in functions[: max(dice.number(1, 2), len(wished))] if numbers else ():
         name = dice.pick(numbers)
         counted = f"{function}({over}{body.var(name)})"
         body.head.append(draft.mark(function, counted, f"{AGGREGATES[function]}({over}{body.var(name)})"))
-    if not body.collects and (not counted or dice.chance(25)):
-        counted = "count(*)"
+    if not body.collects and (not counted or body.wants("count(*)", 25)):
+        counted, body.counts_all = "count(*)", True
         body.head.append(draft.mark("count(*)", counted, "0"))
     elif not counted and names:
         counted = f"count({over}{body.var(names[0])})"
         body.head.append(draft.mark("count", counted, "0"))
-    if counted and draft.has_room() and dice.chance(45):
-        _shifted_anchor(body, anchor, [s for s in _SHIFTS if abs(s) < 3])
-        body.having.append(f"{counted} {dice.pick(('>=', '!=', '<', '='))} {dice.pick(NUMBERS)}")
 
 
-def result_condition(body: Body) -> None:
-    """A condition on the result that speaks of a plain variable."""
-    if not body.draft.has_room():
+def result(body: Body) -> None:
+    """A condition on the result: on a collection, or one that speaks of a plain variable."""
+    if body.dice.chance(50):
+        collection(body)
+    if body.having or not body.draft.has_room():
         return
     names = [n for n, v in body.variables.items() if isinstance(v, int | str)]
     if names:
@@ -337,7 +365,7 @@ def result_condition(body: Body) -> None:
         body.having.append(f"{body.var(name)} != {literal(other)}")
 
 
-def gathered(body: Body) -> str:
+def gathered(body: Body, wishes: Sequence[str]) -> str:
     """A block head's `all` over what was collected, or over the bindings of the body."""
     dice, draft = body.dice, body.draft
     names = list(body.collected) or list(body.variables)
@@ -345,16 +373,11 @@ def gathered(body: Body) -> str:
     first, last = chosen[0], chosen[-1]
     if first == last or not body.collected:
         return draft.mark("all", f"all item {{ var {first} }}", f"count(all var {first})")
-    match dice.weighed({"all": 1, "group by": 3, "order by": 3}):
+    wished = [w for w in wishes if w in ("all", "group by", "order by")]
+    match wished[0] if wished else dice.weighed({"all": 3, "group by": 1, "order by": 1}):
         case "group by":
             return f"all item {{ count(all var {first}) }}{draft.mark('group by', f' group by {{ var {last} }}')}"
         case "order by":
             return f"all var {first}{draft.mark('order by', f' order by [ var {last} ]')}"
         case _:
             return draft.mark("all", f"all item {{ var {first} }}", f"count(all var {first})")
-
-
-def grouped_event(label: str, body: Body) -> str:
-    """A head that is one event for each group."""
-    name = body.dice.pick(list(body.collected))
-    return body.draft.mark("all at the root", f"all {label} {{ var {name} }}", f"{label} {{ count(all var {name}) }}")
