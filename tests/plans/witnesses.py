@@ -60,7 +60,7 @@ class Search:
 
     def bounds(self) -> list[tuple[Relevance, Bound]]:
         """Everything that is to be shown."""
-        return [(r, bound) for r in self.facts.relevance for bound in r.minimal]
+        return [(r, bound) for r in self.facts.relevance for bound in r.keep_while if bound.time is not None]
 
     def witness(self, relevance: Relevance, bound: Bound, spare: int = 0) -> Witness | None:
         """A stream that shows the bound to be tight, or tight up to some microseconds, if one is found."""
@@ -82,8 +82,8 @@ class Search:
 
     def _shortened(self, relevance: Relevance, bound: Bound, time: int) -> Conditions:
         less = replace(bound, time=at_most(time))
-        others = [less if b is bound else b for b in relevance.minimal]
-        return {**self._derived, (relevance.point, relevance.name): others}
+        others = [b for b in relevance.minimal if b.stamp != bound.stamp]
+        return {**self._derived, (relevance.point, relevance.name): [*others, less]}
 
     def _sound(self, stream: Sequence[Event]) -> None:
         outcome = step_by_step(self.plan, self._derived, Given(stream))

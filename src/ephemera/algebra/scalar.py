@@ -1,7 +1,7 @@
 """This module defines what selections and joins test: formulas over stamps, events and variables.
 
 Every temporal condition is a combination of differences of two stamps (thesis figure 13.4, semantics by the tables of
-`relations.py`), so the analysis sees what the engine tests. Formulas are in negation normal form: differences are
+`conditions.py`), so the analysis sees what the engine tests. Formulas are in negation normal form: differences are
 never unknown, so a negation goes through them, and only what tests data may stand under `Negation`.
 """
 

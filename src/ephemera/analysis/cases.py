@@ -44,6 +44,7 @@ from ephemera.algebra.timers import offsets
 from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.weights import ZERO, Weight, at_most, strict
 from ephemera.base.time import describe
+from ephemera.base.tree import find
 
 MOST_CASES = 64
 """More cases than these are not told apart: they become one that allows what any of them allows."""
@@ -129,13 +130,12 @@ class Describer:
                 return [c.with_edges((*edges, Edge(end(name), begin(name), ZERO))) for c in self.cases(inner)]
             case Merge(inner, name, events):
                 return [_merged(case, name, events) for case in self.cases(inner)]
-            case Join(left, right, condition, because) | Cross(left, right, condition, because):
-                return _limited(_joined(self.cases(left), self.cases(right), condition, because))
-            case SemiJoin(left, right, condition, because):
-                return _limited(_joined(self.cases(left), self.cases(right), condition, because))
+            case Join(left, right) | Cross(left, right) | SemiJoin(left, right):
+                found = _joined(self.cases(left), self.cases(right), e.condition, e.because)
+                return _limited([_until(case, e.condition) for case in found])
             case AntiSemiJoin(left, right, condition, because):
                 absent = _joined([Case()], self.cases(right), condition, because)
-                return [replace(c, absent=(*c.absent, *absent)) for c in self.cases(left)]
+                return [_until(replace(c, absent=(*c.absent, *absent)), condition) for c in self.cases(left)]
             case Difference(left, right):
                 absent = self.cases(right)
                 return [replace(c, absent=(*c.absent, *absent)) for c in self.cases(left)]
@@ -143,7 +143,7 @@ class Describer:
                 return [case for one in inputs for case in self.cases(one)]
             case Detection(name, inputs, expression, _, _):
                 found = self._instances(expression, inputs)
-                return _limited([_detected(case, name) for case in found])
+                return _limited([case for instance in found for case in _detected(instance, name)])
             case _:
                 assert_never(e)
 
@@ -222,8 +222,16 @@ def _within(absent: Case, outer: Case) -> list[Case]:
     ]
 
 
-def _detected(case: Case, name: str) -> Case:
-    return _merged(case, name, _events(case))
+def _detected(case: Case, name: str) -> list[Case]:
+    """An instance covers its parts, and begins with one of them and ends with one."""
+    parts = _events(case)
+    covering = _merged(case, name, parts)
+    found = [
+        covering.with_edges((Edge(begin(name), begin(first), at_most(0)), Edge(end(last), end(name), at_most(0))))
+        for first in parts
+        for last in parts
+    ]
+    return [case for case in found if close(case.edges) is not None]
 
 
 # ---- combining cases ---------------------------------------------------------------------------------------
@@ -242,6 +250,12 @@ def _both(a: Case, b: Case) -> Case:
 def _joined(left: Sequence[Case], right: Sequence[Case], condition: Formula, because: str) -> list[Case]:
     tests = alternatives(condition, because)
     return [_both(a, b).with_edges(test) for a in left for b in right for test in tests]
+
+
+def _until(case: Case, condition: Formula) -> Case:
+    """What lies in a window is decided when the window ends, even if its event was known before."""
+    ends = [d.earlier for d in find(condition, Distance) if d.earlier.endswith(".e") and d.later.endswith(".e")]
+    return replace(case, arrivals=tuple(dict.fromkeys((*case.arrivals, *ends))))
 
 
 def alternatives(f: Formula, because: str = "") -> list[tuple[Edge, ...]]:

@@ -22,7 +22,7 @@ def as_text(plan: Plan, facts: Facts) -> str:
         "\n".join(_point(name, plan, facts)) for name, point in plan.points.items() if point.kind in ("rule", "join")
     ]
     stored = [f"  {line}" for line in _histories(facts)]
-    return "\n\n".join([*paragraphs, "\n".join(["histories", *stored])]) if paragraphs else "nothing to keep"
+    return "\n\n".join([*paragraphs, *(["\n".join(["histories", *stored])] if stored else [])])
 
 
 def _point(name: str, plan: Plan, facts: Facts) -> Iterator[str]:
@@ -87,7 +87,8 @@ def shown_name(r: Relevance) -> str | None:
 
 def _histories(facts: Facts) -> Iterator[str]:
     for history in histories(facts):
-        kept = " or ".join(_combined(c) for c in history.conditions) or "forever"
+        parts = [_combined(c) for c in history.conditions]
+        kept = " or ".join(f"({part})" if len(parts) > 1 and " and " in part else part for part in parts) or "forever"
         while_ = "while " if history.conditions else ""
         yield f"{history.point}: kept {while_}{kept} (for {', '.join(history.readers)})"
 

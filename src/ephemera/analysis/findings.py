@@ -46,7 +46,7 @@ def _tell_never(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings) ->
 
 def _never(rules: Ruleset, number: int, edges: Sequence[Edge], findings: Findings) -> None:
     reasons = list(dict.fromkeys(f"`{e.because}`" for e in edges if e.because))
-    together = f": {', '.join(reasons)} cannot all be" if len(reasons) > 1 else ""
+    together = f": {', '.join(reasons)} cannot {'all ' if len(reasons) > 1 else ''}be" if reasons else ""
     findings.add(
         Code.NEVER_FIRES,
         f"this rule can never fire{together}",

@@ -19,6 +19,11 @@ from ephemera.base.tree import find
 ROUNDS = 4
 """How often a recursive point is described before what still grows is taken to grow forever."""
 
+NARROWINGS = 2
+
+_IN_A_TURN = ("join", "rule", "stream", "query")
+"""The kinds of points in the order in which they need each other."""
+
 
 @dataclass(slots=True)
 class Described:
@@ -71,10 +76,13 @@ class _Description:
         return self._plan.points[name].kind == "stream" and self._found.known[name] is None
 
     def _iterate(self, members: tuple[str, ...]) -> None:
-        """A cycle: from nothing upwards, only what has changed again, and in the end without what still grows."""
+        """A cycle: from nothing upwards, only what has changed again; what still grows is given up in the end.
+
+        From there once more downwards: what holds for all tuples still does after another round (narrowing).
+        """
         known = self._found.known
         known.update(dict.fromkeys(members))
-        ordered = [name for name in self._plan.points if name in set(members)]
+        ordered = sorted(members, key=lambda name: (_IN_A_TURN.index(self._plan.points[name].kind), name))
         changed = set(members)
         turn = 0
         while changed:
@@ -89,13 +97,17 @@ class _Description:
                 if not _same(known[name], found):
                     known[name] = found
                     changed.add(name)
+        if turn > ROUNDS:
+            for name in ordered * NARROWINGS:
+                known[name] = self._describe(self._plan.points[name])
 
     def _describe(self, point: Point) -> Known | None:
         cases = self._cases(point)
         closed = [(c, closure) for c in cases if (closure := close(c.edges)) is not None]
         self._found.cases[point.name] = closed
         if not closed:
-            self._found.contradictions[point.name] = contradiction(cases[0].edges) if cases else ()
+            cycles = (contradiction(case.edges) for case in cases)
+            self._found.contradictions[point.name] = tuple(dict.fromkeys(e for cycle in cycles for e in cycle))
             return None
         stamps = self._stamps[point.name]
         edges = hull([closure for _, closure in closed], stamps)

@@ -1,0 +1,182 @@
+"""This module holds columns and batches: the values of many tuples, attribute by attribute.
+
+A column is one array of one kind: whole numbers and doubles as such, texts and anything else as objects. Anything else
+includes null, bools, times, terms, and `UNBOUND` where an optional part gave no value. Kinds are told by the values,
+so that the common case is fast and every case is right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from ephemera.terms.values import Value
+
+Kind = Literal["int", "float", "text", "any"]
+Ints: TypeAlias = npt.NDArray[np.int64]
+Mask: TypeAlias = npt.NDArray[np.bool_]
+Hashes: TypeAlias = npt.NDArray[np.uint64]
+Objects: TypeAlias = npt.NDArray[np.object_]
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class _Unbound:
+    """A variable without a value."""
+
+    def __repr__(self) -> str:
+        return "UNBOUND"
+
+    def __reduce__(self) -> str:
+        return "UNBOUND"
+
+
+UNBOUND = _Unbound()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """The values of one attribute."""
+
+    values: Array
+    kind: Kind
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: Ints | Mask) -> Column:
+        return Column(self.values[rows], self.kind)
+
+    def tolist(self) -> list[Any]:
+        """The values as Python has them."""
+        return self.values.tolist()  # type: ignore[no-any-return]
+
+    @property
+    def nbytes(self) -> int:
+        """About how much room the values take; an object counts with its pointer and a few words."""
+        return self.values.nbytes * (1 if self.kind in ("int", "float") else 8)
+
+
+def ints(values: Array | Sequence[int]) -> Column:
+    """A column of whole numbers, such as stamps and references."""
+    return Column(np.asarray(values, dtype=np.int64), "int")
+
+
+def objects(values: Sequence[Any]) -> Objects:
+    """An array of Python objects; numpy must not look into them."""
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def column(values: Sequence[Value | _Unbound]) -> Column:
+    """A column of the narrowest kind that holds the values."""
+    kinds = {type(v) for v in values}
+    if kinds == {int}:
+        return Column(np.array(values, dtype=np.int64), "int")
+    if kinds == {float}:
+        return Column(np.array(values, dtype=np.float64), "float")
+    array = np.empty(len(values), dtype=object)
+    for k, value in enumerate(values):  # a term is a sequence to nobody, but a slice assignment would ask
+        array[k] = value
+    return Column(array, "text" if kinds == {str} else "any")
+
+
+def constant(value: Value | _Unbound, length: int) -> Column:
+    """The same value for all rows."""
+    if type(value) is int:
+        return Column(np.full(length, value, dtype=np.int64), "int")
+    if type(value) is float:
+        return Column(np.full(length, value, dtype=np.float64), "float")
+    array = np.empty(length, dtype=object)
+    array.fill(value)
+    return Column(array, "text" if type(value) is str else "any")
+
+
+def concat(parts: Sequence[Column]) -> Column:
+    """The rows of all, of the kind that holds them."""
+    filled = [p for p in parts if len(p)] or list(parts[:1])
+    if len(filled) == 1:
+        return filled[0]
+    kinds = {p.kind for p in filled}
+    if len(kinds) == 1:
+        return Column(np.concatenate([p.values for p in filled]), filled[0].kind)
+    return Column(np.concatenate([_as_objects(p) for p in filled]), "any")
+
+
+def _as_objects(c: Column) -> Objects:
+    return c.values if c.values.dtype == object else objects(c.tolist())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Tuples by columns, all of one length."""
+
+    columns: Mapping[str, Column]
+    length: int
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __getitem__(self, name: str) -> Array:
+        return self.columns[name].values
+
+    def take(self, rows: Ints | Mask) -> Batch:
+        length = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
+        return Batch({name: c.take(rows) for name, c in self.columns.items()}, length)
+
+    def renamed(self, names: Mapping[str, str]) -> Batch:
+        return Batch({names.get(name, name): c for name, c in self.columns.items()}, self.length)
+
+    def with_columns(self, columns: Mapping[str, Column]) -> Batch:
+        return Batch({**self.columns, **columns}, self.length)
+
+    def rows(self, names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+        """The tuples one by one, without what has no value; for what cannot be done by columns."""
+        chosen = list(self.columns if names is None else names)
+        lists = [self.columns[name].tolist() for name in chosen]
+        if not lists:
+            return [{} for _ in range(self.length)]
+        if all(self.columns[name].kind != "any" for name in chosen):
+            return [dict(zip(chosen, row, strict=True)) for row in zip(*lists, strict=True)]
+        return [
+            {name: v for name, v in zip(chosen, row, strict=True) if v is not UNBOUND}
+            for row in zip(*lists, strict=True)
+        ]
+
+    @property
+    def nbytes(self) -> int:
+        return sum(c.nbytes for c in self.columns.values())
+
+
+def stack(parts: Sequence[Batch]) -> Batch:
+    """The rows of all; a column that a part lacks has no value there."""
+    if len(parts) == 1:
+        return parts[0]
+    names = dict.fromkeys(name for part in parts for name in part.columns)
+    columns = {
+        name: concat([p.columns[name] if name in p.columns else constant(UNBOUND, len(p)) for p in parts])
+        for name in names
+    }
+    return Batch(columns, sum(len(p) for p in parts))
+
+
+def paired(left: Batch, rows: Ints, right: Batch, others: Ints) -> Batch:
+    """Rows of two batches side by side; where both have a variable, the one that has a value counts."""
+    columns = {name: c.take(rows) for name, c in left.columns.items()}
+    for name, c in right.columns.items():
+        taken = c.take(others)
+        columns[name] = _first_bound(columns[name], taken) if name in columns else taken
+    return Batch(columns, len(rows))
+
+
+def _first_bound(a: Column, b: Column) -> Column:
+    if a.kind != "any":
+        return a
+    lacking = a.values == np.array(UNBOUND, dtype=object)
+    if not lacking.any():
+        return a
+    return column([y if x is UNBOUND else x for x, y in zip(a.tolist(), b.tolist(), strict=True)])

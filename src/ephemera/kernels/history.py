@@ -1,0 +1,151 @@
+"""This module keeps histories: the tuples of an input in runs, each sorted by key and stamp when it is asked.
+
+A run holds the tuples of one step, or of several neighbours merged. It is searched by an index: the rows sorted by the
+hash of some key columns and then by one stamp, with both packed into one number, so that a key and a range of time are
+two binary searches. Indexes are made when they are first used, and thrown away with the run. A run whose every tuple
+is irrelevant is dropped whole; runs merge only with neighbours of their size, and never so that they would be kept
+much longer than their tuples matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ephemera.kernels.columns import Batch, Hashes, Ints, stack
+from ephemera.kernels.hashing import hash_columns
+
+LARGEST = np.iinfo(np.int64).max
+MERGE_BELOW = 1 << 18
+"""Runs of more rows are not merged any more."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Index:
+    """The rows of a run by key and stamp."""
+
+    order: Ints
+    keys: Hashes
+    """The distinct hashes, ascending."""
+    packed: Ints
+    """For each row in order: the number of its key and its stamp in one."""
+    first: int
+    span: int
+    grain: int
+    """How many microseconds count as one; a search finds all that is asked for, and with a grain some more."""
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """Some tuples that arrived one after the other."""
+
+    batch: Batch
+    step: int
+    """The step in which the last of them arrived."""
+    latest: dict[str, int]
+    """The greatest value of each stamp."""
+    indexes: dict[tuple[tuple[str, ...], str], Index] = field(default_factory=dict)
+
+    def index(self, keys: Sequence[str], stamp: str) -> Index:
+        """The rows by some columns and a stamp."""
+        wanted = (tuple(keys), stamp)
+        if wanted not in self.indexes:
+            self.indexes[wanted] = _index(self.batch, keys, stamp)
+        return self.indexes[wanted]
+
+
+def _index(batch: Batch, keys: Sequence[str], stamp: str) -> Index:
+    hashes = hash_columns([batch.columns[k] for k in keys], len(batch))
+    stamps: Ints = batch[stamp]
+    first, last = int(stamps.min()), int(stamps.max())
+    span = last - first + 2
+    if not keys:
+        order = np.argsort(stamps, kind="stable")
+        return Index(order, hashes[:1], stamps[order] - first, first, span, 1)
+    distinct, numbers = np.unique(hashes, return_inverse=True)
+    # A run that spans so long a time that keys and microseconds do not fit one number counts time more coarsely.
+    grain = 1
+    while len(distinct) * (span // grain + 2) >= LARGEST:
+        grain *= 2
+    packed = numbers * (span // grain + 2) + (stamps - first) // grain
+    order = np.argsort(packed, kind="stable")
+    return Index(order, distinct, packed[order], first, span // grain + 2, grain)
+
+
+class History:
+    """The tuples of one input, in runs."""
+
+    def __init__(self, stamps: Sequence[str]) -> None:
+        self.runs: list[Run] = []
+        self._stamps = tuple(stamps)
+        self.collected = 0
+
+    def __len__(self) -> int:
+        return sum(len(run.batch) for run in self.runs)
+
+    @property
+    def nbytes(self) -> int:
+        return sum(run.batch.nbytes for run in self.runs)
+
+    def append(self, batch: Batch, step: int) -> None:
+        """The tuples that arrived in a step."""
+        if len(batch):
+            self.runs.append(Run(batch, step, {s: int(batch[s].max()) for s in self._stamps}))
+
+    def compact(self, before: int) -> None:
+        """Merges neighbours of about the same size that arrived before a step."""
+        runs = self.runs
+        while len(runs) > 1 and runs[-1].step < before:
+            last, other = runs[-1], runs[-2]
+            if len(other.batch) > 2 * len(last.batch) or len(other.batch) + len(last.batch) > MERGE_BELOW:
+                break
+            latest = {s: max(last.latest[s], other.latest[s]) for s in self._stamps}
+            runs[-2:] = [Run(stack([other.batch, last.batch]), last.step, latest)]
+
+    def forget(self, conditions: Sequence[Sequence[tuple[str, int]]]) -> None:
+        """Drops the runs that are irrelevant to all readers, each with the least values of some stamps that count."""
+        kept: list[Run] = []
+        for run in self.runs:
+            if all(any(run.latest[stamp] < least for stamp, least in reader) for reader in conditions):
+                self.collected += len(run.batch)
+            else:
+                kept.append(run)
+        self.runs = kept
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Question:
+    """What rows ask a history for: a key, and a range of a stamp."""
+
+    keys: tuple[str, ...]
+    """The columns of the history that the hashes are of."""
+    hashes: Hashes
+    stamp: str
+    least: Ints
+    most: Ints
+
+
+def search(run: Run, asked: Question) -> tuple[Ints, Ints]:
+    """The pairs of a row that asks and a row of the run with its key and a stamp in its range."""
+    index = run.index(asked.keys, asked.stamp)
+    numbers = np.searchsorted(index.keys, asked.hashes)
+    found = numbers < len(index.keys)
+    found[found] = index.keys[numbers[found]] == asked.hashes[found]
+    asking = np.flatnonzero(found)
+    if not len(asking):
+        return asking, asking
+    offset = numbers[asking] * index.span
+    low = offset + np.clip((asked.least[asking] - index.first) // index.grain, 0, index.span - 1)
+    high = offset + np.clip((asked.most[asking] - index.first) // index.grain, -1, index.span - 2)
+    starts = np.searchsorted(index.packed, low, side="left")
+    stops = np.searchsorted(index.packed, high, side="right")
+    counts = np.maximum(stops - starts, 0)
+    total = int(counts.sum())
+    if not total:
+        return asking[:0], asking[:0]
+    rows = np.repeat(asking, counts)
+    ends = np.cumsum(counts)
+    places = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(starts, counts)
+    return rows, index.order[places]

@@ -1,0 +1,156 @@
+"""This module takes the expression of a rule apart: what is positive, what is accumulated, and the head."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ephemera.algebra.nodes import (
+    AntiSemiJoin,
+    Calendar,
+    Cross,
+    Detection,
+    Difference,
+    Expression,
+    Gap,
+    Group,
+    Imbed,
+    Input,
+    Join,
+    Merge,
+    Plan,
+    Point,
+    Project,
+    RelativeTimer,
+    Rename,
+    Select,
+    SemiJoin,
+    Table,
+    Union,
+)
+from ephemera.algebra.scalar import TRUE, begin, end, reference
+from ephemera.algebra.schema import Schema, schema
+from ephemera.analysis.nodes import Facts
+from ephemera.base.errors import InternalError
+from ephemera.physical.needs import needs
+from ephemera.physical.nodes import Leaf, RulePlan, Test
+from ephemera.physical.order import orders
+
+
+def rule_plan(point: Point, plan: Plan, facts: Facts, schemas: Mapping[str, Schema]) -> RulePlan:
+    """A rule as engines run it."""
+    if not isinstance(point.expression, Project) or not isinstance(point.expression.input, Merge):
+        raise InternalError("physical", f"{point.name} is no rule")
+    merge = point.expression.input
+    head = merge.input
+    if not isinstance(head, Group | Imbed):
+        raise InternalError("physical", f"{point.name} has no head")
+    positive = _positive(head.input)
+    parts = _Parts(plan, schemas)
+    parts.take(positive)
+    leaves = tuple(parts.leaves)
+    ends = [end(leaf.name) for leaf in leaves] + [end(d.name) for d in parts.detections]
+    return RulePlan(
+        point=point.name,
+        leaves=leaves,
+        detections=tuple(parts.detections),
+        orders=orders(leaves, point.name, facts),
+        tests=tuple(parts.tests),
+        timers=tuple(parts.timers),
+        tables=tuple(parts.tables),
+        ends=(*ends, *(end(t.name) for t in parts.timers)),
+        positive=positive,
+        accumulated=head.input,
+        head=head,
+        events=merge.events,
+    )
+
+
+def accumulates(e: Expression) -> bool:
+    """Whether an operator gathers or forbids what lies in a window."""
+    match e:
+        case Join() | Cross() | SemiJoin():
+            return e.condition != TRUE
+        case AntiSemiJoin() | Union() | Difference():
+            return True
+        case _:
+            return False
+
+
+def _positive(e: Expression) -> Expression:
+    """The part below all that accumulates."""
+    while any(accumulates(node) for node in _spine(e)):
+        e = _left(e)
+    return e
+
+
+def _spine(e: Expression) -> list[Expression]:
+    """An expression and those to its left."""
+    found = [e]
+    while (left := _left_or_none(found[-1])) is not None:
+        found.append(left)
+    return found
+
+
+def _left_or_none(e: Expression) -> Expression | None:
+    match e:
+        case Join(left) | Cross(left) | SemiJoin(left) | AntiSemiJoin(left) | Difference(left):
+            return left
+        case Union((first, *_)):
+            return first
+        case Select(inner) | RelativeTimer(inner) | Gap(inner):
+            return inner
+        case _:
+            return None
+
+
+def _left(e: Expression) -> Expression:
+    left = _left_or_none(e)
+    if left is None:
+        raise InternalError("physical", "a window without an event")
+    return left
+
+
+class _Parts:
+    """What the positive part of a rule is made of."""
+
+    def __init__(self, plan: Plan, schemas: Mapping[str, Schema]) -> None:
+        self._plan = plan
+        self._schemas = schemas
+        self.leaves: list[Leaf] = []
+        self.detections: list[Detection] = []
+        self.tests: list[Test] = []
+        self.timers: list[RelativeTimer | Gap] = []
+        self.tables: list[Table] = []
+
+    def take(self, e: Expression) -> None:
+        match e:
+            case Select(inner, condition, _):
+                self.take(inner)
+                self.tests.append(Test(condition, needs(condition)))
+            case RelativeTimer(inner) | Gap(inner):
+                self.take(inner)
+                self.timers.append(e)
+            case Join(left, right) | Cross(left, right):
+                self.take(left)
+                self.take(right)
+            case Table():
+                self.tables.append(e)
+            case Detection():
+                self.detections.append(e)
+            case _:
+                self.leaves.append(leaf(e, self._plan, self._schemas))
+
+
+def leaf(e: Expression, plan: Plan, schemas: Mapping[str, Schema]) -> Leaf:
+    """An input of a rule."""
+    inside = schema(e, schemas, plan.catalogue)
+    variables = frozenset(a for a, v in inside.items() if v.kind == "data")
+    sure = frozenset(a for a in variables if not inside[a].optional)
+    match e:
+        case Rename(Input(point), ((old, new),), renamed):
+            names = {begin(old): begin(new), end(old): end(new), reference(old): reference(new), **dict(renamed)}
+            return Leaf(new, point, names, variables, sure)
+        case Calendar(name, _):
+            return Leaf(name, f"calendar {name}", {}, variables, sure)
+        case _:
+            raise InternalError("physical", f"{type(e).__name__} is no input of a rule")

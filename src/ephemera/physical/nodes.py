@@ -1,0 +1,72 @@
+"""This module defines physical plans: for each rule its leaves, tests and timers, and how each leaf is searched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ephemera.algebra.nodes import Detection, Expression, Gap, Group, Imbed, RelativeTimer, Table
+from ephemera.algebra.scalar import Formula
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """An input of a rule: where its tuples come from, and what the rule calls the event and the variables."""
+
+    name: str
+    source: str
+    """The query, join or calendar."""
+    names: Mapping[str, str]
+    """The attributes of the source under the names of the rule."""
+    variables: frozenset[str]
+    sure: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """How a stamp of a leaf lies to a stamp that is known: between `earliest` before it and `latest` after it."""
+
+    known: str
+    earliest: int | None
+    latest: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """How a leaf is searched: by the values of some variables, and by a range of one of its stamps."""
+
+    leaf: int
+    keys: tuple[str, ...]
+    stamp: str
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """A condition, and the attributes that it needs."""
+
+    __test__ = False
+
+    condition: Formula
+    needs: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class RulePlan:
+    """A rule as engines run it: positive events first, from whichever of them is new, then all else."""
+
+    point: str
+    leaves: tuple[Leaf, ...]
+    detections: tuple[Detection, ...]
+    orders: tuple[tuple[Probe, ...], ...]
+    """For each leaf in which order the others are searched when it is new."""
+    tests: tuple[Test, ...]
+    timers: tuple[RelativeTimer | Gap, ...]
+    tables: tuple[Table, ...]
+    ends: tuple[str, ...]
+    """The stamps of which the last says when a tuple happens."""
+    positive: Expression
+    accumulated: Expression
+    head: Group | Imbed
+    events: tuple[str, ...]
+    """What the occurrence time covers."""
