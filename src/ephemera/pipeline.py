@@ -36,6 +36,7 @@ from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.normalize import normalize
 from ephemera.rules.resolve import resolve
+from ephemera.rules.size import check_size
 from ephemera.rules.stratify import stratify
 from ephemera.semantics.oracle import DeadLetter, World, evaluate
 from ephemera.syntax import explain as syntax_explain
@@ -73,6 +74,7 @@ def check(source: Source, *, unbounded: Severity | None = None) -> Checked:
         return Checked(parsed, None, None, None, found())
     strata, dependencies = stratify(resolved, findings)
     rules = Ruleset(resolved, strata, dependencies, normalize(resolved))
+    check_size(resolved, rules.normal, findings)
     if found().failed:
         return Checked(parsed, None, None, None, found())
     plan = lower(rules)

@@ -10,7 +10,7 @@ from ephemera.pipeline import check
 from tests.golden.cases import Case, cases
 
 CASES = cases()
-WITHOUT_TEXT = {Code.ENCODING, Code.TOO_LARGE}
+WITHOUT_TEXT = {Code.ENCODING, Code.TOO_LARGE, Code.TOO_MANY_PARTS}
 """Shown by unit tests: their programs are not text, or too long for a file here."""
 
 

@@ -30,7 +30,7 @@ def wished(draft: Draft, count: int, turn: int) -> list[str]:
     if first in PATTERNS:
         weights = {f: w for f, w in WEIGHTS.items() if f in GENTLE}
         return [first, *(dice.weighed(weights) for _ in range(dice.number(0, 1)))]
-    derived = [dice.pick(sorted(DERIVED))] if draft.derived and dice.chance(70) else []
+    derived = sorted(DERIVED) if draft.derived and dice.chance(60) else []
     few, many = {1: 4, 2: 3}, {2: 5, 3: 5, 4: 2}
     number = dice.weighed(few if count > 2 else many)
     return [first, *derived, *[f for f in others if f not in PATTERNS][:number]]

@@ -132,6 +132,7 @@ FRAIL = frozenset(
         "having",
         "max",
         "min",
+        "negated derived",
         "negation",
         "nested disjunction",
         "ordered",

@@ -143,3 +143,18 @@ def test_many_misspelt_events_are_all_told() -> None:
     assert len(found) == number
     assert found[0].help[0].message == "did you mean `event-number-0`?"
     assert all(d.help for d in found)
+
+
+def test_a_rule_of_too_many_parts_is_refused_and_not_planned() -> None:
+    events = ", ".join(f"e{k}: a(x)" for k in range(300))
+    found = check(Source("program.eq", f"p(x) <- {events};")).report
+    assert [str(d.code) for d in found.diagnostics] == ["too-many-parts"]
+    assert "300 events, timers, windows and conditions" in found.diagnostics[0].message
+
+
+def test_a_rule_of_many_parts_is_planned() -> None:
+    events = ", ".join(f"e{k}: a(x)" for k in range(120))
+    order = ", ".join(f"e{k} before[0, 1] e{k + 1}" for k in range(119))
+    assert not check(
+        Source("program.eq", f"EVENT a(x: int); p(x) <- {events}, {order};"), unbounded="error"
+    ).report.failed

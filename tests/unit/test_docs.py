@@ -39,7 +39,7 @@ ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
 DIAGNOSTICS = ROOT / "docs" / "diagnostics.md"
 
-WITHOUT_PROGRAM = {Code.ENCODING, Code.TOO_LARGE}
+WITHOUT_PROGRAM = {Code.ENCODING, Code.TOO_LARGE, Code.TOO_MANY_PARTS}
 """Told in prose: their programs are not text, or too long for a page."""
 
 _BLOCK = re.compile(r"^(`{3,})([\w-]*)\n(.*?)^\1$", re.MULTILINE | re.DOTALL)

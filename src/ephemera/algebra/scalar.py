@@ -111,6 +111,11 @@ def reference(event: str) -> str:
     return f"{event}.ref"
 
 
+def occurrence(event: str) -> str:
+    """The attribute that holds the event itself, where engines need it."""
+    return f"{event}.event"
+
+
 def moment(microseconds: int) -> str:
     """The stamp of a fixed time."""
     return f"@{microseconds}"

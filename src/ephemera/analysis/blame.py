@@ -17,8 +17,12 @@ from ephemera.algebra.scalar import begin, end
 from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.analysis.relevance import Context, contexts
 
-MOST_TRIED = 200
+MOST_TRIED = 40
 """For how many inputs of a program a cure is looked for; a program with more has a cause that the first ones show."""
+MOST_CURES = 4
+"""More conditions than these are no help."""
+MOST_EVENTS = 12
+"""In a rule of more events only conditions on the input itself are tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +100,12 @@ def _edges(cure: Cure) -> Iterator[tuple[str, str]]:
 def _cures(context: Context, endless: Mapping[str, str]) -> Iterator[tuple[Cure, ...]]:
     """The fewest conditions that would do, the fewest declarations, and if neither helps alone, the fewest of both."""
     events = _nameable(context)
-    pairs = sorted(combinations(events, 2), key=lambda pair: (sum(map(_is_ours, pair)), context.use.name not in pair))
+    own = context.use.name
+    if len(events) > MOST_EVENTS:
+        events = [own, *(e for e in events if e != own)][: MOST_EVENTS * 4]
+    pairs = sorted(combinations(events, 2), key=lambda pair: (sum(map(_is_ours, pair)), own not in pair))
     conditions: list[Cure] = [Within((name,)) for name in events if not _is_ours(name)]
-    conditions += [Within(pair) for pair in pairs]
+    conditions += [Within(pair) for pair in pairs if len(events) <= MOST_EVENTS or own in pair]
     lengths: list[Cure] = [Lasts(label, name) for name, label in endless.items()]
     found = [cure for kind in (conditions, lengths) if (cure := _fewest(context, kind)) is not None]
     if not found and (both := _fewest(context, [*conditions, *lengths])) is not None:
@@ -110,13 +117,13 @@ def _fewest(context: Context, cures: Sequence[Cure]) -> tuple[Cure, ...] | None:
     """One that does alone, else those that reach most, one after the other."""
     chosen: tuple[Cure, ...] = ()
     missing = len(_missing(context, chosen))
-    while missing:
+    while missing and len(chosen) < MOST_CURES:
         left = [(len(_missing(context, (*chosen, cure))), k) for k, cure in enumerate(cures)]
         fewest, best = min(left, default=(missing, 0))
         if fewest >= missing:
             return None
         chosen, missing = (*chosen, cures[best]), fewest
-    return chosen
+    return None if missing else chosen
 
 
 def _nameable(context: Context) -> list[str]:

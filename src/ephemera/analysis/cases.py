@@ -49,6 +49,9 @@ from ephemera.base.tree import find
 MOST_CASES = 64
 """More cases than these are not told apart: they become one that allows what any of them allows."""
 
+MOST_ENDS = 16
+"""For more pairs of a first and a last part than these it is not told which are first and last."""
+
 PARTS = "its parts"
 """Why an interval that covers others is no longer than it is."""
 
@@ -223,15 +226,30 @@ def _within(absent: Case, outer: Case) -> list[Case]:
 
 
 def _detected(case: Case, name: str) -> list[Case]:
-    """An instance covers its parts, and begins with one of them and ends with one."""
+    """An instance covers its parts, and begins with one of them and ends with one.
+
+    Of very many parts it is not told which.
+    """
     parts = _events(case)
     covering = _merged(case, name, parts)
-    found = [
+    closure = close(case.edges)
+    if closure is None:
+        return []
+    firsts = [p for p in parts if not any(_is_before(begin(q), begin(p), closure) for q in parts)]
+    lasts = [p for p in parts if not any(_is_before(end(p), end(q), closure) for q in parts)]
+    if len(firsts) * len(lasts) > MOST_ENDS:
+        return [covering]
+    return [
         covering.with_edges((Edge(begin(name), begin(first), at_most(0)), Edge(end(last), end(name), at_most(0))))
-        for first in parts
-        for last in parts
+        for first in firsts
+        for last in lasts
     ]
-    return [case for case in found if close(case.edges) is not None]
+
+
+def _is_before(stamp: str, other: str, closure: Closure) -> bool:
+    """Whether a stamp surely lies before another."""
+    distance = closure.distance(other, stamp)
+    return distance is not None and (distance.bound < 0 or (distance.bound == 0 and distance.is_strict))
 
 
 # ---- combining cases ---------------------------------------------------------------------------------------

@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from ephemera.analysis.weights import ZERO, Weight, at_most
 
 
@@ -92,8 +94,52 @@ def _marked(weight: Weight, sure: Weight | None) -> Weight:
     return weight._replace(doubtful=sure is None or not sure.says_the_same(weight))
 
 
-def _shortest(edges: Iterable[Edge]) -> dict[str, dict[str, Weight]]:
-    table: dict[str, dict[str, Weight]] = {}
+_Table = dict[str, dict[str, Weight]]
+
+
+def _shortest(edges: Sequence[Edge]) -> _Table:
+    """All shortest paths by bound and strictness (Floyd and Warshall over arrays).
+
+    A weight becomes one number, its bound in steps of more than there are edges on a path, less one if it is strict:
+    so numbers add and compare as weights do, and a path is strict if it has any strict edge.
+    """
+    stamps = list(dict.fromkeys(s for e in edges for s in (e.start, e.end)))
+    step = len(stamps) + 1
+    if any(abs(e.weight.bound) * step * step >= _INFINITE >> 2 for e in edges):
+        return _shortest_one_by_one(edges)
+    if len(stamps) > MOST_STAMPS:
+        return _direct(edges)
+    places = {stamp: k for k, stamp in enumerate(stamps)}
+    table = np.full((len(stamps), len(stamps)), _INFINITE, dtype=np.int64)
+    for start, end, weight, _ in edges:
+        i, j = places[start], places[end]
+        table[i, j] = min(table[i, j], weight.bound * step - weight.is_strict)
+    for k in range(len(stamps)):
+        np.minimum(table, table[:, k, None] + table[None, k, :], out=table)
+    found: _Table = {stamp: {} for stamp in stamps}
+    for i, j in zip(*np.nonzero(table < _INFINITE >> 1), strict=True):
+        bound = -(-int(table[i, j]) // step)
+        found[stamps[i]][stamps[j]] = Weight(bound, bool(bound * step == table[i, j]), True)
+    return found
+
+
+_INFINITE = 1 << 61
+MOST_STAMPS = 800
+"""Of more stamps than these only what is said directly is known: a rule of hundreds of events must not take minutes."""
+
+
+def _direct(edges: Sequence[Edge]) -> _Table:
+    table: _Table = {}
+    for start, end, weight, _ in edges:
+        table.setdefault(end, {})
+        row = table.setdefault(start, {})
+        row[end] = min(row.get(end, weight), weight)
+    return table
+
+
+def _shortest_one_by_one(edges: Sequence[Edge]) -> _Table:
+    """The same for bounds of thousands of years."""
+    table: _Table = {}
     for start, end, weight, _ in edges:
         row = table.setdefault(start, {})
         table.setdefault(end, {})
@@ -121,7 +167,7 @@ def _with_moments(edges: Sequence[Edge]) -> list[Edge]:
 
 def _has_whole_solution(edges: Sequence[Edge]) -> bool:
     """Whether whole numbers satisfy the constraints; that is in question only where several are strict."""
-    if sum(e.weight.is_strict for e in edges) < 2:
+    if sum(e.weight.is_strict for e in edges) < 2 or len(edges) > MOST_STAMPS * MOST_STAMPS // 8:
         return True
     return whole_distances(edges, None) is not None
 

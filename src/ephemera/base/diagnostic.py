@@ -54,6 +54,7 @@ class Code(StrEnum):
     MISPLACED_TERM = "misplaced-term"
     NO_EVENT = "no-event"
     TOO_MANY_ALTERNATIVES = "too-many-alternatives"
+    TOO_MANY_PARTS = "too-many-parts"
     # safety and types
     UNBOUND_VARIABLE = "unbound-variable"
     TYPE_CLASH = "type-clash"

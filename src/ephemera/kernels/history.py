@@ -17,7 +17,9 @@ import numpy as np
 from ephemera.kernels.columns import Batch, Hashes, Ints, stack
 from ephemera.kernels.hashing import hash_columns
 
-LARGEST = np.iinfo(np.int64).max
+LARGEST = int(np.iinfo(np.int64).max)
+FAR = 1 << 62
+"""Further away than any time; sums with times stay within 64 bits."""
 MERGE_BELOW = 1 << 18
 """Runs of more rows are not merged any more."""
 

@@ -27,7 +27,7 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import TRUE, begin, end, reference
+from ephemera.algebra.scalar import TRUE, begin, end, occurrence, reference
 from ephemera.algebra.schema import Schema, schema
 from ephemera.analysis.nodes import Facts
 from ephemera.base.errors import InternalError
@@ -45,10 +45,10 @@ def rule_plan(point: Point, plan: Plan, facts: Facts, schemas: Mapping[str, Sche
     if not isinstance(head, Group | Imbed):
         raise InternalError("physical", f"{point.name} has no head")
     positive = _positive(head.input)
-    parts = _Parts(plan, schemas)
+    parts = _Parts(point.name, plan, schemas)
     parts.take(positive)
     leaves = tuple(parts.leaves)
-    ends = [end(leaf.name) for leaf in leaves] + [end(d.name) for d in parts.detections]
+    ends = [end(leaf.name) for leaf in leaves]
     return RulePlan(
         point=point.name,
         leaves=leaves,
@@ -113,7 +113,8 @@ def _left(e: Expression) -> Expression:
 class _Parts:
     """What the positive part of a rule is made of."""
 
-    def __init__(self, plan: Plan, schemas: Mapping[str, Schema]) -> None:
+    def __init__(self, point: str, plan: Plan, schemas: Mapping[str, Schema]) -> None:
+        self._point = point
         self._plan = plan
         self._schemas = schemas
         self.leaves: list[Leaf] = []
@@ -135,22 +136,22 @@ class _Parts:
                 self.take(right)
             case Table():
                 self.tables.append(e)
-            case Detection():
-                self.detections.append(e)
             case _:
-                self.leaves.append(leaf(e, self._plan, self._schemas))
+                if isinstance(e, Detection):
+                    self.detections.append(e)
+                self.leaves.append(leaf(e, self._point, self._plan, self._schemas))
 
 
-def leaf(e: Expression, plan: Plan, schemas: Mapping[str, Schema]) -> Leaf:
-    """An input of a rule."""
+def leaf(e: Expression, point: str, plan: Plan, schemas: Mapping[str, Schema]) -> Leaf:
+    """An input of a rule; calendars and algebra expressions have a history for each rule."""
     inside = schema(e, schemas, plan.catalogue)
     variables = frozenset(a for a, v in inside.items() if v.kind == "data")
     sure = frozenset(a for a in variables if not inside[a].optional)
     match e:
-        case Rename(Input(point), ((old, new),), renamed):
-            names = {begin(old): begin(new), end(old): end(new), reference(old): reference(new), **dict(renamed)}
-            return Leaf(new, point, names, variables, sure)
-        case Calendar(name, _):
-            return Leaf(name, f"calendar {name}", {}, variables, sure)
+        case Rename(Input(source), ((old, new),), renamed):
+            sides = ((side(old), side(new)) for side in (begin, end, reference, occurrence))
+            return Leaf(new, source, {**dict(sides), **dict(renamed)}, variables, sure)
+        case Calendar(name, _) | Detection(name):
+            return Leaf(name, f"{point}/{name}", {}, variables, sure)
         case _:
             raise InternalError("physical", f"{type(e).__name__} is no input of a rule")

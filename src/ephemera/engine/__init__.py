@@ -1,0 +1,1 @@
+"""This package runs physical plans: in one process, and later on Spark."""

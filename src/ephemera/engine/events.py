@@ -1,0 +1,154 @@
+"""This module holds events of one label by columns: flat ones attribute by attribute, others as terms.
+
+An event is flat if it is of a declared type with one value for each attribute, or if it is an ordered term of values.
+The columns of a batch of events are `$.s`, `$.e`, `$.ref`, and the values under their positions, `@0`, `@1`, …, or the
+term under `$term`. Equal events are one: they are told apart by label, data and time, and get one reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ephemera.algebra.nodes import TERM
+from ephemera.kernels.columns import Batch, Column, Ints, column, ints, objects, stack
+from ephemera.kernels.equality import same
+from ephemera.kernels.hashing import hash_columns
+from ephemera.terms.atoms import Names
+from ephemera.terms.events import Event, Interval
+from ephemera.terms.values import Term, Value
+
+BEGIN, END, REFERENCE = "$.s", "$.e", "$.ref"
+
+
+def position(k: int) -> str:
+    """The column of the k-th value of a flat event."""
+    return f"@{k}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Events:
+    """Events of one label; flat ones have as many values as `arity`, others (None) are terms."""
+
+    label: str
+    batch: Batch
+    arity: int | None
+    names: Names
+    """The attributes, if the type is declared with them."""
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def take(self, rows: Ints | np.ndarray) -> Events:
+        return Events(self.label, self.batch.take(rows), self.arity, self.names)
+
+    def terms(self) -> list[Term]:
+        """The data of each event as a term."""
+        if self.arity is None:
+            return self.batch.columns[TERM].tolist()
+        values = [self.batch.columns[position(k)].tolist() for k in range(self.arity)]
+        rows: Iterable[tuple[Value, ...]] = zip(*values, strict=True) if values else (() for _ in range(len(self)))
+        return [flat_term(self.label, row, self.names) for row in rows]
+
+    def events(self) -> list[Event]:
+        """The events one by one."""
+        times = zip(self.batch[BEGIN].tolist(), self.batch[END].tolist(), strict=True)
+        positional = self.arity is not None
+        return [Event(term, Interval(*time), positional) for term, time in zip(self.terms(), times, strict=True)]
+
+    def as_terms(self) -> Events:
+        if self.arity is None:
+            return self
+        kept = {n: self.batch.columns[n] for n in (BEGIN, END, REFERENCE) if n in self.batch.columns}
+        return Events(
+            self.label, Batch({**kept, TERM: Column(objects(self.terms()), "any")}, len(self)), None, self.names
+        )
+
+
+def flat_term(label: str, values: Sequence[Value], names: Names) -> Term:
+    """The term of a flat event: of its attributes if it is declared, else of its values."""
+    if names is None:
+        return Term(label, tuple(values))
+    children = [Term(n, (v,)) for n, v in zip(names, values, strict=True) if v is not None]
+    return Term(label, tuple(children), ordered=False)
+
+
+def of_events(events: Sequence[Event], attributes: Callable[[str], Names]) -> list[Events]:
+    """Events by their labels and shapes."""
+    groups: dict[tuple[str, int | None], tuple[list[Event], list[tuple[Value, ...]]]] = {}
+    for event in events:
+        names = attributes(event.term.label)
+        values = _flat(event.term, names)
+        found = groups.setdefault((event.term.label, None if values is None else len(values)), ([], []))
+        found[0].append(event)
+        if values is not None:
+            found[1].append(values)
+    return [_made(label, arity, *rows, attributes(label)) for (label, arity), rows in groups.items()]
+
+
+def _made(label: str, arity: int | None, events: list[Event], values: list[tuple[Value, ...]], names: Names) -> Events:
+    columns = {BEGIN: ints([e.time.begin for e in events]), END: ints([e.time.end for e in events])}
+    if arity is None:
+        columns[TERM] = Column(objects([e.term for e in events]), "any")
+    else:
+        columns |= {position(k): column([row[k] for row in values]) for k in range(arity)}
+    return Events(label, Batch(columns, len(events)), arity, names)
+
+
+def _flat(term: Term, names: Names) -> tuple[Value, ...] | None:
+    """The values of a flat event, or None."""
+    if names is None:
+        return term.children if term.is_ordered and not term.attributes else None
+    if term.attributes or (term.is_ordered and len(term.children) > 1):
+        return None
+    values: dict[str, Value] = dict.fromkeys(names)
+    for child in term.children:
+        if not isinstance(child, Term) or len(child.children) != 1 or child.attributes or child.label not in values:
+            return None
+        if values[child.label] is not None:
+            return None
+        values[child.label] = child.children[0]
+    return tuple(values.values())
+
+
+def distinct(parts: Sequence[Events]) -> list[Events]:
+    """Each event once, by label and shape; what comes in both shapes is taken as terms."""
+    groups: dict[tuple[str, int | None], list[Events]] = {}
+    labels: dict[str, set[int | None]] = {}
+    for part in parts:
+        labels.setdefault(part.label, set()).add(part.arity)
+    for part in parts:
+        one = part.as_terms() if None in labels[part.label] else part
+        groups.setdefault((one.label, one.arity), []).append(one)
+    return [_distinct(found) for found in groups.values()]
+
+
+def _distinct(parts: Sequence[Events]) -> Events:
+    batch = stack([p.batch for p in parts])
+    whole = Events(parts[0].label, batch, parts[0].arity, parts[0].names)
+    if len(batch) < 2:
+        return whole
+    names = [n for n in batch.columns if n != REFERENCE]
+    hashes = hash_columns([batch.columns[n] for n in names], len(batch))
+    order = np.argsort(hashes, kind="stable")
+    alike = np.flatnonzero(hashes[order][1:] == hashes[order][:-1])
+    if not len(alike):
+        return whole
+    return whole.take(_first_of_equal(batch, names, hashes, order))
+
+
+def _first_of_equal(batch: Batch, names: Sequence[str], hashes: np.ndarray, order: Ints) -> np.ndarray:
+    """The rows without those that equal an earlier one; rows of one hash are compared with the first of them."""
+    sorted_hashes = hashes[order]
+    starts = np.r_[True, sorted_hashes[1:] != sorted_hashes[:-1]]
+    first = order[np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))]
+    rows = np.flatnonzero(~starts)
+    equal = np.ones(len(rows), dtype=np.bool_)
+    for name in names:
+        c = batch.columns[name]
+        equal &= same(c.take(order[rows]), c.take(first[rows]))
+    keep = np.ones(len(batch), dtype=np.bool_)
+    keep[order[rows[equal]]] = False
+    return keep

@@ -1,0 +1,142 @@
+"""This module builds what rules derive: from whole columns where a head only shows variables, else group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ephemera.algebra.nodes import TERM, Group, Imbed
+from ephemera.algebra.scalar import begin, end, reference
+from ephemera.algebra.truth import Tester
+from ephemera.engine.events import BEGIN, END, Events, flat_term, position
+from ephemera.kernels.columns import Batch, Column, constant, ints, objects
+from ephemera.rules.nodes import Catalogue
+from ephemera.syntax.nodes import Derive, Head, Raise
+from ephemera.terms.compute import Undefined
+from ephemera.terms.construct import Origin, Row, construct, value_of
+from ephemera.terms.nodes import Bool, Expression, Number, Text, Var
+from ephemera.terms.values import Key, Term, Value, key
+
+
+class Builder:
+    """Makes events from the tuples of a rule."""
+
+    def __init__(self, head: Group | Imbed, covers: Sequence[str], catalogue: Catalogue, tester: Tester) -> None:
+        self._head = head
+        self._covers = covers
+        self._catalogue = catalogue
+        self._tester = tester
+        self.undefined: list[tuple[Mapping[str, Value], str]] = []
+        """What was bound where a head had no value, and why."""
+
+    def build(self, batch: Batch) -> list[Events]:
+        """The events of all tuples, not yet told apart."""
+        if not len(batch):
+            return []
+        if isinstance(self._head, Imbed):
+            return self._plain(batch, self._head.head)
+        return self._grouped(batch, self._head)
+
+    def _times(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        first = np.minimum.reduce([batch[begin(n)] for n in self._covers])
+        last = np.maximum.reduce([batch[end(n)] for n in self._covers])
+        return first, last
+
+    def _plain(self, batch: Batch, head: Head) -> list[Events]:
+        first, last = self._times(batch)
+        if isinstance(head, Derive):
+            columns = [_shown(a, batch) for a in head.arguments]
+            if None not in columns:
+                label = str(head.label)
+                values = {position(k): c for k, c in enumerate(columns) if c is not None}
+                made = Batch({BEGIN: ints(first), END: ints(last), **values}, len(batch))
+                return [Events(label, made, len(columns), self._catalogue.attributes(label))]
+        rows: list[int] = []
+        terms: list[Term] = []
+        for number, t in enumerate(batch.rows()):
+            for term in self._built(head, [Row(_variables(t), (), ())], Origin({}, 0), t):
+                rows.append(number)
+                terms.append(term)
+        return _by_label(terms, first[rows], last[rows], self._catalogue)
+
+    def _grouped(self, batch: Batch, e: Group) -> list[Events]:
+        first, last = self._times(batch)
+        binds = {v: k for k, collection in enumerate(e.collections) for v in collection.binds}
+        origin = Origin(binds, len(e.collections))
+        groups: dict[Key, list[tuple[int, dict[str, Any]]]] = {}
+        for number, t in enumerate(batch.rows()):
+            groups.setdefault(tuple(_key(t, a) for a in e.by), []).append((number, t))
+        rows: list[int] = []
+        terms: list[Term] = []
+        for members in groups.values():
+            found = {(r.own, r.pairs): r for r in (_row(e, t) for _, t in members)}
+            number, t = members[0]
+            if self._tester.passes(e.having, list(found.values()), origin, t):
+                built = self._built(e.head, list(found.values()), origin, t)
+                rows += [number] * len(built)
+                terms += built
+        return _by_label(terms, first[rows], last[rows], self._catalogue)
+
+    def _built(self, head: Head, rows: list[Row], origin: Origin, t: Mapping[str, Any]) -> list[Term]:
+        scope = self._tester.scope(t)
+        try:
+            if isinstance(head, Derive):
+                values = [value_of(a, rows, origin, scope) for a in head.arguments]
+                return [flat_term(str(head.label), values, self._catalogue.attributes(str(head.label)))]
+            built = construct(head.term, rows, origin, scope)
+            if any(not isinstance(v, Term) for v in built):
+                raise Undefined("an event is an element, not a value")
+            return [v for v in built if isinstance(v, Term)]
+        except Undefined as undefined:
+            self.undefined.append((dict(rows[0].variables), str(undefined)))
+            return []
+
+
+def is_message(head: Group | Imbed) -> bool:
+    """Whether a rule sends what it finds instead of deriving it."""
+    return isinstance(head.head, Raise)
+
+
+def _shown(e: Expression, batch: Batch) -> Column | None:
+    match e:
+        case Var(name):
+            c = batch.columns.get(name)
+            return c if c is not None and c.kind != "any" else None
+        case Number(value) | Text(value) | Bool(value):
+            return constant(value, len(batch))
+        case _:
+            return None
+
+
+def _by_label(terms: Sequence[Term], first: np.ndarray, last: np.ndarray, catalogue: Catalogue) -> list[Events]:
+    groups: dict[str, list[int]] = {}
+    for number, term in enumerate(terms):
+        groups.setdefault(term.label, []).append(number)
+    found: list[Events] = []
+    for label, rows in groups.items():
+        values = Column(objects([terms[r] for r in rows]), "any")
+        made = Batch({BEGIN: ints(first[rows]), END: ints(last[rows]), TERM: values}, len(rows))
+        found.append(Events(label, made, None, catalogue.attributes(label)))
+    return found
+
+
+def _variables(t: Mapping[str, Any]) -> dict[str, Value]:
+    return {a: v for a, v in t.items() if "." not in a and not a.startswith("#")}
+
+
+def _key(t: Mapping[str, Any], name: str) -> Any:
+    if name not in t:
+        return ()
+    value = t[name]
+    return value if "." in name else key(value)
+
+
+def _row(e: Group, t: Mapping[str, Any]) -> Row:
+    own = tuple(_key(t, v) for v in e.own)
+    pairs: list[Key | None] = []
+    for collection in e.collections:
+        event = t.get(reference(collection.name))
+        pairs.append(None if event is None else (event, tuple(_key(t, v) for v in collection.variables)))
+    return Row(_variables(t), own, tuple(pairs))

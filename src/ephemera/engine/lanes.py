@@ -1,0 +1,277 @@
+"""This module runs the rules that wait for the same sources: a lane, with its bound, its histories and its steps.
+
+In a step the bound moves on. What ended by then is released to the queries, each rule gives what happens by then, and
+what it derives is released to the rules behind it, all in the order of the plan. Rules that need each other take turns
+until nothing is new. At the end the histories forget what no rule can need any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ephemera.algebra import instances
+from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename, Table
+from ephemera.algebra.scalar import Matches, begin, end, reference
+from ephemera.algebra.schema import schemas
+from ephemera.algebra.truth import Tester
+from ephemera.analysis.nodes import Facts
+from ephemera.base.errors import EphemeraError
+from ephemera.base.tree import find
+from ephemera.engine.events import BEGIN, END, Events
+from ephemera.engine.heads import Builder, is_message
+from ephemera.engine.matching import EVENT, Query
+from ephemera.engine.pool import Pool
+from ephemera.engine.rules import Rule
+from ephemera.kernels.columns import UNBOUND, Batch, column, ints, stack
+from ephemera.kernels.history import FAR, History
+from ephemera.kernels.truth import Filter
+from ephemera.physical.decompose import leaf, rule_plan
+from ephemera.rules.patterns import pattern_label
+from ephemera.rules.scope import pattern_bindings
+from ephemera.terms.atoms import match_event, match_term
+from ephemera.terms.events import Event
+from ephemera.terms.nodes import Pattern
+from ephemera.terms.values import Term
+
+MOST_ROUNDS = 1_000
+MOST_EVENTS = 100_000
+
+Clock = Callable[[Pattern, int, int], Sequence[Event]]
+"""The events of `timer:datetime` that a pattern asks for, after one time and until another."""
+
+Needed = list[list[tuple[str, int]]] | None
+"""For each reader how long before now some stamps count; None if one needs everything."""
+
+
+class Endless(EphemeraError):
+    """A recursion that does not come to an end."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """What rules run on besides events."""
+
+    tables: Mapping[str, Sequence[Term]] = field(default_factory=dict)
+    calendars: Mapping[str, Sequence[Event]] = field(default_factory=dict)
+    clock: Clock = lambda _pattern, _after, _until: ()
+
+
+class Lane:
+    """Rules that share a bound."""
+
+    def __init__(self, plan: Plan, facts: Facts, rules: Sequence[str], world: World) -> None:
+        self._plan = plan
+        self._facts = facts
+        self._world = world
+        self._schemas = schemas(plan)
+        self._tester = Tester(plan.catalogue, world.calendars)
+        self._filter = Filter(self._tester, _with_events)
+        self._own = frozenset(rules)
+        self._names = [n for n in plan.points if n in self._own or n in _queries_of(plan, rules)]
+        self.histories: dict[str, History] = {}
+        self.rules: dict[str, Rule] = {}
+        self.builders: dict[str, Builder] = {}
+        self._queries: dict[str, Query] = {}
+        self._calendars: dict[str, Calendar] = {}
+        self._tables: dict[Table, Batch] = {}
+        self._needed: dict[str, Needed] = {}
+        self._given: dict[str, set[Any]] = {}
+        """For each algebra expression the instances that were given in this step."""
+        self.bound = -FAR
+        self.tick = 0
+        self.references = 0
+        for name in self._names:
+            self._prepare(plan.points[name])
+        for r in facts.relevance:
+            if r.point in self._own:
+                self._need(r.point, r.input, r.name)
+
+    # ---- what there is -------------------------------------------------------------------------------------
+
+    def _prepare(self, point: Point) -> None:
+        if point.kind == "query":
+            patterns = [m.pattern for m in find(point.expression, Match)]
+            keeps = self._keeps_events(point.name)
+            self._queries[point.name] = Query(patterns, self._plan.catalogue, keeps_events=keeps)
+            self.histories[point.name] = History((BEGIN, END))
+            return
+        physical = rule_plan(point, self._plan, self._facts, self._schemas)
+        for calendar in find(point.expression, Calendar):
+            self._calendars[f"{point.name}/{calendar.name}"] = calendar
+            self.histories[f"{point.name}/{calendar.name}"] = History((begin(calendar.name), end(calendar.name)))
+        for detection in physical.detections:
+            source = f"{point.name}/{detection.name}"
+            self.histories[source] = History((begin(detection.name), end(detection.name)))
+            self._needed[source] = [[]]
+        self.rules[point.name] = Rule(
+            physical,
+            self.histories.__getitem__,
+            lambda e: leaf(e, point.name, self._plan, self._schemas),
+            self._table,
+            self._filter,
+        )
+        self.builders[point.name] = Builder(physical.head, physical.events, self._plan.catalogue, self._tester)
+
+    def _keeps_events(self, query: str) -> bool:
+        """Whether a rule tests the events of a query again, or an algebra expression tells them apart."""
+        for name in self._own:
+            expression = self._plan.points[name].expression
+            tested = {m.event for m in find(expression, Matches)}
+            inner = {i for d in find(expression, Detection) for i in d.inputs}
+            uses = [u for u in find(expression, Rename) if u.input == Input(query)]
+            if any(use.events[0][1] in tested or use in inner for use in uses):
+                return True
+        return False
+
+    def _need(self, point: str, source: str, name: str) -> None:
+        """How long a reader needs a history."""
+        found = next(r for r in self._facts.of(point) if r.input == source and r.name == name)
+        own = source if source in self._queries else f"{point}/{name}"
+        prefix = "$" if source in self._queries else name
+        needed = self._needed.setdefault(own, [])
+        if not found.minimal:
+            self._needed[own] = None
+        elif needed is not None:
+            times = [(b.stamp[-1], b.time) for b in found.minimal if b.time is not None]
+            needed.append([(f"{prefix}.{side}", time.bound - time.is_strict) for side, time in times])
+
+    def _table(self, table: Table) -> Batch:
+        if table not in self._tables:
+            label = str(pattern_label(table.pattern))
+            names = self._plan.catalogue.tables[label].names
+            found = [s for row in self._world.tables.get(label, ()) for s in match_term(table.pattern, row, {}, names)]
+            bound = pattern_bindings(table.pattern)
+            variables = sorted(bound.sure | bound.perhaps)
+            columns = {v: column([s.get(v, UNBOUND) for s in found]) for v in variables}
+            self._tables[table] = Batch(columns, len(found))
+        return self._tables[table]
+
+    # ---- steps ---------------------------------------------------------------------------------------------
+
+    def step(self, released: Sequence[Events], bound: int, calendar_until: int) -> dict[str, list[Events]]:
+        """What the rules of the lane derive between the last bound and this one, from what was released by then."""
+        pool = Pool(self.references)
+        pool.add(released)
+        self.tick += 1
+        self._tell_the_time(calendar_until)
+        self._given = {}
+        derived: dict[str, list[Events]] = {}
+        cycles = {name: cycle for cycle in self._plan.cycles for name in cycle}
+        done: set[str] = set()
+        for name in self._names:
+            if name not in done:
+                members = [n for n in self._names if n in cycles.get(name, (name,))]
+                done |= set(members)
+                self._take_turns(members, pool, bound, derived, is_cycle=name in cycles)
+        self.bound = bound
+        self.references = pool.next_reference
+        self._forget()
+        return derived
+
+    def _take_turns(
+        self, members: Sequence[str], pool: Pool, bound: int, derived: dict[str, list[Events]], *, is_cycle: bool
+    ) -> None:
+        total = 0
+        for _ in range(MOST_ROUNDS):
+            new = sum(self._member(name, pool, bound, derived) for name in members)
+            total += new
+            if not is_cycle or not new:
+                return
+            if total > MOST_EVENTS:
+                break
+        numbers = sorted({p.rule for n in members if (p := self._plan.points[n]).rule is not None})
+        raise Endless(
+            f"the recursion does not end: more than {MOST_EVENTS:,} events or {MOST_ROUNDS:,} rounds in rules "
+            f"{', '.join(map(str, numbers))}"
+        )
+
+    def _member(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
+        """One point's part of a step; how many new tuples or events it gave."""
+        self.tick += 1
+        if name in self._queries:
+            found = [m for e in self._asked(name, pool) if (m := self._queries[name].match(e)) is not None]
+            if found:
+                self.histories[name].append(stack(found), self.tick)
+            return sum(map(len, found))
+        rule = self.rules[name]
+        for detection in rule.plan.detections:
+            self._detect(name, detection, bound)
+        batch = rule.step(self.tick, bound)
+        events = self.builders[name].build(batch) if batch is not None else []
+        if not events:
+            return 0
+        derived.setdefault(name, []).extend(events)
+        return 0 if is_message(rule.plan.head) else pool.add(events)
+
+    def _asked(self, query: str, pool: Pool) -> list[Events]:
+        label = self._plan.points[query].label
+        return pool.unread(query, label)
+
+    def _detect(self, point: str, detection: Detection, bound: int) -> None:
+        """The instances of an algebra expression that end since the last step."""
+        inputs = [self._tuples(use) for use in detection.inputs if isinstance(use, Rename)]
+        given = self._given.setdefault(f"{point}/{detection.name}", set())
+        stop, which = end(detection.name), reference(detection.name)
+        new = [
+            t
+            for t in instances.found(detection, inputs, self._tester)
+            if self.bound < t[stop] <= bound and (t[which].key, _values(t)) not in given
+        ]
+        if not new:
+            return
+        given |= {(t[which].key, _values(t)) for t in new}
+        names = dict.fromkeys(n for t in new for n in t)
+        columns = {n: column([t.get(n, UNBOUND) for t in new]) for n in names if n != which}
+        columns[which] = ints(range(self.references, self.references + len(new)))
+        self.references += len(new)
+        self.histories[f"{point}/{detection.name}"].append(Batch(columns, len(new)), self.tick)
+
+    def _tuples(self, use: Rename) -> list[dict[str, Any]]:
+        found = leaf(use, "", self._plan, self._schemas)
+        runs = [run.batch.renamed(found.names) for run in self.histories[found.source].runs]
+        return _with_events(stack(runs)).rows() if runs else []
+
+    def _tell_the_time(self, until: int) -> None:
+        """The events of absolute timers since the last step."""
+        for source, calendar in self._calendars.items():
+            opens, closes = begin(calendar.name), end(calendar.name)
+            rows: list[dict[str, Any]] = [
+                {opens: event.time.begin, closes: event.time.end, **substitution}
+                for event in self._world.clock(calendar.pattern, self.bound, until)
+                for substitution in match_event(calendar.pattern, event, {}, self._plan.catalogue.attributes)
+            ]
+            if rows:
+                names = dict.fromkeys(n for row in rows for n in row)
+                columns = {n: column([row.get(n, UNBOUND) for row in rows]) for n in names}
+                columns[reference(calendar.name)] = ints(columns[opens].values)
+                self.histories[source].append(Batch(columns, len(rows)), self.tick)
+
+    def _forget(self) -> None:
+        now = self.bound + 1
+        for name, history in self.histories.items():
+            needed = self._needed.get(name, [])
+            if needed is not None and self.bound < FAR:
+                history.forget([[(stamp, now - time) for stamp, time in reader] for reader in needed])
+            history.compact(self.tick + 1)
+
+
+def _values(t: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(sorted((n, repr(v)) for n, v in t.items() if "." not in n))
+
+
+def _with_events(batch: Batch) -> Batch:
+    """The batch with the events themselves in place of references, where it has them."""
+    events = {n: c for n, c in batch.columns.items() if n.endswith(".event")}
+    if not events:
+        return batch
+    kept = {n: c for n, c in batch.columns.items() if n not in events}
+    return Batch({**kept, **{f"{n.removesuffix('.event')}.ref": c for n, c in events.items()}}, len(batch))
+
+
+def _queries_of(plan: Plan, rules: Sequence[str]) -> set[str]:
+    return {i.point for name in rules for i in find(plan.points[name].expression, Input)}
+
+
+__all__ = ["EVENT", "Endless", "Lane", "World"]

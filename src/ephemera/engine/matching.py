@@ -1,0 +1,82 @@
+"""This module matches events with patterns: flat ones column by column, all others one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ephemera.engine.events import BEGIN, END, REFERENCE, Events, position
+from ephemera.kernels.columns import UNBOUND, Batch, Column, column, constant, objects, stack
+from ephemera.kernels.equality import joins
+from ephemera.rules.nodes import Catalogue
+from ephemera.rules.scope import pattern_bindings
+from ephemera.terms.atoms import match_event
+from ephemera.terms.nodes import AnyEvent, Atom, Bool, Null, Number, Pattern, Text, Var
+
+EVENT = "$.event"
+"""The column that holds the events themselves, where a pattern has to be tested again."""
+
+
+class Query:
+    """A simple event query: some patterns of which any may match."""
+
+    def __init__(self, patterns: Sequence[Pattern], catalogue: Catalogue, *, keeps_events: bool) -> None:
+        self._patterns = patterns
+        self._catalogue = catalogue
+        self._keeps_events = keeps_events
+        bound = (pattern_bindings(p) for p in patterns)
+        self._variables = sorted(frozenset[str]().union(*(b.sure | b.perhaps for b in bound)))
+
+    def match(self, events: Events) -> Batch | None:
+        """The ways in which the events match, or None if there are none."""
+        found = [m for p in self._patterns if (m := self._one(p, events)) is not None and len(m)]
+        return stack(found) if found else None
+
+    def _one(self, pattern: Pattern, events: Events) -> Batch | None:
+        match pattern:
+            case AnyEvent(label):
+                return self._kept(events, {}) if str(label) == events.label else None
+            case Atom(label, arguments) if events.arity is not None:
+                if str(label) != events.label or len(arguments) != events.arity:
+                    return None
+                return self._flat(pattern, events)
+            case _:
+                return self._terms(pattern, events)
+
+    def _kept(self, events: Events, variables: dict[str, Column]) -> Batch:
+        columns = {name: events.batch.columns[name] for name in (BEGIN, END, REFERENCE)}
+        if self._keeps_events:
+            columns[EVENT] = Column(objects(events.events()), "any")
+        return Batch({**columns, **variables}, len(events))
+
+    def _flat(self, pattern: Atom, events: Events) -> Batch:
+        mask = np.ones(len(events), dtype=np.bool_)
+        variables: dict[str, Column] = {}
+        for k, argument in enumerate(pattern.arguments):
+            values = events.batch.columns[position(k)]
+            match argument:
+                case Var(name) if name in variables:
+                    mask &= joins(variables[name], values)
+                case Var(name):
+                    variables[name] = values
+                case Text(value) | Number(value) | Bool(value):
+                    mask &= joins(values, constant(value, len(values)))
+                case Null():
+                    mask &= False
+                case _:
+                    continue
+        batch = self._kept(events, variables)
+        return batch if mask.all() else batch.take(mask)
+
+    def _terms(self, pattern: Pattern, events: Events) -> Batch | None:
+        rows: list[int] = []
+        found: list[dict[str, object]] = []
+        for row, event in enumerate(events.events()):
+            for substitution in match_event(pattern, event, {}, self._catalogue.attributes):
+                rows.append(row)
+                found.append(dict(substitution))
+        if not rows:
+            return None
+        variables = {name: column([s.get(name, UNBOUND) for s in found]) for name in self._variables}  # type: ignore[misc]
+        return self._kept(events, {}).take(np.array(rows)).with_columns(variables)

@@ -1,0 +1,238 @@
+"""This module evaluates one rule step by step: what is new of its events, joined with what is stored of the others.
+
+A tuple of positive events happens when the last of them, or of the timers on them, ends. Until the bound has passed
+that time it is pending. Then all that can lie in its windows is known: collections are gathered, absences tested, and
+the head is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ephemera.algebra.nodes import (
+    AntiSemiJoin,
+    Cross,
+    Difference,
+    Expression,
+    Gap,
+    Join,
+    RelativeTimer,
+    Select,
+    SemiJoin,
+    Table,
+    Union,
+)
+from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
+from ephemera.algebra.timers import offsets
+from ephemera.base.errors import InternalError
+from ephemera.kernels.columns import Batch, Ints, Mask, ints, paired, stack
+from ephemera.kernels.equality import joins
+from ephemera.kernels.hashing import hash_columns
+from ephemera.kernels.history import FAR, History, Question, search
+from ephemera.kernels.truth import Filter
+from ephemera.physical.nodes import Leaf, Probe, RulePlan
+
+ROW = "#row"
+"""The column that tells the tuples of a step apart."""
+
+Histories = Callable[[str], History]
+Leaves = Callable[[Expression], Leaf]
+Rows = Callable[[Table], Batch]
+
+
+class Rule:
+    """The state of a rule, and how it goes on."""
+
+    def __init__(self, plan: RulePlan, histories: Histories, leaves: Leaves, rows: Rows, tests: Filter) -> None:
+        self.plan = plan
+        self._histories = histories
+        self._leaves = leaves
+        self._rows = rows
+        self._filter = tests
+        self.pending: Batch | None = None
+        self.seen = 0
+        """The last tick of which everything was used."""
+        self.examined = 0
+        """How many pairs of tuples were looked at."""
+
+    def step(self, tick: int, bound: int) -> Batch | None:
+        """The tuples that happen by the bound and were not given before, with all that they collect."""
+        found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]
+        self.seen = tick
+        new = self._timed(stack(found)) if found else None
+        parts = [b for b in (self.pending, new) if b is not None and len(b)]
+        if not parts:
+            return None
+        waiting = stack(parts)
+        ready = self._happens(waiting) <= bound
+        self.pending = waiting.take(~ready) if not ready.all() else None
+        if not ready.any():
+            return None
+        batch = waiting.take(ready)
+        numbered = batch.with_columns({ROW: ints(np.arange(len(batch)))})
+        return self._evaluate(self.plan.accumulated, numbered)
+
+    def _happens(self, batch: Batch) -> Ints:
+        return np.asarray(np.maximum.reduce([batch[s] for s in self.plan.ends]), dtype=np.int64)
+
+    # ---- positive events -----------------------------------------------------------------------------------
+
+    def _new(self, first: int, tick: int) -> Batch | None:
+        """The joins in which this leaf is new: the ones before it may be, too, the ones behind it are not."""
+        leaf = self.plan.leaves[first]
+        runs = [r.batch for r in self._histories(leaf.source).runs if r.step > self.seen]
+        if not runs:
+            return None
+        batch = self._tested(stack(runs).renamed(leaf.names), frozenset())
+        for probe in self.plan.orders[first]:
+            if not len(batch):
+                return None
+            known = frozenset(batch.columns)
+            batch = self._tested(self._probed(batch, probe, tick if probe.leaf < first else self.seen), known)
+        return batch if len(batch) else None
+
+    def _probed(self, batch: Batch, probe: Probe, until: int) -> Batch:
+        leaf = self.plan.leaves[probe.leaf]
+        return self._searched(batch, leaf, _asked(batch, leaf, probe.keys, probe.stamp, *_range(batch, probe)), until)
+
+    def _searched(self, batch: Batch, leaf: Leaf, asked: Question, until: int) -> Batch:
+        """The pairs of a tuple and one of the leaf that agree on the variables they share."""
+        found: list[Batch] = []
+        for run in self._histories(leaf.source).runs:
+            if run.step <= until:
+                rows, others = search(run, asked)
+                self.examined += len(rows)
+                if len(rows):
+                    found.append(self._agreeing(batch, rows, run.batch.renamed(leaf.names), others))
+        return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))
+
+    @staticmethod
+    def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints) -> Batch:
+        shared = [n for n in other.columns if n in batch.columns]
+        agree: Mask = np.ones(len(rows), dtype=np.bool_)
+        for name in shared:
+            agree &= joins(batch.columns[name].take(rows), other.columns[name].take(others))
+        if not agree.all():
+            rows, others = rows[agree], others[agree]
+        return paired(batch, rows, other, others)
+
+    def _tested(self, batch: Batch, before: frozenset[str]) -> Batch:
+        """What can be tested by now, and could not before."""
+        known = frozenset(batch.columns)
+        for test in self.plan.tests:
+            if test.needs <= known and not test.needs <= before:
+                batch = self._filter.keep(test.condition, batch)
+        return batch
+
+    def _timed(self, batch: Batch) -> Batch:
+        """The tuples with their timers and rows of tables, and what can only be tested then."""
+        before = frozenset(batch.columns)
+        for timer in self.plan.timers:
+            batch = _with_timer(batch, timer)
+        for table in self.plan.tables:
+            batch = self._with_table(batch, table)
+        return self._tested(batch, before)
+
+    def _with_table(self, batch: Batch, table: Table) -> Batch:
+        rows, others, found = self._table_pairs(batch, table)
+        return paired(batch, rows, found, others)
+
+    def _table_pairs(self, batch: Batch, table: Table) -> tuple[Ints, Ints, Batch]:
+        found = self._rows(table)
+        rows = np.repeat(np.arange(len(batch)), len(found))
+        others = np.tile(np.arange(len(found)), len(batch))
+        agree: Mask = np.ones(len(rows), dtype=np.bool_)
+        for name in found.columns:
+            if name in batch.columns:
+                agree &= joins(batch.columns[name].take(rows), found.columns[name].take(others))
+        return rows[agree], others[agree], found
+
+    # ---- collections and absences --------------------------------------------------------------------------
+
+    def _evaluate(self, e: Expression, ready: Batch) -> Batch:
+        if e == self.plan.positive:
+            return ready
+        match e:
+            case Select(inner, condition, _):
+                return self._filter.keep(condition, self._evaluate(inner, ready))
+            case Join(left, right, condition, _) | Cross(left, right, condition, _):
+                return self._in_window(self._evaluate(left, ready), right, condition)
+            case SemiJoin(left, right, condition, _):
+                batch = self._evaluate(left, ready)
+                return batch.take(self._has_any(batch, right, condition))
+            case AntiSemiJoin(left, right, condition, _):
+                batch = self._evaluate(left, ready)
+                return batch.take(~self._has_any(batch, right, condition))
+            case Union(inputs):
+                return stack([self._evaluate(one, ready) for one in inputs])
+            case Difference(left, right):
+                batch = self._evaluate(left, ready)
+                return batch.take(~np.isin(batch[ROW], self._evaluate(right, ready)[ROW]))
+            case _:
+                raise InternalError("engine", f"{type(e).__name__} stands where nothing is accumulated")
+
+    def _has_any(self, batch: Batch, right: Expression, condition: Formula) -> Mask:
+        place = "#place"
+        placed = batch.with_columns({place: ints(np.arange(len(batch)))})
+        found = self._in_window(placed, right, condition)
+        mask = np.zeros(len(batch), dtype=np.bool_)
+        mask[found[place]] = True
+        return mask
+
+    def _in_window(self, batch: Batch, right: Expression, condition: Formula) -> Batch:
+        if not len(batch):
+            return batch
+        if isinstance(right, Table):
+            rows, others, found = self._table_pairs(batch, right)
+            return self._filter.keep(condition, paired(batch, rows, found, others))
+        leaf = self._leaves(right)
+        keys = sorted(k for k in leaf.sure if k in batch.columns and batch.columns[k].kind != "any")
+        asked = _asked(batch, leaf, keys, end(leaf.name), *_window(batch, leaf.name, condition))
+        found = self._searched(batch, leaf, asked, FAR)
+        return self._filter.keep(condition, found) if len(found) else found
+
+
+def _asked(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, least: Ints, most: Ints) -> Question:  # noqa: PLR0913, PLR0917
+    """What is asked of the history of a leaf, in its own names."""
+    own = {new: old for old, new in leaf.names.items()}
+    hashes = hash_columns([batch.columns[k] for k in keys], len(batch))
+    return Question(tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), least, most)
+
+
+def _range(batch: Batch, probe: Probe) -> tuple[Ints, Ints]:
+    least = np.full(len(batch), -FAR, dtype=np.int64)
+    most = np.full(len(batch), FAR, dtype=np.int64)
+    for r in probe.ranges:
+        if r.earliest is not None:
+            least = np.maximum(least, batch[r.known] - r.earliest)
+        if r.latest is not None:
+            most = np.minimum(most, batch[r.known] + r.latest)
+    return least, most
+
+
+def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
+    if isinstance(timer, RelativeTimer):
+        (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, timer.length)
+    else:
+        (first, forward), (last, onward) = (end(timer.first), 0), (begin(timer.last), 0)
+    opens, closes = batch[first] + forward, batch[last] + onward
+    timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
+    occurs = opens <= closes
+    return timed if occurs.all() else timed.take(occurs)
+
+
+def _window(batch: Batch, name: str, condition: Formula) -> tuple[Ints, Ints]:
+    """The range in which the end of something in a window lies: not after its end, and not before its begin."""
+    least = np.full(len(batch), -FAR, dtype=np.int64)
+    most = np.full(len(batch), FAR, dtype=np.int64)
+    for part in condition.parts if isinstance(condition, Every) else (condition,):
+        match part:
+            case Distance(later, earlier, limit, strict) if later == end(name) and earlier in batch.columns:
+                most = np.minimum(most, batch[earlier] + limit - strict)
+            case Distance(later, earlier, limit, strict) if earlier == begin(name) and later in batch.columns:
+                least = np.maximum(least, batch[later] - limit + strict)
+            case _:
+                continue
+    return least, most

@@ -1,0 +1,28 @@
+"""This module refuses rules with more parts than can be planned; nobody writes one, but a program may."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ephemera.base.diagnostic import Code, Help
+from ephemera.rules.declare import head_label_span
+from ephemera.rules.findings import Findings
+from ephemera.rules.nodes import NormalRule, Resolved
+from ephemera.rules.scope import primitives
+
+MOST_PARTS = 256
+
+
+def check_size(resolved: Resolved, normal: Sequence[NormalRule], findings: Findings) -> None:
+    """Tells rules whose body has too many events, timers, windows and conditions."""
+    for rule in normal:
+        parts = [*rule.events, *rule.tables, *rule.timers, *rule.collects, *rule.absences, *rule.absent_rows]
+        atoms = sum(1 for literal in rule.algebra for _ in primitives(literal.expression))
+        total = len(parts) + len(rule.conditions) + atoms
+        if total > MOST_PARTS:
+            findings.add(
+                Code.TOO_MANY_PARTS,
+                f"this rule has {total} events, timers, windows and conditions, and {MOST_PARTS} is the limit",
+                head_label_span(resolved.rules[rule.rule - 1].head),
+                help=[Help("make it several rules: one derives an event that the next one asks for")],
+            )
