@@ -21,6 +21,7 @@ from ephemera.analysis.relevance import derive
 from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError
 from ephemera.base.span import Source
+from ephemera.engine import batch
 from ephemera.io.jsonl import (
     BadEvent,
     original_text,
@@ -35,16 +36,17 @@ from ephemera.rules import explain as rules_explain
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.normalize import normalize
+from ephemera.rules.outcome import DeadLetter, World
 from ephemera.rules.resolve import resolve
 from ephemera.rules.size import check_size
 from ephemera.rules.stratify import stratify
-from ephemera.semantics.oracle import DeadLetter, World, evaluate
+from ephemera.semantics.oracle import evaluate
 from ephemera.syntax import explain as syntax_explain
 from ephemera.syntax.parser import Parsed, parse
 from ephemera.terms.events import Event
 
 Stage = Literal["syntax", "rules", "plan", "relevance"]
-ENGINES = ("oracle",)
+ENGINES = ("local", "oracle")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +122,7 @@ class Program:
         self,
         events: Iterable[Mapping[str, Any]],
         *,
-        engine: str = "oracle",
+        engine: str = "local",
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
@@ -138,7 +140,7 @@ class Program:
         self,
         events: Sequence[Mapping[str, Any] | str | bytes],
         *,
-        engine: str = "oracle",
+        engine: str = "local",
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
@@ -156,7 +158,11 @@ class Program:
         }
         limit = None if until is None else read_time(until, catalogue.unit)
         world = World(rows, {name: list(given) for name, given in (calendars or {}).items()}, limit)
-        outcome = evaluate(self._rules, [e for e in read if isinstance(e, Event)], world)
+        good = [e for e in read if isinstance(e, Event)]
+        if engine == "oracle":
+            outcome = evaluate(self._rules, good, world)
+        else:
+            outcome = batch.run(self._rules, self._plan, self._facts, good, world)
         as_numbers = not any(uses_text(e) for e, r in zip(events, read, strict=True) if isinstance(r, Event))
         return Run(
             answers=[write_event(e, catalogue, as_numbers=as_numbers) for e in outcome.events],

@@ -12,10 +12,11 @@ from ephemera.base.span import Source
 from ephemera.base.tree import find
 from ephemera.io.jsonl import read_object, read_row, read_time
 from ephemera.pipeline import check
+from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Ruleset
+from ephemera.rules.outcome import World
 from ephemera.rules.patterns import pattern_label
-from ephemera.semantics.clock import Clock
-from ephemera.semantics.oracle import World, look_back
+from ephemera.semantics.oracle import look_back
 from ephemera.stories.judge import typed_rows
 from ephemera.stories.read import read_story
 from ephemera.syntax.nodes import Event as EventQuery

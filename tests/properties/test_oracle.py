@@ -8,7 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ephemera.base.span import Source
-from ephemera.semantics.oracle import Outcome, evaluate
+from ephemera.rules.outcome import Outcome
+from ephemera.semantics.oracle import evaluate
 from ephemera.syntax.format import format
 from ephemera.syntax.nodes import Program, Rule
 from ephemera.syntax.parser import parse

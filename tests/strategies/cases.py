@@ -21,9 +21,10 @@ from ephemera.pipeline import check
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.normalize import normalize
+from ephemera.rules.outcome import Outcome, World
 from ephemera.rules.resolve import resolve
 from ephemera.rules.stratify import stratify
-from ephemera.semantics.oracle import Outcome, World, evaluate
+from ephemera.semantics.oracle import evaluate
 from ephemera.syntax.parser import parse
 from ephemera.terms.events import Event
 from ephemera.terms.values import Term

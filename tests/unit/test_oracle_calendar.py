@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from ephemera.base.errors import InternalError
 from ephemera.base.time import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 from ephemera.rules.calendar import FIELDS, impossible
-from ephemera.semantics.calendar import FIELD_ORDER, instants, occurrences
+from ephemera.rules.occurrences import FIELD_ORDER, instants, occurrences
 
 FieldValue: TypeAlias = int | float | str
 Wanted: TypeAlias = Mapping[str, FieldValue | Sequence[FieldValue] | None]

@@ -10,8 +10,8 @@ import numpy as np
 from ephemera.algebra.nodes import TERM, Group, Imbed
 from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.truth import Tester
-from ephemera.engine.events import BEGIN, END, Events, flat_term, position
-from ephemera.kernels.columns import Batch, Column, constant, ints, objects
+from ephemera.engine.events import BEGIN, END, Events, position
+from ephemera.kernels.columns import Batch, Column, column, constant, ints, objects
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.compute import Undefined
@@ -51,15 +51,12 @@ class Builder:
             if None not in columns:
                 label = str(head.label)
                 values = {position(k): c for k, c in enumerate(columns) if c is not None}
-                made = Batch({BEGIN: ints(first), END: ints(last), **values}, len(batch))
-                return [Events(label, made, len(columns), self._catalogue.attributes(label))]
-        rows: list[int] = []
-        terms: list[Term] = []
+                whole = Batch({BEGIN: ints(first), END: ints(last), **values}, len(batch))
+                return [Events(label, whole, len(columns), self._catalogue.attributes(label))]
+        made = _Made(head, first, last, self._catalogue)
         for number, t in enumerate(batch.rows()):
-            for term in self._built(head, [Row(_variables(t), (), ())], Origin({}, 0), t):
-                rows.append(number)
-                terms.append(term)
-        return _by_label(terms, first[rows], last[rows], self._catalogue)
+            made.add(number, self._built(head, [Row(_variables(t), (), ())], Origin({}, 0), t))
+        return made.events()
 
     def _grouped(self, batch: Batch, e: Group) -> list[Events]:
         first, last = self._times(batch)
@@ -68,23 +65,22 @@ class Builder:
         groups: dict[Key, list[tuple[int, dict[str, Any]]]] = {}
         for number, t in enumerate(batch.rows()):
             groups.setdefault(tuple(_key(t, a) for a in e.by), []).append((number, t))
-        rows: list[int] = []
-        terms: list[Term] = []
+        made = _Made(e.head, first, last, self._catalogue)
         for members in groups.values():
             found = {(r.own, r.pairs): r for r in (_row(e, t) for _, t in members)}
             number, t = members[0]
             if self._tester.passes(e.having, list(found.values()), origin, t):
-                built = self._built(e.head, list(found.values()), origin, t)
-                rows += [number] * len(built)
-                terms += built
-        return _by_label(terms, first[rows], last[rows], self._catalogue)
+                made.add(number, self._built(e.head, list(found.values()), origin, t))
+        return made.events()
 
-    def _built(self, head: Head, rows: list[Row], origin: Origin, t: Mapping[str, Any]) -> list[Term]:
+    def _built(
+        self, head: Head, rows: list[Row], origin: Origin, t: Mapping[str, Any]
+    ) -> list[Term] | list[tuple[Value, ...]]:
+        """What a head makes of some rows: terms, or the values of an arrow head."""
         scope = self._tester.scope(t)
         try:
             if isinstance(head, Derive):
-                values = [value_of(a, rows, origin, scope) for a in head.arguments]
-                return [flat_term(str(head.label), values, self._catalogue.attributes(str(head.label)))]
+                return [tuple(value_of(a, rows, origin, scope) for a in head.arguments)]
             built = construct(head.term, rows, origin, scope)
             if any(not isinstance(v, Term) for v in built):
                 raise Undefined("an event is an element, not a value")
@@ -110,16 +106,40 @@ def _shown(e: Expression, batch: Batch) -> Column | None:
             return None
 
 
-def _by_label(terms: Sequence[Term], first: np.ndarray, last: np.ndarray, catalogue: Catalogue) -> list[Events]:
-    groups: dict[str, list[int]] = {}
-    for number, term in enumerate(terms):
-        groups.setdefault(term.label, []).append(number)
-    found: list[Events] = []
-    for label, rows in groups.items():
-        values = Column(objects([terms[r] for r in rows]), "any")
-        made = Batch({BEGIN: ints(first[rows]), END: ints(last[rows]), TERM: values}, len(rows))
-        found.append(Events(label, made, None, catalogue.attributes(label)))
-    return found
+class _Made:
+    """What a head has built so far, each with the row that says when."""
+
+    def __init__(self, head: Head, first: np.ndarray, last: np.ndarray, catalogue: Catalogue) -> None:
+        self._head = head
+        self._first = first
+        self._last = last
+        self._catalogue = catalogue
+        self._rows: list[int] = []
+        self._built: list[Any] = []
+
+    def add(self, row: int, built: Sequence[Any]) -> None:
+        self._rows += [row] * len(built)
+        self._built += built
+
+    def events(self) -> list[Events]:
+        if not self._rows:
+            return []
+        if isinstance(self._head, Derive):
+            label, arity = str(self._head.label), len(self._head.arguments)
+            values = {position(k): column([row[k] for row in self._built]) for k in range(arity)}
+            return [self._events(label, range(len(self._rows)), values, arity)]
+        groups: dict[str, list[int]] = {}
+        for number, term in enumerate(self._built):
+            groups.setdefault(term.label, []).append(number)
+        return [
+            self._events(label, numbers, {TERM: Column(objects([self._built[n] for n in numbers]), "any")}, None)
+            for label, numbers in groups.items()
+        ]
+
+    def _events(self, label: str, numbers: Sequence[int], values: dict[str, Column], arity: int | None) -> Events:
+        rows = np.array([self._rows[n] for n in numbers], dtype=np.int64)
+        times = {BEGIN: ints(self._first[rows]), END: ints(self._last[rows])}
+        return Events(label, Batch({**times, **values}, len(rows)), arity, self._catalogue.attributes(label))
 
 
 def _variables(t: Mapping[str, Any]) -> dict[str, Value]:

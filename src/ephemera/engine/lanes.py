@@ -17,17 +17,17 @@ from ephemera.algebra.scalar import Matches, begin, end, reference
 from ephemera.algebra.schema import schemas
 from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Facts
-from ephemera.base.errors import EphemeraError
 from ephemera.base.tree import find
 from ephemera.engine.events import BEGIN, END, Events
 from ephemera.engine.heads import Builder, is_message
-from ephemera.engine.matching import EVENT, Query
+from ephemera.engine.matching import Query
 from ephemera.engine.pool import Pool
 from ephemera.engine.rules import Rule
 from ephemera.kernels.columns import UNBOUND, Batch, column, ints, stack
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.truth import Filter
 from ephemera.physical.decompose import leaf, rule_plan
+from ephemera.rules.outcome import Endless
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings
 from ephemera.terms.atoms import match_event, match_term
@@ -45,12 +45,8 @@ Needed = list[list[tuple[str, int]]] | None
 """For each reader how long before now some stamps count; None if one needs everything."""
 
 
-class Endless(EphemeraError):
-    """A recursion that does not come to an end."""
-
-
 @dataclass(frozen=True, slots=True)
-class World:
+class Surroundings:
     """What rules run on besides events."""
 
     tables: Mapping[str, Sequence[Term]] = field(default_factory=dict)
@@ -61,7 +57,7 @@ class World:
 class Lane:
     """Rules that share a bound."""
 
-    def __init__(self, plan: Plan, facts: Facts, rules: Sequence[str], world: World) -> None:
+    def __init__(self, plan: Plan, facts: Facts, rules: Sequence[str], world: Surroundings) -> None:
         self._plan = plan
         self._facts = facts
         self._world = world
@@ -148,6 +144,10 @@ class Lane:
             self._tables[table] = Batch(columns, len(found))
         return self._tables[table]
 
+    def number(self, name: str) -> int:
+        """The number of the rule that a point evaluates."""
+        return self._plan.points[name].rule or 0
+
     # ---- steps ---------------------------------------------------------------------------------------------
 
     def step(self, released: Sequence[Events], bound: int, calendar_until: int) -> dict[str, list[Events]]:
@@ -181,10 +181,10 @@ class Lane:
                 return
             if total > MOST_EVENTS:
                 break
-        numbers = sorted({p.rule for n in members if (p := self._plan.points[n]).rule is not None})
+        looping = [p for n in members if (p := self._plan.points[n]).rule is not None]
+        names = ", ".join(f"{p.rule} ({p.label or 'any'})" for p in sorted(looping, key=lambda p: p.rule or 0))
         raise Endless(
-            f"the recursion does not end: more than {MOST_EVENTS:,} events or {MOST_ROUNDS:,} rounds in rules "
-            f"{', '.join(map(str, numbers))}"
+            f"the recursion does not end: more than {MOST_EVENTS:,} events or {MOST_ROUNDS:,} rounds in rules {names}"
         )
 
     def _member(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
@@ -272,6 +272,3 @@ def _with_events(batch: Batch) -> Batch:
 
 def _queries_of(plan: Plan, rules: Sequence[str]) -> set[str]:
     return {i.point for name in rules for i in find(plan.points[name].expression, Input)}
-
-
-__all__ = ["EVENT", "Endless", "Lane", "World"]

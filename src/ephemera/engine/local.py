@@ -1,54 +1,162 @@
-"""This module is the engine in one process: sources with bounds, events that wait for them, and lanes of rules."""
+"""This module is the engine in one process: events arrive, wait for the bounds of their sources, and meet the rules.
+
+Rules that depend on the same sources share a lane and a bound; so a slow source holds back only those that need it.
+What is given by a bound is exactly what happens until then, however the events were cut into batches and in whatever
+order they arrived within their bounds.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from ephemera.algebra.nodes import Plan
+import numpy as np
+
+from ephemera.algebra.nodes import Base, Input, Plan, Point
 from ephemera.analysis.nodes import Facts
-from ephemera.engine.events import END, Events, of_events
-from ephemera.engine.lanes import Lane, World
+from ephemera.base.tree import find
+from ephemera.engine.events import END, Events, distinct, of_events
+from ephemera.engine.heads import is_message
+from ephemera.engine.lanes import Lane, Surroundings
+from ephemera.engine.sources import UNNAMED, Sources, sources_of
+from ephemera.kernels.columns import Ints
 from ephemera.kernels.history import FAR
 from ephemera.terms.events import Event
 
 
 @dataclass(slots=True)
 class Found:
-    """What a step derived: events, and messages by the rule that sends them."""
+    """What is certain now: events by label, and messages by the rule that sends them."""
 
-    events: list[Event] = field(default_factory=list)
-    messages: dict[str, list[Event]] = field(default_factory=dict)
+    events: list[Events] = field(default_factory=list)
+    messages: list[tuple[int, Events]] = field(default_factory=list)
 
 
 class Engine:
     """A program at work."""
 
-    def __init__(self, plan: Plan, facts: Facts, world: World) -> None:
+    def __init__(self, plan: Plan, facts: Facts, world: Surroundings, is_wanted: Callable[[Point, int], bool]) -> None:
+        """`is_wanted` says whether what a rule gives at a time is asked for."""
         self._plan = plan
-        self._lanes = [
-            Lane(plan, facts, rules, world) for rules in [[n for n, p in plan.points.items() if p.kind == "rule"]]
-        ]
-        self._waiting: list[list[Events]] = [[] for _ in self._lanes]
+        self._is_wanted = is_wanted
+        self.sources: Sources = sources_of(plan.catalogue)
+        self._depends = _dependencies(plan, self.sources)
+        self.lanes: dict[frozenset[str], Lane] = {}
+        self._waiting: dict[frozenset[str], list[Events]] = {}
+        by_sources: dict[frozenset[str], list[str]] = {}
+        for name, point in plan.points.items():
+            if point.kind == "rule":
+                by_sources.setdefault(self._depends[name], []).append(name)
+        for names, rules in sorted(by_sources.items(), key=lambda item: len(item[0])):
+            self.lanes[names] = Lane(plan, facts, rules, world)
+            self._waiting[names] = []
+        self.late: list[Event] = []
 
-    def send(self, events: Sequence[Event]) -> None:
-        """Events that wait for the bound to pass them."""
-        parts = of_events(events, self._plan.catalogue.attributes)
-        for waiting in self._waiting:
-            waiting.extend(parts)
+    def send(self, events: Sequence[Event]) -> Found:
+        """Events as they arrive; what is certain then."""
+        return self.send_events(of_events(events, self._plan.catalogue.attributes))
 
-    def advance(self, bound: int = FAR, calendar_until: int | None = None) -> dict[str, list[Events]]:
-        """What is certain by a bound; without one the input has ended."""
-        found: dict[str, list[Events]] = {}
-        for number, lane in enumerate(self._lanes):
-            released: list[Events] = []
-            kept: list[Events] = []
-            for part in self._waiting[number]:
-                ready = part.batch[END] <= bound
-                released += [part.take(ready)] if ready.any() else []
-                kept += [part.take(~ready)] if not ready.all() else []
-            self._waiting[number] = kept
-            until = bound if calendar_until is None else calendar_until
-            for name, events in lane.step(released, bound, until).items():
-                found.setdefault(name, []).extend(events)
+    def send_events(self, parts: Iterable[Events]) -> Found:
+        """The same for events by columns."""
+        for part in parts:
+            if len(part):
+                in_time = self.sources.arrive(part)
+                self.late += part.take(~in_time).events() if not in_time.all() else []
+                self._wait(part.take(in_time) if not in_time.all() else part)
+        return self._step(None)
+
+    def load(self, parts: Iterable[Events]) -> None:
+        """Events of which the order means nothing: all is known, and nothing is late."""
+        for part in parts:
+            self._wait(part)
+
+    def advance(self, bound: int, calendar_until: int | None = None) -> Found:
+        """Time passes until then."""
+        self.sources.advance(bound)
+        return self._step(calendar_until)
+
+    def finish(self, calendar_until: int) -> Found:
+        """The input has ended: what is pending is decided."""
+        return self.advance(FAR, calendar_until)
+
+    def _wait(self, part: Events) -> None:
+        source = self.sources.source(part.label)
+        for names, waiting in self._waiting.items():
+            if source in names:
+                waiting.append(part)
+
+    def _step(self, calendar_until: int | None) -> Found:
+        found = Found()
+        for names, lane in self.lanes.items():
+            bound = self.sources.bound(names)
+            if bound <= lane.bound:
+                continue
+            released, self._waiting[names] = _split(self._waiting[names], bound)
+            derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
+            for name, parts in derived.items():
+                self._give(name, parts, names, found)
+        found.events = distinct(found.events)
         return found
+
+    def _give(self, name: str, parts: Sequence[Events], names: frozenset[str], found: Found) -> None:
+        """What a rule derived, to those who asked, and to the lanes that go on from it."""
+        point = self._plan.points[name]
+        lane = self.lanes[names]
+        if is_message(lane.rules[name].plan.head):
+            found.messages += [(point.rule or 0, p) for p in distinct(_wanted(parts, point, self._is_wanted))]
+            return
+        found.events += _wanted(parts, point, self._is_wanted)
+        for others, waiting in self._waiting.items():
+            if others > names:
+                waiting.extend(parts)
+
+
+def _wanted(parts: Sequence[Events], point: Point, is_wanted: Callable[[Point, int], bool]) -> list[Events]:
+    found: list[Events] = []
+    for part in parts:
+        ends = part.batch[END]
+        if is_wanted(point, int(ends.min())) and is_wanted(point, int(ends.max())):
+            found.append(part)
+        else:
+            rows = [k for k, end in enumerate(ends.tolist()) if is_wanted(point, end)]
+            found += [part.take(_rows(rows))] if rows else []
+    return found
+
+
+def _rows(rows: list[int]) -> Ints:
+    return np.array(rows, dtype=np.int64)
+
+
+def _split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Events]]:
+    """What ends by the bound, and what does not."""
+    released: list[Events] = []
+    kept: list[Events] = []
+    for part in waiting:
+        ready = part.batch[END] <= bound
+        if ready.all():
+            released.append(part)
+        elif not ready.any():
+            kept.append(part)
+        else:
+            released.append(part.take(ready))
+            kept.append(part.take(~ready))
+    return released, kept
+
+
+def _dependencies(plan: Plan, sources: Sources) -> dict[str, frozenset[str]]:
+    """For each point the sources that its tuples depend on; one that depends on none goes with all of them."""
+    found: dict[str, frozenset[str]] = dict.fromkeys(plan.points, frozenset())
+    labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
+    used = {sources.source(label) for label in labels if label is not None}
+    every = frozenset(used | set(sources.watermarks)) or frozenset([UNNAMED])
+    changed = True
+    while changed:
+        changed = False
+        for name, point in plan.points.items():
+            bases = [every if b.label is None else {sources.source(b.label)} for b in find(point.expression, Base)]
+            inputs = [found[i.point] for i in find(point.expression, Input)]
+            both = frozenset[str]().union(*bases, *inputs)
+            if both != found[name]:
+                found[name] = both
+                changed = True
+    return {name: names or every for name, names in found.items()}

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from itertools import combinations, product
 from typing import TypeAlias
 
+from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings, variable_names
 from ephemera.semantics import algebra
-from ephemera.semantics.clock import Clock
 from ephemera.semantics.conditions import Calendars, holds, microseconds
 from ephemera.syntax.nodes import (
     CONDITIONS,

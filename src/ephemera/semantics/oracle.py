@@ -7,68 +7,26 @@ Nothing is optimized: a reader can check it line by line.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
 
-from ephemera.base.errors import EphemeraError
 from ephemera.base.tree import find
+from ephemera.rules.clock import Clock
 from ephemera.rules.declare import head_label
 from ephemera.rules.nodes import Ruleset
+from ephemera.rules.outcome import DeadLetter, Endless, Message, Outcome, World
 from ephemera.rules.patterns import pattern_label
 from ephemera.semantics.answers import Answer, Reader, answers
-from ephemera.semantics.clock import Clock
-from ephemera.semantics.conditions import Calendars, holds, microseconds
+from ephemera.semantics.conditions import holds, microseconds
 from ephemera.syntax.nodes import Derive, Detect, Raise, Rule
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.compute import Scope, Undefined
 from ephemera.terms.construct import Origin, Row, construct, direct_variables, partition, value_of
 from ephemera.terms.events import Event
 from ephemera.terms.nodes import ConstructTerm, Duration
-from ephemera.terms.values import Term, Value
+from ephemera.terms.values import Term
 
 MOST_ROUNDS = 1_000
 MOST_EVENTS = 100_000
-
-
-class Endless(EphemeraError):
-    """A recursion that does not come to an end."""
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What a RAISE rule sends: an event that no rule can see, and where it goes."""
-
-    event: Event
-    recipient: str
-    transport: str
-
-
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
-    """A head that had no value: the rule, what was bound, and why."""
-
-    rule: int
-    variables: Mapping[str, Value]
-    reason: str
-
-
-@dataclass(slots=True)
-class Outcome:
-    """All that a program derives: events and messages, each once, and what came to nothing."""
-
-    events: list[Event] = field(default_factory=list)
-    messages: list[Message] = field(default_factory=list)
-    dead_letters: list[DeadLetter] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class World:
-    """What a program runs on besides its events: tables, calendars, and the limits for absolute timers."""
-
-    tables: Mapping[str, Sequence[Term]] = field(default_factory=dict)
-    calendars: Calendars = field(default_factory=dict)
-    until: int | None = None
-    """Time passes at least until then."""
 
 
 def look_back(rules: Ruleset) -> int:

@@ -18,7 +18,7 @@ from ephemera.stories.read import Rows, Story
 from ephemera.terms.values import Key
 
 
-def judge(story: Story, name: str = "story.eq") -> list[str]:
+def judge(story: Story, name: str = "story.eq", *, engine: str = "oracle") -> list[str]:
     """What is wrong, a line each; nothing if the story holds."""
     checked = check(Source(name, story.program))
     if checked.rules is None:
@@ -29,7 +29,7 @@ def judge(story: Story, name: str = "story.eq") -> list[str]:
     times = [e["time"] for e in story.events] + story.advances
     try:
         until = max(story.advances, key=lambda t: read_time(t, catalogue.unit), default=None)
-        run = program.run_all(story.events, tables=tables, until=until)
+        run = program.run_all(story.events, engine=engine, tables=tables, until=until)
     except EphemeraError as error:
         return [str(error)]
     found = [a for a in (*run.answers, *run.messages) if story.emit is None or a["event"] in story.emit]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ephemera.rules.dates import datetime_fields
-from ephemera.semantics.calendar import occurrences
+from ephemera.rules.occurrences import occurrences
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.nodes import Pattern
 from ephemera.terms.values import Term

@@ -1,0 +1,111 @@
+"""This module runs a program over a finite history in one process: the history is sorted, and time passes through it.
+
+Everything is known, so the order of the input means nothing and nothing is late. The events are taken in slices of
+time, so that what is irrelevant is forgotten on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ephemera.algebra.nodes import Plan, Point
+from ephemera.analysis.nodes import Facts
+from ephemera.base.tree import find
+from ephemera.engine.events import END, of_events
+from ephemera.engine.lanes import Surroundings
+from ephemera.engine.local import Engine, Found
+from ephemera.kernels.history import FAR
+from ephemera.rules.clock import Clock
+from ephemera.rules.nodes import Ruleset
+from ephemera.rules.outcome import DeadLetter, Message, Outcome, World
+from ephemera.rules.patterns import pattern_label
+from ephemera.syntax.nodes import Event as EventQuery
+from ephemera.syntax.nodes import Raise
+from ephemera.terms.events import Event
+from ephemera.terms.nodes import Pattern
+
+SLICE = 100_000
+"""About how many events are taken at a time."""
+
+
+def run(rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World) -> Outcome:
+    """All that a program derives from some events."""
+    batch = Batch(rules, plan, facts, events, world)
+    return batch.run(batch.slices())
+
+
+class Batch:
+    """A run over a finite history."""
+
+    def __init__(self, rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World) -> None:
+        self._rules = rules
+        self._parts = of_events(list(events), plan.catalogue.attributes)
+        ends = [e.time.end for e in events]
+        passed = [world.until] if world.until is not None else []
+        self._first = min(ends or passed or [0])
+        self._last = max([*ends, *passed], default=-1)
+        calendars = {name: list(days) for name, days in world.calendars.items()}
+        self._parts += of_events([day for days in calendars.values() for day in days], plan.catalogue.attributes)
+        self._clocked = _by_the_clock(rules, frozenset(calendars))
+        self._before = max((facts.look_back(n) or 0 for n, p in plan.points.items() if p.kind == "rule"), default=0)
+        self.engine = Engine(plan, facts, Surroundings(world.tables, calendars, self._clock), self._is_wanted)
+        self._found = Outcome()
+
+    def slices(self) -> list[int]:
+        """Times at which the history is cut."""
+        ends = np.sort(np.concatenate([p.batch[END] for p in self._parts])) if self._parts else np.empty(0)
+        return [int(t) for t in ends[SLICE::SLICE]]
+
+    def run(self, cuts: Sequence[int]) -> Outcome:
+        """Through the whole history, with a stop at some times."""
+        self.engine.load(self._parts)
+        for cut in cuts:
+            self._take(self.engine.advance(cut, min(cut, self._last)))
+        self._take(self.engine.finish(self._last))
+        found = self._found
+        found.events = sorted(dict.fromkeys(found.events), key=lambda e: e.key)
+        found.messages = sorted(dict.fromkeys(found.messages), key=lambda m: (m.event.key, m.recipient, m.transport))
+        found.dead_letters = list(self._dead_letters())
+        return found
+
+    def _take(self, found: Found) -> None:
+        self._found.events += [event for part in found.events for event in part.events()]
+        for number, part in found.messages:
+            head = self._rules.resolved.rules[number - 1].head
+            if isinstance(head, Raise):
+                self._found.messages += [Message(e, head.recipient, head.transport) for e in part.events()]
+
+    def _dead_letters(self) -> Sequence[DeadLetter]:
+        letters: dict[tuple[int, str], DeadLetter] = {}
+        for lane in self.engine.lanes.values():
+            for name, builder in lane.builders.items():
+                number = lane.number(name)
+                for variables, reason in builder.undefined:
+                    key = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
+                    letters.setdefault(key, DeadLetter(number, variables, reason))
+        return list(letters.values())
+
+    def _clock(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
+        first = self._first - self._before if after <= -FAR else after + 1
+        last = min(until, self._last)
+        return Clock(self._rules.resolved.catalogue.zone, first, last).events(pattern) if first <= last else ()
+
+    def _is_wanted(self, point: Point, end: int) -> bool:
+        """Answers that ask the clock are given between the earliest and the latest end of the input."""
+        return self._first <= end and (point.rule not in self._clocked or end <= self._last)
+
+
+def _by_the_clock(rules: Ruleset, calendars: frozenset[str]) -> frozenset[int]:
+    """The rules that absolute timers or calendars take part in, directly or through what they ask for."""
+    asked = {
+        number: {str(label) for e in find(rule.body, EventQuery) if (label := pattern_label(e.pattern)) is not None}
+        for number, rule in enumerate(rules.resolved.rules, 1)
+    }
+    found = {n for n, labels in asked.items() if "timer:datetime" in labels or labels & calendars}
+    while True:
+        needs = {n for n in asked if n not in found and any(found & set(d.rules) for d in rules.dependencies[n - 1])}
+        if not needs:
+            return frozenset(found)
+        found |= needs

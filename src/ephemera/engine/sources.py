@@ -1,0 +1,61 @@
+"""This module keeps the bounds of sources: how far each has come, and which events come too late for it.
+
+An event that ends at t moves the bound of its source to just before t less its watermark, so that equal stamps are
+never late. What then arrives at or behind the bound is late. Events are judged in the order in which they arrive, so
+it makes no difference how they are cut into batches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ephemera.engine.events import END, Events
+from ephemera.kernels.columns import Mask
+from ephemera.kernels.history import FAR
+from ephemera.rules.nodes import Catalogue
+
+UNNAMED = ""
+"""The source of all events that no stream carries."""
+
+
+@dataclass(slots=True)
+class Sources:
+    """The bounds of a program's sources."""
+
+    watermarks: Mapping[str, int]
+    carried_by: Mapping[str, str]
+    """For each label the source that it is read from."""
+    bounds: dict[str, int] = field(default_factory=dict)
+
+    def source(self, label: str) -> str:
+        return self.carried_by.get(label, UNNAMED)
+
+    def bound(self, names: frozenset[str]) -> int:
+        """The bound of what depends on some sources: that of the slowest."""
+        return min((self.bounds.get(name, -FAR) for name in names), default=-FAR)
+
+    def arrive(self, events: Events) -> Mask:
+        """Which events come in time; the bound of their source moves on."""
+        name = self.source(events.label)
+        before = self.bounds.get(name, -FAR)
+        reached = np.maximum.accumulate(events.batch[END]) - (self.watermarks.get(name, 0) + 1)
+        known = np.maximum(np.concatenate([[before], reached[:-1]]), before)
+        in_time: Mask = events.batch[END] > known
+        self.bounds[name] = max(before, int(reached[-1]))
+        return in_time
+
+    def advance(self, bound: int) -> None:
+        """Everything that ends by then is here, whatever the source."""
+        for name in {*self.watermarks, *self.carried_by.values(), UNNAMED}:
+            self.bounds[name] = max(self.bounds.get(name, -FAR), bound)
+
+
+def sources_of(catalogue: Catalogue) -> Sources:
+    """The sources that a program declares."""
+    return Sources(
+        {source.name: source.watermark for source in catalogue.sources},
+        {label: source.name for source in catalogue.sources for label in source.carries},
+    )

@@ -1,0 +1,1 @@
+"""This package shows that engines answer what the oracle answers."""

@@ -1,0 +1,46 @@
+"""This module shows that the local engine answers what the oracle answers, however the history is cut into steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ephemera.algebra.lower import lower
+from ephemera.analysis.relevance import derive
+from ephemera.engine.batch import Batch
+from ephemera.semantics.oracle import evaluate
+from ephemera.stories.judge import judge
+from ephemera.stories.read import read_story
+from tests.plans.meaning import of_story
+from tests.strategies.cases import Case, answers, cases
+
+STORIES = sorted((Path(__file__).parents[1] / "stories").glob("*.md"))
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_the_story_holds(path: Path) -> None:
+    assert judge(read_story(path.read_text(encoding="utf-8")), path.name, engine="local") == []
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_the_story_holds_one_instant_at_a_time(path: Path) -> None:
+    rules, events, world = of_story(path)
+    plan = lower(rules)
+    batch = Batch(rules, plan, derive(plan), events, world)
+    found = batch.run(sorted({e.time.end for e in events}))
+    assert answers(found) == answers(evaluate(rules, events, world))
+
+
+@given(case=cases(), data=st.data())
+def test_a_random_program_answers_what_the_oracle_answers(case: Case, data: st.DataObject) -> None:
+    expected = answers(case.outcome())
+    plan = lower(case.ruleset)
+    facts = derive(plan)
+    ends = sorted({e.time.end for e in case.events})
+    cuts = data.draw(st.lists(st.sampled_from(ends), unique=True).map(sorted)) if ends else []
+    for stops in ([], ends, cuts):
+        found = Batch(case.ruleset, plan, facts, case.events, case.world).run(stops)
+        assert answers(found) == expected
