@@ -6,7 +6,7 @@ text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, wh
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError
 from ephemera.base.span import Source
 from ephemera.engine import batch
+from ephemera.engine.live import Compiled, LiveEngine, Stamp, wall_clock
 from ephemera.io.jsonl import (
     BadEvent,
     original_text,
@@ -44,6 +45,7 @@ from ephemera.semantics.oracle import evaluate
 from ephemera.syntax import explain as syntax_explain
 from ephemera.syntax.parser import Parsed, parse
 from ephemera.terms.events import Event
+from ephemera.terms.values import Term
 
 Stage = Literal["syntax", "rules", "plan", "relevance"]
 ENGINES = ("local", "oracle")
@@ -150,12 +152,7 @@ class Program:
             raise ValueError(f"there is no engine `{engine}`; the engines are {', '.join(ENGINES)}")
         catalogue = self.catalogue
         read = [self._read(event) for event in events]
-        unknown = sorted(set(tables or ()) - set(catalogue.tables))
-        if unknown:
-            raise ValueError(f"the program declares no table `{unknown[0]}`")
-        rows = {
-            label: [read_row(row, catalogue.tables[label]) for row in given] for label, given in (tables or {}).items()
-        }
+        rows = self._tables(tables)
         limit = None if until is None else read_time(until, catalogue.unit)
         world = World(rows, {name: list(given) for name, given in (calendars or {}).items()}, limit)
         good = [e for e in read if isinstance(e, Event)]
@@ -177,6 +174,29 @@ class Program:
             bad=[e for e in read if isinstance(e, BadEvent)],
             undefined=outcome.dead_letters,
         )
+
+    def engine(
+        self,
+        *,
+        stamp: Stamp = "event",
+        now: Callable[[], int] = wall_clock,
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+    ) -> LiveEngine:
+        """The program as an engine in this process, to which events are sent as they come.
+
+        With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
+        """
+        compiled = Compiled(self._rules, self._plan, self._facts, self._limits)
+        world = World(self._tables(tables), {name: list(given) for name, given in (calendars or {}).items()})
+        return LiveEngine(compiled, world, stamp=stamp, now=now)
+
+    def _tables(self, tables: Mapping[str, Iterable[Mapping[str, Any]]] | None) -> dict[str, list[Term]]:
+        declared = self.catalogue.tables
+        unknown = sorted(set(tables or ()) - set(declared))
+        if unknown:
+            raise ValueError(f"the program declares no table `{unknown[0]}`")
+        return {label: [read_row(row, declared[label]) for row in given] for label, given in (tables or {}).items()}
 
     def _read(self, given: Mapping[str, Any] | str | bytes) -> Event | BadEvent:
         if isinstance(given, str | bytes):

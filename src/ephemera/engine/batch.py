@@ -48,7 +48,7 @@ class Batch:
         self._last = max([*ends, *passed], default=-1)
         calendars = {name: list(days) for name, days in world.calendars.items()}
         self._parts += of_events([day for days in calendars.values() for day in days], plan.catalogue.attributes)
-        self._clocked = _by_the_clock(rules, frozenset(calendars))
+        self._clocked = by_the_clock(rules, frozenset(calendars))
         self._before = max((facts.look_back(n) or 0 for n, p in plan.points.items() if p.kind == "rule"), default=0)
         self.engine = Engine(plan, facts, Surroundings(world.tables, calendars, self._clock), self._is_wanted)
         self._found = Outcome()
@@ -97,7 +97,7 @@ class Batch:
         return self._first <= end and (point.rule not in self._clocked or end <= self._last)
 
 
-def _by_the_clock(rules: Ruleset, calendars: frozenset[str]) -> frozenset[int]:
+def by_the_clock(rules: Ruleset, calendars: frozenset[str]) -> frozenset[int]:
     """The rules that absolute timers or calendars take part in, directly or through what they ask for."""
     asked = {
         number: {str(label) for e in find(rule.body, EventQuery) if (label := pattern_label(e.pattern)) is not None}

@@ -144,6 +144,13 @@ class Lane:
             self._tables[table] = Batch(columns, len(found))
         return self._tables[table]
 
+    def reach(self, name: str) -> int | None:
+        """How far before the bound a tuple of a history may end and still matter; None is any time."""
+        needed = self._needed.get(name, [])
+        if needed is None:
+            return None
+        return max((min((time for _, time in reader), default=0) for reader in needed), default=0)
+
     def number(self, name: str) -> int:
         """The number of the rule that a point evaluates."""
         return self._plan.points[name].rule or 0

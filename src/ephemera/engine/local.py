@@ -51,18 +51,22 @@ class Engine:
             self.lanes[names] = Lane(plan, facts, rules, world)
             self._waiting[names] = []
         self.late: list[Event] = []
+        self.given = 0
+        """How many answers there were."""
 
     def send(self, events: Sequence[Event]) -> Found:
-        """Events as they arrive; what is certain then."""
-        return self.send_events(of_events(events, self._plan.catalogue.attributes))
-
-    def send_events(self, parts: Iterable[Events]) -> Found:
-        """The same for events by columns."""
-        for part in parts:
-            if len(part):
-                in_time = self.sources.arrive(part)
-                self.late += part.take(~in_time).events() if not in_time.all() else []
-                self._wait(part.take(in_time) if not in_time.all() else part)
+        """Events in the order in which they arrive; what is certain then."""
+        by_source: dict[str, list[int]] = {}
+        for number, event in enumerate(events):
+            by_source.setdefault(self.sources.source(event.term.label), []).append(number)
+        late: set[int] = set()
+        for name, numbers in by_source.items():
+            ends = np.array([events[n].time.end for n in numbers], dtype=np.int64)
+            in_time = self.sources.arrive(name, ends)
+            late.update(n for n, good in zip(numbers, in_time.tolist(), strict=True) if not good)
+        self.late += [events[n] for n in sorted(late)]
+        good = [event for n, event in enumerate(events) if n not in late]
+        self.load(of_events(good, self._plan.catalogue.attributes))
         return self._step(None)
 
     def load(self, parts: Iterable[Events]) -> None:
@@ -79,11 +83,22 @@ class Engine:
         """The input has ended: what is pending is decided."""
         return self.advance(FAR, calendar_until)
 
+    @property
+    def waiting(self) -> int:
+        """How many events wait for a bound to pass them."""
+        return max((sum(map(len, parts)) for parts in self._waiting.values()), default=0)
+
     def _wait(self, part: Events) -> None:
+        """An event waits in every lane that depends on its source; one that rules derive, too, in all."""
         source = self.sources.source(part.label)
+        is_derived = part.label in self._plan.catalogue.derived
         for names, waiting in self._waiting.items():
             if source in names:
                 waiting.append(part)
+            elif is_derived and source == UNNAMED:
+                in_time = part.batch[END] > self.lanes[names].bound
+                self.late += part.take(~in_time).events() if not in_time.all() else []
+                waiting.append(part.take(in_time))
 
     def _step(self, calendar_until: int | None) -> Found:
         found = Found()
@@ -96,6 +111,7 @@ class Engine:
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
         found.events = distinct(found.events)
+        self.given += sum(map(len, found.events)) + sum(len(part) for _, part in found.messages)
         return found
 
     def _give(self, name: str, parts: Sequence[Events], names: frozenset[str], found: Found) -> None:
@@ -146,14 +162,21 @@ def _split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Ev
 def _dependencies(plan: Plan, sources: Sources) -> dict[str, frozenset[str]]:
     """For each point the sources that its tuples depend on; one that depends on none goes with all of them."""
     found: dict[str, frozenset[str]] = dict.fromkeys(plan.points, frozenset())
+    derived = plan.catalogue.derived
+
+    def source(label: str) -> frozenset[str]:
+        """What a label is read from; what rules derive and no stream carries need not come from outside at all."""
+        name = sources.source(label)
+        return frozenset() if name == UNNAMED and label in derived else frozenset([name])
+
     labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
-    used = {sources.source(label) for label in labels if label is not None}
-    every = frozenset(used | set(sources.watermarks)) or frozenset([UNNAMED])
+    used = frozenset[str]().union(*(source(label) for label in labels if label is not None))
+    every = used | frozenset(sources.watermarks) or frozenset([UNNAMED])
     changed = True
     while changed:
         changed = False
         for name, point in plan.points.items():
-            bases = [every if b.label is None else {sources.source(b.label)} for b in find(point.expression, Base)]
+            bases = [every if b.label is None else source(b.label) for b in find(point.expression, Base)]
             inputs = [found[i.point] for i in find(point.expression, Input)]
             both = frozenset[str]().union(*bases, *inputs)
             if both != found[name]:

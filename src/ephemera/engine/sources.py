@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ephemera.engine.events import END, Events
-from ephemera.kernels.columns import Mask
+from ephemera.kernels.columns import Ints, Mask
 from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
 
@@ -37,15 +36,13 @@ class Sources:
         """The bound of what depends on some sources: that of the slowest."""
         return min((self.bounds.get(name, -FAR) for name in names), default=-FAR)
 
-    def arrive(self, events: Events) -> Mask:
-        """Which events come in time; the bound of their source moves on."""
-        name = self.source(events.label)
+    def arrive(self, name: str, ends: Ints) -> Mask:
+        """Which events of a source come in time, given by their ends in the order of arrival; its bound moves on."""
         before = self.bounds.get(name, -FAR)
-        reached = np.maximum.accumulate(events.batch[END]) - (self.watermarks.get(name, 0) + 1)
+        reached = np.maximum.accumulate(ends) - (self.watermarks.get(name, 0) + 1)
         known = np.maximum(np.concatenate([[before], reached[:-1]]), before)
-        in_time: Mask = events.batch[END] > known
         self.bounds[name] = max(before, int(reached[-1]))
-        return in_time
+        return np.asarray(ends > known, dtype=np.bool_)
 
     def advance(self, bound: int) -> None:
         """Everything that ends by then is here, whatever the source."""

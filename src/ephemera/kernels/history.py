@@ -81,7 +81,7 @@ class History:
 
     def __init__(self, stamps: Sequence[str]) -> None:
         self.runs: list[Run] = []
-        self._stamps = tuple(stamps)
+        self.stamps = tuple(stamps)
         self.collected = 0
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ class History:
     def append(self, batch: Batch, step: int) -> None:
         """The tuples that arrived in a step."""
         if len(batch):
-            self.runs.append(Run(batch, step, {s: int(batch[s].max()) for s in self._stamps}))
+            self.runs.append(Run(batch, step, {s: int(batch[s].max()) for s in self.stamps}))
 
     def compact(self, before: int) -> None:
         """Merges neighbours of about the same size that arrived before a step."""
@@ -103,7 +103,7 @@ class History:
             last, other = runs[-1], runs[-2]
             if len(other.batch) > 2 * len(last.batch) or len(other.batch) + len(last.batch) > MERGE_BELOW:
                 break
-            latest = {s: max(last.latest[s], other.latest[s]) for s in self._stamps}
+            latest = {s: max(last.latest[s], other.latest[s]) for s in self.stamps}
             runs[-2:] = [Run(stack([other.batch, last.batch]), last.step, latest)]
 
     def forget(self, conditions: Sequence[Sequence[tuple[str, int]]]) -> None:

@@ -1,0 +1,242 @@
+"""This module is the engine as people use it: events in as objects or lines, answers out as soon as they are certain.
+
+Time passes with the events, or with `advance`, or by itself: an engine that stamps events on arrival closes each
+instant as it passes, and with `start` a background clock moves it on, so that absence is reported on quiet input.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Literal
+
+from ephemera.algebra.nodes import Plan, Point
+from ephemera.analysis.limits import Limits
+from ephemera.analysis.nodes import Facts
+from ephemera.engine.batch import by_the_clock
+from ephemera.engine.lanes import Surroundings
+from ephemera.engine.local import Engine, Found
+from ephemera.engine.stats import Stats, stats_of
+from ephemera.io.jsonl import (
+    BadEvent,
+    original_text,
+    read_line,
+    read_object,
+    read_time,
+    uses_text,
+    write_event,
+)
+from ephemera.kernels.history import FAR
+from ephemera.rules.clock import Clock
+from ephemera.rules.nodes import Ruleset
+from ephemera.rules.outcome import World
+from ephemera.syntax.nodes import Raise
+from ephemera.terms.events import Event
+from ephemera.terms.nodes import Pattern
+
+Given = Mapping[str, Any] | str | bytes
+Answer = dict[str, Any]
+Stamp = Literal["event", "arrival"]
+
+
+def wall_clock() -> int:
+    """The time of day in microseconds."""
+    return time.time_ns() // 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program as engines need it."""
+
+    rules: Ruleset
+    plan: Plan
+    facts: Facts
+    limits: Limits
+
+
+@dataclass(slots=True)
+class Totals:
+    """What became of the events that came in."""
+
+    received: int = 0
+    late: list[Event] = field(default_factory=list)
+    bad: list[BadEvent] = field(default_factory=list)
+
+
+class LiveEngine:
+    """A program that runs; make one with `Program.engine`.
+
+    >>> import ephemera
+    >>> program = ephemera.compile(
+    ...     "TIME UNIT 1 hour; EVENT order(id: string); EVENT shipped(id: string);"
+    ...     "late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);"
+    ... )
+    >>> engine = program.engine()
+    >>> engine.send({"event": "order", "time": 1, "data": ["a"]})
+    []
+    >>> engine.advance(8)
+    [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
+    """
+
+    def __init__(
+        self, compiled: Compiled, world: World, *, stamp: Stamp = "event", now: Callable[[], int] = wall_clock
+    ) -> None:
+        self._compiled = compiled
+        self._catalogue = compiled.rules.resolved.catalogue
+        calendars = {name: list(days) for name, days in world.calendars.items()}
+        self._clocked = by_the_clock(compiled.rules, frozenset(calendars))
+        self._before = max((compiled.facts.look_back(n) or 0 for n in _rules(compiled.plan)), default=0)
+        self._first: int | None = None
+        surroundings = Surroundings(world.tables, calendars, self._calendar)
+        self._engine = Engine(compiled.plan, compiled.facts, surroundings, self._is_wanted)
+        self._totals = Totals()
+        self._stamp = stamp
+        self._now = now
+        self._as_numbers = True
+        self._lock = threading.RLock()
+        self._clock: _BackgroundClock | None = None
+
+    # ---- events in, answers out ----------------------------------------------------------------------------
+
+    def send(self, event: Given) -> list[Answer]:
+        """One event; what is certain then."""
+        return self.send_many([event])
+
+    def send_many(self, events: Iterable[Given]) -> list[Answer]:
+        """Several events in the order in which they arrive; what is certain then."""
+        with self._lock:
+            good: list[Event] = []
+            for given in events:
+                self._totals.received += 1
+                event = self._read(given)
+                if isinstance(event, BadEvent):
+                    self._totals.bad.append(event)
+                else:
+                    good.append(event)
+            found = self._engine.send(good)
+            answers = self._written(found)
+            return answers + self._written(self._engine.advance(self._now())) if self._stamp == "arrival" else answers
+
+    def advance(self, now: float | str | None = None) -> list[Answer]:
+        """Time passes until then: numbers count the program's unit, texts are ISO 8601; without one, until now."""
+        with self._lock:
+            bound = self._now() if now is None else read_time(now, self._catalogue.unit)
+            return self._written(self._engine.advance(bound))
+
+    def finish(self) -> list[Answer]:
+        """The input has ended; everything that was pending is decided."""
+        with self._lock:
+            bounds = [b for b in self._engine.sources.bounds.values() if b > -FAR]
+            return self._written(self._engine.finish(max(bounds, default=-FAR)))
+
+    def _read(self, given: Given) -> Event | BadEvent:
+        if self._stamp == "arrival" and isinstance(given, Mapping):
+            given = {**given, "time": _as_text(self._now())}
+        is_line = isinstance(given, str | bytes)
+        event = read_line(given, self._catalogue) if is_line else read_object(given, self._catalogue)  # type: ignore[arg-type]
+        if isinstance(event, Event):
+            complaint = self._compiled.limits.complaint(event)
+            if complaint is not None:
+                return BadEvent(original_text(given), complaint, event.term.label)
+            self._as_numbers = self._as_numbers and not uses_text(given)
+        return event
+
+    def _written(self, found: Found) -> list[Answer]:
+        events = sorted((e for part in found.events for e in part.events()), key=lambda e: e.key)
+        answers = [write_event(e, self._catalogue, as_numbers=self._as_numbers) for e in events]
+        for number, part in found.messages:
+            head = self._compiled.rules.resolved.rules[number - 1].head
+            if isinstance(head, Raise):
+                to = {"recipient": head.recipient, "transport": head.transport}
+                answers += [
+                    {**write_event(e, self._catalogue, as_numbers=self._as_numbers), **to}
+                    for e in sorted(part.events(), key=lambda e: e.key)
+                ]
+        return answers
+
+    # ---- what it knows -------------------------------------------------------------------------------------
+
+    @property
+    def late(self) -> list[Event]:
+        """Events that came behind the bound of their source, and were not used."""
+        return self._engine.late
+
+    @property
+    def bad(self) -> list[BadEvent]:
+        """What was no event of the program, with the reason."""
+        return self._totals.bad
+
+    def stats(self) -> Stats:
+        """What is stored, for how long, and what became of all events that came in."""
+        with self._lock:
+            return stats_of(self._engine, self._totals.received, len(self._totals.bad))
+
+    # ---- time ----------------------------------------------------------------------------------------------
+
+    def start(self, deliver: Callable[[Sequence[Answer]], None], every: float = 0.1) -> LiveEngine:
+        """Lets time pass by itself: what becomes certain with no event is delivered by a background clock."""
+        if self._stamp != "arrival":
+            raise ValueError('only an engine with stamp="arrival" has a clock of its own')
+        self._clock = _BackgroundClock(self.advance, deliver, every)
+        self._clock.start()
+        return self
+
+    def stop(self) -> None:
+        """Stops the background clock."""
+        if self._clock is not None:
+            self._clock.stop()
+            self._clock = None
+
+    def __enter__(self) -> LiveEngine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    def _calendar(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
+        if self._first is None:
+            self._first = until
+        first = until - self._before if after <= -FAR else after + 1
+        return Clock(self._catalogue.zone, first, until).events(pattern) if first <= until < FAR else ()
+
+    def _is_wanted(self, point: Point, end: int) -> bool:
+        """Answers that ask the clock are given from the first bound on."""
+        return point.rule not in self._clocked or self._first is None or end >= self._first
+
+
+class _BackgroundClock(threading.Thread):
+    """Moves an engine on with the time of day."""
+
+    def __init__(
+        self, advance: Callable[[], Sequence[Answer]], deliver: Callable[[Sequence[Answer]], None], every: float
+    ) -> None:
+        super().__init__(name="ephemera-clock", daemon=True)
+        self._advance = advance
+        self._deliver = deliver
+        self._every = every
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        while not self._stopped.wait(self._every):
+            answers = self._advance()
+            if answers:
+                self._deliver(answers)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self is not threading.current_thread():
+            self.join()
+
+
+def _rules(plan: Plan) -> list[str]:
+    return [name for name, point in plan.points.items() if point.kind == "rule"]
+
+
+def _as_text(microseconds: int) -> str:
+    seconds, rest = divmod(microseconds, 1_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:06d}Z"

@@ -1,0 +1,78 @@
+"""This module tells what an engine holds: each history against its relevance time, and what became of all events."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ephemera.engine.events import END
+from ephemera.engine.local import Engine
+from ephemera.kernels.history import FAR
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryStats:
+    """One history: how much it holds, how far back it reaches, and how far back it has to."""
+
+    name: str
+    tuples: int
+    bytes: int
+    runs: int
+    oldest: int | None
+    """The end of its oldest tuple before the bound, in microseconds."""
+    relevant: int | None
+    """How far before the bound a tuple may end and still matter, in microseconds; None is any time."""
+    collected: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """What an engine holds and has seen."""
+
+    histories: tuple[HistoryStats, ...]
+    received: int
+    waiting: int
+    late: int
+    bad: int
+    pending: int
+    """Tuples whose timers have not ended yet."""
+    examined: int
+    """Pairs of tuples that were looked at."""
+    given: int
+    """Answers."""
+    bounds: dict[str, int]
+
+    @property
+    def stored(self) -> int:
+        return sum(h.tuples for h in self.histories)
+
+
+def stats_of(engine: Engine, received: int, bad: int) -> Stats:
+    """What an engine holds now."""
+    histories: list[HistoryStats] = []
+    for lane in engine.lanes.values():
+        for name, history in lane.histories.items():
+            ends = [int(run.batch[s].min()) for run in history.runs for s in history.stamps if s.endswith(END[-2:])]
+            oldest = lane.bound - min(ends) if ends and -FAR < lane.bound < FAR else None
+            histories.append(
+                HistoryStats(
+                    name,
+                    len(history),
+                    history.nbytes,
+                    len(history.runs),
+                    oldest,
+                    lane.reach(name),
+                    history.collected,
+                )
+            )
+    rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
+    return Stats(
+        histories=tuple(histories),
+        received=received,
+        waiting=engine.waiting,
+        late=len(engine.late),
+        bad=bad,
+        pending=sum(len(rule.pending) for rule in rules if rule.pending is not None),
+        examined=sum(rule.examined for rule in rules),
+        given=engine.given,
+        bounds={name: bound for name, bound in engine.sources.bounds.items() if bound > -FAR},
+    )

@@ -1,0 +1,151 @@
+"""This module shows the engine that people send events to: bounds, late events, quiet input, and what is stored."""
+
+from __future__ import annotations
+
+import json
+import threading
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import ephemera
+
+OVERDUE = """
+TIME UNIT 1 hour;
+EVENT order(id: string);
+EVENT shipped(id: string);
+overdue(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);
+"""
+
+TWO_SOURCES = """
+TIME UNIT 1 sec;
+EVENT order(id: string, kind: string);
+EVENT paid(id: string);
+EVENT scan(id: string);
+STREAM shop CARRIES order, paid WATERMARK 3 sec;
+STREAM floor CARRIES scan WATERMARK 5 sec;
+ready(id) <- o: order(id, _), p: paid(id), {o, p} within 20;
+stuck(id) <- s: scan(id), w: extend(s, 10), while w: not ready(id);
+rush(id) <- o: order(id, "express"), w: extend(o, 4), while w: not paid(id);
+"""
+
+
+def event(label: str, time: float, *values: object) -> dict[str, Any]:
+    return {"event": label, "time": time, "data": list(values)}
+
+
+def test_absence_is_reported_when_time_passes() -> None:
+    engine = ephemera.compile(OVERDUE).engine()
+    assert engine.send(event("order", 1, "a")) == []
+    assert engine.send(event("order", 6, "b")) == []
+    assert engine.advance(6.999) == []
+    assert engine.advance(7) == [{"event": "overdue", "time": [1, 7], "data": ["a"]}]
+    assert engine.send(event("shipped", 12, "b")) == []
+    assert engine.finish() == []
+
+
+def test_equal_stamps_are_never_late_and_earlier_ones_are() -> None:
+    engine = ephemera.compile(OVERDUE).engine()
+    engine.send(event("order", 5, "a"))
+    engine.send(event("shipped", 5, "a"))
+    engine.send(event("order", 4, "b"))
+    assert [e.term.label for e in engine.late] == ["order"]
+    assert engine.finish() == []
+
+
+def test_what_is_wrong_is_kept_with_the_reason() -> None:
+    engine = ephemera.compile(OVERDUE).engine()
+    engine.send_many([event("order", 1, 7, 8), "no json", {"event": "order", "time": [3, 2], "data": ["a"]}])
+    assert len(engine.bad) == 3
+    assert all(bad.reason for bad in engine.bad)
+    assert engine.stats().received == 3
+
+
+def stream(seed: int, count: int) -> list[dict[str, Any]]:
+    """Orders, payments and scans with a little disorder, no more than the watermarks allow."""
+    dice = Random(seed)
+    events: list[tuple[float, dict[str, Any]]] = []
+    for k in range(count):
+        identity = f"id-{dice.randrange(max(count // 3, 1))}"
+        at = k + dice.randrange(3)
+        label = dice.choice(["order", "paid", "scan"])
+        values = [identity, dice.choice(["express", "slow"])] if label == "order" else [identity]
+        delay = dice.random() * (5 if label == "scan" else 3)
+        events.append((at + delay, event(label, at, *values)))
+    return [e for _, e in sorted(events, key=lambda pair: pair[0])]
+
+
+def cut(events: list[dict[str, Any]], sizes: list[int]) -> list[list[dict[str, Any]]]:
+    parts: list[list[dict[str, Any]]] = []
+    for size in sizes:
+        parts.append(events[:size])
+        events = events[size:]
+    return [*parts, events]
+
+
+@given(seed=st.integers(0, 10_000), sizes=st.lists(st.integers(0, 9), max_size=20))
+def test_cuts_and_arrival_orders_within_the_bounds_change_no_byte(seed: int, sizes: list[int]) -> None:
+    program = ephemera.compile(TWO_SOURCES)
+    events = stream(seed, 40)
+    engine = program.engine()
+    answers = [a for part in cut(events, sizes) for a in engine.send_many(part)] + engine.finish()
+    assert not engine.late
+    expected = program.run(sorted(events, key=lambda e: (e["time"], e["event"])), engine="oracle")
+    assert sorted(map(json.dumps, answers)) == sorted(map(json.dumps, expected))
+    for label in ("ready", "stuck", "rush"):
+        times = [a["time"][-1] if isinstance(a["time"], list) else a["time"] for a in answers if a["event"] == label]
+        assert times == sorted(times)
+
+
+def test_a_slow_source_holds_back_only_those_who_need_it() -> None:
+    engine = ephemera.compile(TWO_SOURCES).engine()
+    found = engine.send_many([event("order", 1, "a", "express"), event("order", 30, "b", "slow")])
+    assert [a["event"] for a in found] == ["rush"]
+    found = engine.send_many([event("scan", 2, "a"), event("scan", 40, "c")])
+    assert [a["event"] for a in found] == ["stuck"]
+
+
+def test_memory_follows_relevance_and_not_the_length_of_the_stream() -> None:
+    engine = ephemera.compile(TWO_SOURCES).engine()
+    sizes = []
+    for part in range(12):
+        shift = part * 200
+        engine.send_many([{**e, "time": e["time"] + shift} for e in stream(part, 200)])
+        sizes.append(engine.stats().stored)
+    assert max(sizes[6:]) <= max(sizes[:6]) * 1.1
+    stats = engine.stats()
+    assert all(h.relevant is not None for h in stats.histories)
+    assert sum(h.collected for h in stats.histories) > 10 * stats.stored
+
+
+def test_events_stamped_on_arrival_close_each_instant() -> None:
+    now = 0
+    engine = ephemera.compile(OVERDUE).engine(stamp="arrival", now=lambda: now)
+    now = 3_600_000_000
+    assert engine.send({"event": "order", "data": ["a"]}) == []
+    now = 7 * 3_600_000_000
+    assert [a["event"] for a in engine.advance()] == ["overdue"]
+
+
+def test_a_background_clock_reports_absence_on_quiet_input() -> None:
+    times = iter(range(0, 100 * 3_600_000_000, 3_600_000_000))
+    engine = ephemera.compile(OVERDUE).engine(stamp="arrival", now=lambda: next(times))
+    engine.send({"event": "order", "data": ["a"]})
+    told: list[Any] = []
+    heard = threading.Event()
+
+    def deliver(answers: Any) -> None:
+        told.extend(answers)
+        heard.set()
+
+    with engine.start(deliver, every=0.001):
+        assert heard.wait(30)
+    assert [a["data"] for a in told] == [["a"]]
+
+
+def test_only_an_engine_that_stamps_has_a_clock() -> None:
+    with pytest.raises(ValueError, match="arrival"):
+        ephemera.compile(OVERDUE).engine().start(print)
