@@ -12,11 +12,12 @@ from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.truth import Tester
 from ephemera.engine.events import BEGIN, END, Events, position
 from ephemera.kernels.columns import Batch, Column, column, constant, ints, objects
+from ephemera.kernels.groups import aggregate, grouped
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.compute import Undefined
 from ephemera.terms.construct import Origin, Row, construct, value_of
-from ephemera.terms.nodes import Bool, Expression, Number, Text, Var
+from ephemera.terms.nodes import Aggregate, Bool, Expression, Number, Text, Var
 from ephemera.terms.values import Key, Term, Value, key
 
 
@@ -58,7 +59,45 @@ class Builder:
             made.add(number, self._built(head, [Row(_variables(t), (), ())], Origin({}, 0), t))
         return made.events()
 
+    def _by_columns(self, batch: Batch, e: Group) -> list[Events] | None:
+        """Aggregates of one collection in an arrow head, where all of it can be had exactly by columns."""
+        head = e.head
+        if not isinstance(head, Derive) or e.having or len(e.collections) > 1:
+            return None
+        collected = batch.columns.get(reference(e.collections[0].name)) if e.collections else None
+        if collected is None or collected.kind != "int":  # nothing was collected for some
+            return None
+        ranged = frozenset(e.collections[0].binds)
+        if not all(isinstance(a, Aggregate) or _shown(a, batch) is not None for a in head.arguments):
+            return None
+        groups = grouped(batch, [name for name in e.by if not name.endswith((".s", ".e"))])
+        if groups is None:
+            return None
+        firsts = batch.take(groups.first)
+        columns: list[Column | None] = []
+        for argument in head.arguments:
+            if not isinstance(argument, Aggregate):
+                columns.append(_shown(argument, firsts))
+            elif argument.group_by or argument.collective:
+                return None
+            elif argument.argument is None:
+                columns.append(aggregate("count", None, groups))
+            elif isinstance(argument.argument, Var) and argument.argument.name in ranged:
+                columns.append(aggregate(argument.function, batch.columns.get(argument.argument.name), groups))
+            else:
+                return None
+        if any(c is None for c in columns):
+            return None
+        first, last = self._times(firsts)
+        label = str(head.label)
+        values = {position(k): c for k, c in enumerate(columns) if c is not None}
+        whole = Batch({BEGIN: ints(first), END: ints(last), **values}, len(firsts))
+        return [Events(label, whole, len(columns), self._catalogue.attributes(label))]
+
     def _grouped(self, batch: Batch, e: Group) -> list[Events]:
+        quick = self._by_columns(batch, e)
+        if quick is not None:
+            return quick
         first, last = self._times(batch)
         binds = {v: k for k, collection in enumerate(e.collections) for v in collection.binds}
         origin = Origin(binds, len(e.collections))

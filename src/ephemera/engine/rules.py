@@ -30,9 +30,12 @@ from ephemera.base.errors import InternalError
 from ephemera.kernels.columns import Batch, Ints, Mask, ints, paired, stack
 from ephemera.kernels.equality import joins
 from ephemera.kernels.hashing import hash_columns
-from ephemera.kernels.history import FAR, History, Question, search
+from ephemera.kernels.history import FAR, History, Question, Run, search
 from ephemera.kernels.truth import Filter
 from ephemera.physical.nodes import Leaf, Probe, RulePlan
+
+LITTLE = 1_000
+"""Fewer rows than these are searched for in any order."""
 
 ROW = "#row"
 """The column that tells the tuples of a step apart."""
@@ -82,7 +85,7 @@ class Rule:
     def _new(self, first: int, tick: int) -> Batch | None:
         """The joins in which this leaf is new: the ones before it may be, too, the ones behind it are not."""
         leaf = self.plan.leaves[first]
-        runs = [r.batch for r in self._histories(leaf.source).runs if r.step > self.seen]
+        runs = [self._sorted(r, first) for r in self._histories(leaf.source).runs if r.step > self.seen]
         if not runs:
             return None
         batch = self._tested(stack(runs).renamed(leaf.names), frozenset())
@@ -92,6 +95,14 @@ class Rule:
             known = frozenset(batch.columns)
             batch = self._tested(self._probed(batch, probe, tick if probe.leaf < first else self.seen), known)
         return batch if len(batch) else None
+
+    def _sorted(self, run: Run, first: int) -> Batch:
+        """A new run in the order of the key by which the next leaf is searched: that is kinder to the memory."""
+        if len(run.batch) < LITTLE or not self.plan.orders[first]:
+            return run.batch
+        own = {new: old for old, new in self.plan.leaves[first].names.items()}
+        keys = [own[k] for k in self.plan.orders[first][0].keys if k in own]
+        return run.batch.take(run.index(keys, own[end(self.plan.leaves[first].name)]).order) if keys else run.batch
 
     def _probed(self, batch: Batch, probe: Probe, until: int) -> Batch:
         leaf = self.plan.leaves[probe.leaf]

@@ -22,8 +22,10 @@ _POWERS: list[Hashes] = [np.ones(1, dtype=np.uint64)]
 
 def hash_columns(columns: Sequence[Column], length: int) -> Hashes:
     """One hash for each row over some columns; without columns all rows are alike."""
-    total = np.zeros(length, dtype=np.uint64)
-    for c in columns:
+    if not columns:
+        return np.zeros(length, dtype=np.uint64)
+    total = hash_column(columns[0])
+    for c in columns[1:]:
         total = _mixed(total * _BASE + hash_column(c))
     return total
 

@@ -59,21 +59,28 @@ class Run:
 
 
 def _index(batch: Batch, keys: Sequence[str], stamp: str) -> Index:
-    hashes = hash_columns([batch.columns[k] for k in keys], len(batch))
     stamps: Ints = batch[stamp]
     first, last = int(stamps.min()), int(stamps.max())
+    in_time: Ints | None = None if (np.diff(stamps) >= 0).all() else np.argsort(stamps, kind="stable")
     span = last - first + 2
     if not keys:
-        order = np.argsort(stamps, kind="stable")
-        return Index(order, hashes[:1], stamps[order] - first, first, span, 1)
-    distinct, numbers = np.unique(hashes, return_inverse=True)
+        order = np.arange(len(stamps)) if in_time is None else in_time
+        return Index(order, np.zeros(1, dtype=np.uint64), stamps[order] - first, first, span, 1)
+    hashes = hash_columns([batch.columns[k] for k in keys], len(batch))
+    if in_time is None:
+        order = np.argsort(hashes, kind="stable")
+    else:
+        order = in_time[np.argsort(hashes[in_time], kind="stable")]
+    ascending = hashes[order]
+    starts = np.concatenate([[True], ascending[1:] != ascending[:-1]])
+    numbers = np.cumsum(starts) - 1
+    count = int(numbers[-1]) + 1
     # A run that spans so long a time that keys and microseconds do not fit one number counts time more coarsely.
     grain = 1
-    while len(distinct) * (span // grain + 2) >= LARGEST:
+    while count * (span // grain + 2) >= LARGEST:
         grain *= 2
-    packed = numbers * (span // grain + 2) + (stamps - first) // grain
-    order = np.argsort(packed, kind="stable")
-    return Index(order, distinct, packed[order], first, span // grain + 2, grain)
+    width = span // grain + 2
+    return Index(order, ascending[starts], numbers * width + (stamps[order] - first) // grain, first, width, grain)
 
 
 class History:

@@ -1,0 +1,91 @@
+"""This module groups rows and aggregates whole numbers and doubles by columns.
+
+It does what is exact by columns and says when that is not enough: sums of whole numbers that stay within 64 bits,
+averages of sums that a double holds exactly, least and greatest values, numbers of rows and of distinct values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ephemera.kernels.columns import Batch, Column, Ints, ints
+from ephemera.kernels.equality import same
+from ephemera.kernels.hashing import hash_columns
+
+EXACT = 1 << 53
+"""Up to here a double holds every whole number."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Groups:
+    """Rows sorted by group."""
+
+    order: Ints
+    starts: Ints
+    """Where each group begins in that order."""
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def first(self) -> Ints:
+        """A row of each group."""
+        return self.order[self.starts]
+
+    @property
+    def sizes(self) -> Ints:
+        return np.diff(np.append(self.starts, len(self.order)))
+
+
+def grouped(batch: Batch, by: Sequence[str]) -> Groups | None:
+    """The rows by some columns; None in the rare case that two groups have one hash."""
+    hashes = hash_columns([batch.columns[name] for name in by], len(batch))
+    order = np.argsort(hashes, kind="stable")
+    ascending = hashes[order]
+    starts = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
+    groups = Groups(order, starts)
+    representative = np.repeat(groups.first, groups.sizes)
+    for name in by:
+        c = batch.columns[name]
+        if not same(c.take(order), c.take(representative)).all():
+            return None
+    return groups
+
+
+def aggregate(function: str, c: Column | None, groups: Groups) -> Column | None:
+    """An aggregate for each group; None if it cannot be had exactly by columns."""
+    if c is None:
+        return ints(groups.sizes)
+    if c.kind not in ("int", "float"):
+        return None
+    values = c.values[groups.order]
+    match function:
+        case "min":
+            return Column(np.minimum.reduceat(values, groups.starts), c.kind)
+        case "max":
+            return Column(np.maximum.reduceat(values, groups.starts), c.kind)
+        case "count":
+            return _distinct(values, groups)
+        case "sum" | "avg" if c.kind == "int":
+            return _added(function, values, groups)
+        case _:
+            return None
+
+
+def _added(function: str, values: Ints, groups: Groups) -> Column | None:
+    largest = max(abs(int(values.max())), abs(int(values.min())))
+    most = int(groups.sizes.max()) * largest
+    if most >= 1 << 62 or (function == "avg" and most >= EXACT):
+        return None
+    sums = np.add.reduceat(values, groups.starts)
+    return ints(sums) if function == "sum" else Column(sums / groups.sizes, "float")
+
+
+def _distinct(values: Ints, groups: Groups) -> Column:
+    numbers = np.repeat(np.arange(len(groups)), groups.sizes)
+    order = np.lexsort((values, numbers))
+    new = np.concatenate([[True], (values[order][1:] != values[order][:-1]) | (np.diff(numbers[order]) > 0)])
+    return ints(np.add.reduceat(new.astype(np.int64), groups.starts))
