@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import threading
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -12,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ephemera
+from ephemera.engine.snapshot import WrongSnapshot, load
 
 OVERDUE = """
 TIME UNIT 1 hour;
@@ -149,3 +153,54 @@ def test_a_background_clock_reports_absence_on_quiet_input() -> None:
 def test_only_an_engine_that_stamps_has_a_clock() -> None:
     with pytest.raises(ValueError, match="arrival"):
         ephemera.compile(OVERDUE).engine().start(print)
+
+
+def test_an_engine_goes_on_in_another_process_from_files(tmp_path: Path) -> None:
+    program = ephemera.compile(TWO_SOURCES)
+    events = stream(3, 120)
+    whole = program.engine()
+    expected = whole.send_many(events) + whole.finish()
+    engine = program.engine()
+    answers = engine.send_many(events[:50])
+    first = engine.snapshot()
+    first.save(tmp_path)
+    answers += engine.send_many(events[50:80])
+    second = engine.snapshot(since=first)
+    assert set(second.segments) <= second.names
+    second.save(tmp_path)
+    script = (
+        "import json, sys, ephemera; from pathlib import Path; from ephemera.engine.snapshot import load;"
+        "program, rest = json.load(sys.stdin);"
+        "engine = ephemera.compile(program).engine().restore(load(Path(sys.argv[1])));"
+        "print(json.dumps(engine.send_many(rest) + engine.finish()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path)],
+        input=json.dumps([TWO_SOURCES, events[80:]]),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert sorted(map(json.dumps, answers + json.loads(done.stdout))) == sorted(map(json.dumps, expected))
+
+
+def test_a_snapshot_has_only_what_an_earlier_one_lacks() -> None:
+    engine = ephemera.compile(TWO_SOURCES).engine()
+    engine.send_many(stream(1, 200))
+    first = engine.snapshot()
+    second = engine.snapshot(since=first)
+    runs = {name for name in second.segments if name.startswith("run-")}
+    assert not runs
+    assert {name for name in first.segments if name.startswith("run-")}
+
+
+def test_a_snapshot_of_another_program_is_refused_with_what_differs() -> None:
+    taken = ephemera.compile(OVERDUE).engine().snapshot()
+    other = ephemera.compile(OVERDUE.replace("extend(o, 6)", "extend(o, 7)")).engine()
+    with pytest.raises(WrongSnapshot, match="7h"):
+        other.restore(taken)
+
+
+def test_a_folder_without_a_snapshot_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(WrongSnapshot, match="no snapshot"):
+        load(tmp_path)

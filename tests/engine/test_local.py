@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.batch import Batch
+from ephemera.engine.snapshot import restore, take
 from ephemera.semantics.oracle import evaluate
 from ephemera.stories.judge import judge
 from ephemera.stories.read import read_story
@@ -44,3 +45,22 @@ def test_a_random_program_answers_what_the_oracle_answers(case: Case, data: st.D
     for stops in ([], ends, cuts):
         found = Batch(case.ruleset, plan, facts, case.events, case.world).run(stops)
         assert answers(found) == expected
+
+
+@given(case=cases(), data=st.data())
+def test_a_run_goes_on_from_a_snapshot(case: Case, data: st.DataObject) -> None:
+    plan = lower(case.ruleset)
+    facts = derive(plan)
+    ends = sorted({e.time.end for e in case.events})
+    batch = Batch(case.ruleset, plan, facts, case.events, case.world)
+    batch.start()
+    stop = data.draw(st.sampled_from(ends)) if ends else None
+    for end in ends:
+        batch.advance(end)
+        if end == stop:
+            taken = take(batch.engine, plan)
+            fresh = Batch(case.ruleset, plan, facts, case.events, case.world).engine
+            restore(fresh, plan, taken)
+            assert take(fresh, plan).manifest == taken.manifest
+            batch.engine = fresh
+    assert answers(batch.finish()) == answers(case.outcome())

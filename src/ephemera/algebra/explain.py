@@ -56,7 +56,12 @@ from ephemera.terms.nodes import Pattern
 
 def as_text(plan: Plan) -> str:
     """A paragraph for each point, in the order in which they are computed."""
-    return "\n\n".join("\n".join(_text(plan, point)) for point in plan.points.values())
+    return "\n\n".join(point_text(plan, point) for point in plan.points.values())
+
+
+def point_text(plan: Plan, point: Point) -> str:
+    """The paragraph of one point."""
+    return "\n".join(_text(plan, point))
 
 
 def _text(plan: Plan, point: Point) -> Iterator[str]:

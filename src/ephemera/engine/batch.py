@@ -60,9 +60,21 @@ class Batch:
 
     def run(self, cuts: Sequence[int]) -> Outcome:
         """Through the whole history, with a stop at some times."""
-        self.engine.load(self._parts)
+        self.start()
         for cut in cuts:
-            self._take(self.engine.advance(cut, min(cut, self._last)))
+            self.advance(cut)
+        return self.finish()
+
+    def start(self) -> None:
+        """The events begin to wait."""
+        self.engine.load(self._parts)
+
+    def advance(self, cut: int) -> None:
+        """Time passes until a cut."""
+        self._take(self.engine.advance(cut, min(cut, self._last)))
+
+    def finish(self) -> Outcome:
+        """All that was found, once the history has ended."""
         self._take(self.engine.finish(self._last))
         found = self._found
         found.events = sorted(dict.fromkeys(found.events), key=lambda e: e.key)

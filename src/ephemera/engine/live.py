@@ -19,6 +19,7 @@ from ephemera.analysis.nodes import Facts
 from ephemera.engine.batch import by_the_clock
 from ephemera.engine.lanes import Surroundings
 from ephemera.engine.local import Engine, Found
+from ephemera.engine.snapshot import Snapshot, restore, take
 from ephemera.engine.stats import Stats, stats_of
 from ephemera.io.jsonl import (
     BadEvent,
@@ -156,6 +157,23 @@ class LiveEngine:
                     for e in sorted(part.events(), key=lambda e: e.key)
                 ]
         return answers
+
+    # ---- state ---------------------------------------------------------------------------------------------
+
+    def snapshot(self, since: Snapshot | None = None) -> Snapshot:
+        """The state as a value; with an earlier one, only what that does not have. `save` writes it to a folder."""
+        with self._lock:
+            more = {"numbers": self._as_numbers, "first": self._first, "received": self._totals.received}
+            return take(self._engine, self._compiled.plan, since.names if since is not None else (), more)
+
+    def restore(self, snapshot: Snapshot) -> LiveEngine:
+        """Goes on from a snapshot of the same program; only an engine that has just been made can."""
+        with self._lock:
+            restore(self._engine, self._compiled.plan, snapshot)
+            more = snapshot.manifest["more"]
+            self._as_numbers, self._first = more.get("numbers", True), more.get("first")
+            self._totals.received = more.get("received", 0)
+        return self
 
     # ---- what it knows -------------------------------------------------------------------------------------
 

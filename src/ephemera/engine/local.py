@@ -42,14 +42,15 @@ class Engine:
         self.sources: Sources = sources_of(plan.catalogue)
         self._depends = _dependencies(plan, self.sources)
         self.lanes: dict[frozenset[str], Lane] = {}
-        self._waiting: dict[frozenset[str], list[Events]] = {}
+        self.waiting_parts: dict[frozenset[str], list[Events]] = {}
+        """For each lane the events that wait for its bound to pass them."""
         by_sources: dict[frozenset[str], list[str]] = {}
         for name, point in plan.points.items():
             if point.kind == "rule":
                 by_sources.setdefault(self._depends[name], []).append(name)
         for names, rules in sorted(by_sources.items(), key=lambda item: len(item[0])):
             self.lanes[names] = Lane(plan, facts, rules, world)
-            self._waiting[names] = []
+            self.waiting_parts[names] = []
         self.late: list[Event] = []
         self.given = 0
         """How many answers there were."""
@@ -86,13 +87,13 @@ class Engine:
     @property
     def waiting(self) -> int:
         """How many events wait for a bound to pass them."""
-        return max((sum(map(len, parts)) for parts in self._waiting.values()), default=0)
+        return max((sum(map(len, parts)) for parts in self.waiting_parts.values()), default=0)
 
     def _wait(self, part: Events) -> None:
         """An event waits in every lane that depends on its source; one that rules derive, too, in all."""
         source = self.sources.source(part.label)
         is_derived = part.label in self._plan.catalogue.derived
-        for names, waiting in self._waiting.items():
+        for names, waiting in self.waiting_parts.items():
             if source in names:
                 waiting.append(part)
             elif is_derived and source == UNNAMED:
@@ -106,7 +107,7 @@ class Engine:
             bound = self.sources.bound(names)
             if bound <= lane.bound:
                 continue
-            released, self._waiting[names] = _split(self._waiting[names], bound)
+            released, self.waiting_parts[names] = _split(self.waiting_parts[names], bound)
             derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
@@ -122,7 +123,7 @@ class Engine:
             found.messages += [(point.rule or 0, p) for p in distinct(_wanted(parts, point, self._is_wanted))]
             return
         found.events += _wanted(parts, point, self._is_wanted)
-        for others, waiting in self._waiting.items():
+        for others, waiting in self.waiting_parts.items():
             if others > names:
                 waiting.extend(parts)
 

@@ -46,6 +46,8 @@ class Run:
     batch: Batch
     step: int
     """The step in which the last of them arrived."""
+    number: int
+    """Which run of its history it is; a merged one is new."""
     latest: dict[str, int]
     """The greatest value of each stamp."""
     indexes: dict[tuple[tuple[str, ...], str], Index] = field(default_factory=dict)
@@ -90,6 +92,7 @@ class History:
         self.runs: list[Run] = []
         self.stamps = tuple(stamps)
         self.collected = 0
+        self.next_number = 0
 
     def __len__(self) -> int:
         return sum(len(run.batch) for run in self.runs)
@@ -101,7 +104,11 @@ class History:
     def append(self, batch: Batch, step: int) -> None:
         """The tuples that arrived in a step."""
         if len(batch):
-            self.runs.append(Run(batch, step, {s: int(batch[s].max()) for s in self.stamps}))
+            self.runs.append(self._run(batch, step, {s: int(batch[s].max()) for s in self.stamps}))
+
+    def _run(self, batch: Batch, step: int, latest: dict[str, int]) -> Run:
+        self.next_number += 1
+        return Run(batch, step, self.next_number, latest)
 
     def compact(self, before: int) -> None:
         """Merges neighbours of about the same size that arrived before a step."""
@@ -111,7 +118,7 @@ class History:
             if len(other.batch) > 2 * len(last.batch) or len(other.batch) + len(last.batch) > MERGE_BELOW:
                 break
             latest = {s: max(last.latest[s], other.latest[s]) for s in self.stamps}
-            runs[-2:] = [Run(stack([other.batch, last.batch]), last.step, latest)]
+            runs[-2:] = [self._run(stack([other.batch, last.batch]), last.step, latest)]
 
     def forget(self, conditions: Sequence[Sequence[tuple[str, int]]]) -> None:
         """Drops the runs that are irrelevant to all readers, each with the least values of some stamps that count."""
