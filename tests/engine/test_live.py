@@ -125,6 +125,20 @@ def test_memory_follows_relevance_and_not_the_length_of_the_stream() -> None:
     assert sum(h.collected for h in stats.histories) > 10 * stats.stored
 
 
+def test_every_event_is_exactly_one_of_waiting_kept_collected_duplicate_unused_late_or_bad() -> None:
+    engine = ephemera.compile(OVERDUE).engine()
+    sent = [event("order", t, f"id-{t % 40}") for t in range(100)] + [event("order", 99, "id-19")] * 3
+    sent += [event("noise", 100 + t, 1) for t in range(7)] + [event("order", 50, "late"), event("order", 200)]
+    engine.send_many([*sent, "no json"])
+    stats = engine.stats()
+    (lane,) = stats.lanes
+    assert stats.received == len(sent) + 1
+    assert stats.received == lane.received + stats.late + stats.bad
+    assert lane.received == lane.waiting + lane.duplicate + lane.unused + lane.kept + lane.collected
+    assert (stats.late, stats.bad, lane.duplicate, lane.unused, lane.waiting) == (1, 2, 3, 6, 1)
+    assert lane.collected > 80
+
+
 def test_events_stamped_on_arrival_close_each_instant() -> None:
     now = 0
     engine = ephemera.compile(OVERDUE).engine(stamp="arrival", now=lambda: now)

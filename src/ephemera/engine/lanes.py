@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from ephemera.algebra import instances
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename, Table
 from ephemera.algebra.scalar import Matches, begin, end, reference
@@ -18,12 +20,12 @@ from ephemera.algebra.schema import schemas
 from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
-from ephemera.engine.events import BEGIN, END, Events
+from ephemera.engine.events import BEGIN, END, REFERENCE, Events
 from ephemera.engine.heads import Builder, is_message
 from ephemera.engine.matching import Query
 from ephemera.engine.pool import Pool
 from ephemera.engine.rules import Rule
-from ephemera.kernels.columns import UNBOUND, Batch, column, ints, stack
+from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, ints, stack
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.truth import Filter
 from ephemera.physical.decompose import leaf, rule_plan
@@ -78,6 +80,14 @@ class Lane:
         self.bound = -FAR
         self.tick = 0
         self.references = 0
+        self.derived_references = -1
+        self.instances = 0
+        """How many instances of algebra expressions there were; they are told apart by their number."""
+        self.released = 0
+        self.duplicates = 0
+        self.unused = 0
+        self._used: Mask = np.zeros(0, dtype=np.bool_)
+        """Which of the events from outside of this step some query has matched."""
         for name in self._names:
             self._prepare(plan.points[name])
         for r in facts.relevance:
@@ -159,8 +169,12 @@ class Lane:
 
     def step(self, released: Sequence[Events], bound: int, calendar_until: int) -> dict[str, list[Events]]:
         """What the rules of the lane derive between the last bound and this one, from what was released by then."""
-        pool = Pool(self.references)
-        pool.add(released)
+        pool = Pool(self.references, self.derived_references)
+        given = sum(map(len, released))
+        new = pool.add(released, derived=False)
+        self.released += given
+        self.duplicates += given - new
+        self._used = np.zeros(new, dtype=np.bool_)
         self.tick += 1
         self._tell_the_time(calendar_until)
         self._given = {}
@@ -174,8 +188,19 @@ class Lane:
                 self._take_turns(members, pool, bound, derived, is_cycle=name in cycles)
         self.bound = bound
         self.references = pool.next_reference
+        self.derived_references = min(pool.next_derived, self.derived_references)
+        self.unused += int(np.count_nonzero(~self._used))
         self._forget()
         return derived
+
+    @property
+    def kept(self) -> int:
+        """How many events from outside some history still holds."""
+        found = [run.batch[REFERENCE] for name in self._queries for run in self.histories[name].runs]
+        if not found:
+            return 0
+        references = np.unique(np.concatenate(found))
+        return int(np.count_nonzero(references >= 0))
 
     def _take_turns(
         self, members: Sequence[str], pool: Pool, bound: int, derived: dict[str, list[Events]], *, is_cycle: bool
@@ -200,7 +225,9 @@ class Lane:
         if name in self._queries:
             found = [m for e in self._asked(name, pool) if (m := self._queries[name].match(e)) is not None]
             if found:
-                self.histories[name].append(stack(found), self.tick)
+                matched = stack(found)
+                self._mark(matched[REFERENCE])
+                self.histories[name].append(matched, self.tick)
             return sum(map(len, found))
         rule = self.rules[name]
         for detection in rule.plan.detections:
@@ -211,6 +238,11 @@ class Lane:
             return 0
         derived.setdefault(name, []).extend(events)
         return 0 if is_message(rule.plan.head) else pool.add(events)
+
+    def _mark(self, references: Ints) -> None:
+        first = self.references
+        of_this_step = references[references >= first] - first
+        self._used[of_this_step] = True
 
     def _asked(self, query: str, pool: Pool) -> list[Events]:
         label = self._plan.points[query].label
@@ -231,8 +263,8 @@ class Lane:
         given |= {(t[which].key, _values(t)) for t in new}
         names = dict.fromkeys(n for t in new for n in t)
         columns = {n: column([t.get(n, UNBOUND) for t in new]) for n in names if n != which}
-        columns[which] = ints(range(self.references, self.references + len(new)))
-        self.references += len(new)
+        columns[which] = ints(range(self.instances, self.instances + len(new)))
+        self.instances += len(new)
         self.histories[f"{point}/{detection.name}"].append(Batch(columns, len(new)), self.tick)
 
     def _tuples(self, use: Rename) -> list[dict[str, Any]]:

@@ -87,7 +87,11 @@ class Engine:
     @property
     def waiting(self) -> int:
         """How many events wait for a bound to pass them."""
-        return max((sum(map(len, parts)) for parts in self.waiting_parts.values()), default=0)
+        return max((self.waiting_in(names) for names in self.lanes), default=0)
+
+    def waiting_in(self, names: frozenset[str]) -> int:
+        """How many events wait in one lane."""
+        return sum(len(part) for part in self.waiting_parts[names])
 
     def _wait(self, part: Events) -> None:
         """An event waits in every lane that depends on its source; one that rules derive, too, in all."""

@@ -137,6 +137,9 @@ def _lane(number: int, lane: Lane, known: Collection[str], segments: dict[str, p
         "bound": lane.bound,
         "tick": lane.tick,
         "references": lane.references,
+        "derived_references": lane.derived_references,
+        "instances": lane.instances,
+        "totals": [lane.released, lane.duplicates, lane.unused],
         "histories": histories,
         "collected": {name: h.collected for name, h in lane.histories.items()},
         "numbers": {name: h.next_number for name, h in lane.histories.items()},
@@ -165,6 +168,8 @@ def restore(engine: Engine, plan: Plan, snapshot: Snapshot) -> None:
         by_names[tuple(part["lane"])].append(Events(part["label"], batch, part["arity"], names))
     for lane, state in zip(engine.lanes.values(), manifest["lanes"], strict=True):
         lane.bound, lane.tick, lane.references = state["bound"], state["tick"], state["references"]
+        lane.derived_references, lane.instances = state["derived_references"], state["instances"]
+        lane.released, lane.duplicates, lane.unused = state["totals"]
         for name, runs in state["histories"].items():
             history = lane.histories[name]
             history.collected, history.next_number = state["collected"][name], state["numbers"][name]

@@ -25,10 +25,24 @@ class HistoryStats:
 
 
 @dataclass(frozen=True, slots=True)
+class LaneStats:
+    """What became of the events from outside that a group of rules with the same sources has taken in."""
+
+    sources: tuple[str, ...]
+    received: int
+    waiting: int
+    duplicate: int
+    unused: int
+    kept: int
+    collected: int
+
+
+@dataclass(frozen=True, slots=True)
 class Stats:
     """What an engine holds and has seen."""
 
     histories: tuple[HistoryStats, ...]
+    lanes: tuple[LaneStats, ...]
     received: int
     waiting: int
     late: int
@@ -67,6 +81,7 @@ def stats_of(engine: Engine, received: int, bad: int) -> Stats:
     rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
     return Stats(
         histories=tuple(histories),
+        lanes=tuple(_lane(engine, names) for names in engine.lanes),
         received=received,
         waiting=engine.waiting,
         late=len(engine.late),
@@ -75,4 +90,20 @@ def stats_of(engine: Engine, received: int, bad: int) -> Stats:
         examined=sum(rule.examined for rule in rules),
         given=engine.given,
         bounds={name: bound for name, bound in engine.sources.bounds.items() if bound > -FAR},
+    )
+
+
+def _lane(engine: Engine, names: frozenset[str]) -> LaneStats:
+    lane = engine.lanes[names]
+    waiting = engine.waiting_in(names)
+    kept = lane.kept
+    used = lane.released - lane.duplicates - lane.unused
+    return LaneStats(
+        sources=tuple(sorted(names)),
+        received=lane.released + waiting,
+        waiting=waiting,
+        duplicate=lane.duplicates,
+        unused=lane.unused,
+        kept=kept,
+        collected=used - kept,
     )
