@@ -138,7 +138,7 @@ class Program:
         """
         return self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until).answers
 
-    def run_all(
+    def run_all(  # noqa: PLR0913 - all of them named
         self,
         events: Sequence[Mapping[str, Any] | str | bytes],
         *,
@@ -146,6 +146,7 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
+        progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """The same with what could not be read or computed; events may be lines of JSON, too."""
         if engine not in ENGINES:
@@ -159,7 +160,7 @@ class Program:
         if engine == "oracle":
             outcome = evaluate(self._rules, good, world)
         else:
-            outcome = batch.run(self._rules, self._plan, self._facts, good, world)
+            outcome = batch.run(self._rules, self._plan, self._facts, good, world, progress)
         as_numbers = not any(uses_text(e) for e, r in zip(events, read, strict=True) if isinstance(r, Event))
         return Run(
             answers=[write_event(e, catalogue, as_numbers=as_numbers) for e in outcome.events],

@@ -23,6 +23,8 @@ from ephemera.cli.files import (
     write_file,
     write_out,
 )
+from ephemera.cli.progress import shown_progress
+from ephemera.cli.stream import Stream
 from ephemera.pipeline import Checked, Program, Run, check
 from ephemera.stories.judge import judge
 from ephemera.stories.read import BadStory, read_story
@@ -35,6 +37,13 @@ class Engine(StrEnum):
 
     local = "local"
     oracle = "oracle"
+
+
+class Mode(StrEnum):
+    """Over a history that is there, or over events as they come."""
+
+    batch = "batch"
+    stream = "stream"
 
 
 Programs = Annotated[list[Path], typer.Argument(metavar="PROGRAM…", help="Program files (.eq).", show_default=False)]
@@ -62,14 +71,27 @@ def run_command(
     emit: Emitted = None,
     dead_letter: DeadLetters = None,
     allow_unbounded: AllowUnbounded = False,
+    mode: Annotated[Mode, typer.Option("--mode", help="All events at once, or answers as events come.")] = Mode.batch,
+    follow: Annotated[bool, typer.Option("--follow", help="In stream mode: go on as the last file grows.")] = False,
+    progress: Annotated[bool, typer.Option("--progress", help="Show progress even if this is no terminal.")] = False,
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time."""
+    if mode == Mode.stream:
+        if engine != Engine.local:
+            typer.echo("stream mode runs on the engine `local`", err=True)
+            raise typer.Exit(WRONG_COMMAND)
+        live = compile_all(programs, unbounded=None if allow_unbounded else "error")
+        engines = [p.engine(tables=_tables(p, path.parent)) for p, path in zip(live, programs, strict=True)]
+        Stream(engines, output, dead_letter, emit or []).run(inputs or ["-"], follow=follow)
+        return
     compiled = compile_all(programs, unbounded=None if allow_unbounded or engine == Engine.oracle else "warning")
     lines = _lines(inputs or ["-"])
     runs: list[Run] = []
     for program, path in zip(compiled, programs, strict=True):
         try:
-            runs.append(program.run_all(lines, engine=engine.value, tables=_tables(program, path.parent)))
+            with shown_progress(path.name, wanted=progress) as tell:
+                tables = _tables(program, path.parent)
+                runs.append(program.run_all(lines, engine=engine.value, tables=tables, progress=tell))
         except EphemeraError as error:
             typer.echo(f"{path}: {error}", err=True)
             raise typer.Exit(FAILED) from None

@@ -6,7 +6,7 @@ time, so that what is irrelevant is forgotten on the way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -30,10 +30,24 @@ SLICE = 100_000
 """About how many events are taken at a time."""
 
 
-def run(rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World) -> Outcome:
-    """All that a program derives from some events."""
+def run(  # noqa: PLR0913, PLR0917 - what a run needs
+    rules: Ruleset,
+    plan: Plan,
+    facts: Facts,
+    events: Sequence[Event],
+    world: World,
+    progress: Callable[[float], None] = lambda _part: None,
+) -> Outcome:
+    """All that a program derives from some events; `progress` is told the part that is done."""
     batch = Batch(rules, plan, facts, events, world)
-    return batch.run(batch.slices())
+    cuts = batch.slices()
+    batch.start()
+    for number, cut in enumerate(cuts):
+        progress(number / (len(cuts) + 1))
+        batch.advance(cut)
+    found = batch.finish()
+    progress(1.0)
+    return found
 
 
 class Batch:

@@ -32,7 +32,7 @@ from ephemera.io.jsonl import (
 )
 from ephemera.kernels.history import FAR
 from ephemera.rules.clock import Clock
-from ephemera.rules.nodes import Ruleset
+from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.outcome import World
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
@@ -176,6 +176,11 @@ class LiveEngine:
         return self
 
     # ---- what it knows -------------------------------------------------------------------------------------
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the program declares."""
+        return self._catalogue
 
     @property
     def late(self) -> list[Event]:

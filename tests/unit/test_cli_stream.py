@@ -1,0 +1,102 @@
+"""This module shows stream mode on the command line: answers as they become certain, and what happens to the rest."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from ephemera.cli.main import app
+
+PROGRAM = """
+TIME UNIT 1 hour;
+EVENT order(id: string);
+EVENT shipped(id: string);
+overdue(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);
+"""
+UNBOUNDED = "pair(x) <- a: a(x), b: b(x);"
+
+
+def line(label: str, time: float, *values: object) -> str:
+    return json.dumps({"event": label, "time": time, "data": list(values)})
+
+
+def write(folder: Path, name: str, text: str) -> str:
+    (folder / name).write_text(text, encoding="utf-8")
+    return str(folder / name)
+
+
+def run(program: str, *options: str, given: str = "") -> Any:
+    return CliRunner().invoke(app, ["run", program, "--mode", "stream", *options], input=given)
+
+
+def test_answers_come_from_standard_input_and_the_end_decides_the_rest(tmp_path: Path) -> None:
+    given = "\n".join([line("order", 1, "a"), line("order", 9, "b"), line("shipped", 10, "b")])
+    result = run(write(tmp_path, "p.eq", PROGRAM), given=given)
+    assert (result.exit_code, result.stderr) == (0, "")
+    assert [json.loads(x) for x in result.stdout.splitlines()] == [{"event": "overdue", "time": [1, 7], "data": ["a"]}]
+
+
+def test_bad_and_late_events_go_to_the_dead_letters(tmp_path: Path) -> None:
+    given = "\n".join([line("order", 9, "b"), "no json", line("order", 2, "c"), line("order", 10, 1, 2)])
+    letters = tmp_path / "dead.jsonl"
+    result = run(write(tmp_path, "p.eq", PROGRAM), "--dead-letter", str(letters), given=given)
+    assert "4 events, 2 bad, 1 late" in result.stderr
+    found = [json.loads(x) for x in letters.read_text().splitlines()]
+    assert len(found) == 3
+    assert any("behind the bound" in letter["reason"] for letter in found)
+
+
+def test_several_files_are_read_one_after_the_other_and_answers_written_to_one(tmp_path: Path) -> None:
+    first = write(tmp_path, "1.jsonl", line("order", 1, "a") + "\n")
+    second = write(tmp_path, "2.jsonl", line("order", 30, "b"))
+    out = tmp_path / "out.jsonl"
+    result = run(write(tmp_path, "p.eq", PROGRAM), "--input", first, "--input", second, "--output", str(out))
+    assert result.exit_code == 0
+    assert [json.loads(x)["data"] for x in out.read_text().splitlines()] == [["a"], ["b"]]
+
+
+def test_a_live_run_refuses_what_would_be_kept_forever(tmp_path: Path) -> None:
+    program = write(tmp_path, "p.eq", UNBOUNDED)
+    assert run(program).exit_code == 1
+    assert run(program, "--allow-unbounded").exit_code == 0
+
+
+def test_a_batch_run_warns_of_it(tmp_path: Path) -> None:
+    program = write(tmp_path, "p.eq", UNBOUNDED)
+    result = CliRunner().invoke(app, ["run", program], input="")
+    assert result.exit_code == 0
+    assert "warning[unbounded-relevance]" in result.stderr
+
+
+@pytest.mark.parametrize("options", [["--engine", "oracle"], ["--input", "nothing.jsonl"]])
+def test_what_cannot_be_streamed_is_told(tmp_path: Path, options: list[str]) -> None:
+    assert run(write(tmp_path, "p.eq", PROGRAM), *options).exit_code == 2
+
+
+def test_a_growing_file_is_followed_until_the_user_stops_it(tmp_path: Path) -> None:
+    program, events = write(tmp_path, "p.eq", PROGRAM), write(tmp_path, "e.jsonl", line("order", 1, "a") + "\n")
+    command = [sys.executable, "-m", "ephemera", "run", program, "--mode", "stream", "--follow", "--input", events]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        with Path(events).open("a", encoding="utf-8") as file:
+            file.write(line("order", 20, "b") + "\n")
+        assert json.loads(process.stdout.readline())["data"] == ["a"]
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "stopped: 2 events" in told
+    assert "Traceback" not in told
+
+
+def test_progress_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
+    result = CliRunner().invoke(
+        app, ["run", write(tmp_path, "p.eq", PROGRAM), "--progress"], input=line("order", 1, "a")
+    )
+    assert "100%" in result.stderr
