@@ -11,11 +11,12 @@ from ephemera.algebra.nodes import TERM, Group, Imbed
 from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.truth import Tester
 from ephemera.engine.events import BEGIN, END, Events, position
+from ephemera.engine.windows import COUNT, total_of
 from ephemera.kernels.columns import Batch, Column, column, constant, ints, objects
-from ephemera.kernels.groups import aggregate, grouped
+from ephemera.kernels.groups import aggregate, average, grouped
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive, Head, Raise
-from ephemera.terms.compute import Undefined
+from ephemera.terms.compute import Undefined, compute
 from ephemera.terms.construct import Origin, Row, construct, value_of
 from ephemera.terms.nodes import Aggregate, Bool, Expression, Number, Text, Var
 from ephemera.terms.values import Key, Term, Value, key
@@ -64,6 +65,8 @@ class Builder:
         head = e.head
         if not isinstance(head, Derive) or e.having or len(e.collections) > 1:
             return None
+        if COUNT in batch.columns:
+            return self._from_sums(batch, e, head)
         collected = batch.columns.get(reference(e.collections[0].name)) if e.collections else None
         if collected is None or collected.kind != "int":  # nothing was collected for some
             return None
@@ -71,8 +74,6 @@ class Builder:
         if not all(isinstance(a, Aggregate) or _shown(a, batch) is not None for a in head.arguments):
             return None
         groups = grouped(batch, [name for name in e.by if not name.endswith((".s", ".e"))])
-        if groups is None:
-            return None
         firsts = batch.take(groups.first)
         columns: list[Column | None] = []
         for argument in head.arguments:
@@ -93,6 +94,31 @@ class Builder:
         values = {position(k): c for k, c in enumerate(columns) if c is not None}
         whole = Batch({BEGIN: ints(first), END: ints(last), **values}, len(firsts))
         return [Events(label, whole, len(columns), self._catalogue.attributes(label))]
+
+    def _from_sums(self, batch: Batch, e: Group, head: Derive) -> list[Events]:
+        """The same where each tuple has the counts and sums of its window already."""
+        groups = grouped(batch, [name for name in e.by if not name.endswith((".s", ".e"))])
+        firsts = batch.take(groups.first)
+        counts = np.add.reduceat(batch[COUNT][groups.order], groups.starts)
+        columns: list[Column] = []
+        for argument in head.arguments:
+            match argument:
+                case Aggregate(_, None):
+                    columns.append(ints(counts))
+                case Aggregate(function, Var(name)):
+                    sums = np.add.reduceat(batch[total_of(name)][groups.order], groups.starts)
+                    columns.append(ints(sums) if function == "sum" else average(sums, counts))
+                case _:
+                    columns.append(_shown(argument, firsts) or self._computed(argument, firsts))
+        first, last = self._times(firsts)
+        label = str(head.label)
+        values = {position(k): c for k, c in enumerate(columns)}
+        whole = Batch({BEGIN: ints(first), END: ints(last), **values}, len(firsts))
+        return [Events(label, whole, len(columns), self._catalogue.attributes(label))]
+
+    def _computed(self, e: Expression, batch: Batch) -> Column:
+        rows = batch.rows()
+        return column([compute(e, _variables(t), self._tester.scope(t)) for t in rows])
 
     def _grouped(self, batch: Batch, e: Group) -> list[Events]:
         quick = self._by_columns(batch, e)

@@ -114,7 +114,7 @@ class Lane:
         self.rules[point.name] = Rule(
             physical,
             self.histories.__getitem__,
-            lambda e: leaf(e, point.name, self._plan, self._schemas),
+            lambda e: leaf(e, point.name, self._plan, self._schemas, self._facts),
             self._table,
             self._filter,
         )

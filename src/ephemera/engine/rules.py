@@ -27,6 +27,7 @@ from ephemera.algebra.nodes import (
 from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
 from ephemera.algebra.timers import offsets
 from ephemera.base.errors import InternalError
+from ephemera.engine.windows import Looked, is_range, keys_of, look, summarized, summary_of
 from ephemera.kernels.columns import Batch, Ints, Mask, ints, paired, stack
 from ephemera.kernels.equality import joins
 from ephemera.kernels.hashing import hash_columns
@@ -54,6 +55,7 @@ class Rule:
         self._leaves = leaves
         self._rows = rows
         self._filter = tests
+        self._summary = summary_of(plan)
         self.pending: Batch | None = None
         self.seen = 0
         """The last tick of which everything was used."""
@@ -74,8 +76,26 @@ class Rule:
         if not ready.any():
             return None
         batch = waiting.take(ready)
+        short = self._summarized(batch)
+        if short is not None:
+            return short
         numbered = batch.with_columns({ROW: ints(np.arange(len(batch)))})
         return self._evaluate(self.plan.accumulated, numbered)
+
+    def _summarized(self, batch: Batch) -> Batch | None:
+        """The tuples with counts and sums of their windows, where nothing else is asked of these."""
+        if self._summary is None:
+            return None
+        leaf = self._leaves(self._summary.right)
+        found = self._looked(batch, leaf, self._summary.condition, self._summary.summed)
+        return summarized(batch, found) if found is not None else None
+
+    def _looked(self, batch: Batch, leaf: Leaf, condition: Formula, summed: Sequence[str]) -> Looked | None:
+        keys = keys_of(leaf, batch)
+        if keys is None or not is_range(leaf, condition):
+            return None
+        asked = _asked(batch, leaf, keys, end(leaf.name), *_window(batch, leaf.name, condition))
+        return look(batch, leaf, self._histories(leaf.source), asked, summed)
 
     def _happens(self, batch: Batch) -> Ints:
         return np.asarray(np.maximum.reduce([batch[s] for s in self.plan.ends]), dtype=np.int64)
@@ -185,11 +205,15 @@ class Rule:
                 raise InternalError("engine", f"{type(e).__name__} stands where nothing is accumulated")
 
     def _has_any(self, batch: Batch, right: Expression, condition: Formula) -> Mask:
+        if not isinstance(right, Table):
+            found = self._looked(batch, self._leaves(right), condition, ())
+            if found is not None:
+                return np.asarray(found.counts > 0, dtype=np.bool_)
         place = "#place"
         placed = batch.with_columns({place: ints(np.arange(len(batch)))})
-        found = self._in_window(placed, right, condition)
+        pairs = self._in_window(placed, right, condition)
         mask = np.zeros(len(batch), dtype=np.bool_)
-        mask[found[place]] = True
+        mask[pairs[place]] = True
         return mask
 
     def _in_window(self, batch: Batch, right: Expression, condition: Formula) -> Batch:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from ephemera.kernels.columns import Batch, Column, Ints, ints
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints
 from ephemera.kernels.equality import same
 from ephemera.kernels.hashing import hash_columns
+from ephemera.terms.values import key
 
 EXACT = 1 << 53
 """Up to here a double holds every whole number."""
@@ -40,19 +42,28 @@ class Groups:
         return np.diff(np.append(self.starts, len(self.order)))
 
 
-def grouped(batch: Batch, by: Sequence[str]) -> Groups | None:
-    """The rows by some columns; None in the rare case that two groups have one hash."""
+def grouped(batch: Batch, by: Sequence[str]) -> Groups:
+    """The rows by some columns."""
     hashes = hash_columns([batch.columns[name] for name in by], len(batch))
     order = np.argsort(hashes, kind="stable")
     ascending = hashes[order]
     starts = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
     groups = Groups(order, starts)
     representative = np.repeat(groups.first, groups.sizes)
-    for name in by:
-        c = batch.columns[name]
-        if not same(c.take(order), c.take(representative)).all():
-            return None
-    return groups
+    columns = [batch.columns[name] for name in by]
+    if all(same(c.take(order), c.take(representative)).all() for c in columns):
+        return groups
+    return _one_by_one(columns)
+
+
+def _one_by_one(columns: Sequence[Column]) -> Groups:
+    """The same for the rare case that two groups have one hash."""
+    rows: dict[tuple[object, ...], list[int]] = {}
+    for number, values in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
+        rows.setdefault(tuple(() if v is UNBOUND else key(v) for v in values), []).append(number)
+    sizes = [len(members) for members in rows.values()]
+    order = np.array([number for members in rows.values() for number in members], dtype=np.int64)
+    return Groups(order, np.cumsum([0, *sizes[:-1]]))
 
 
 def aggregate(function: str, c: Column | None, groups: Groups) -> Column | None:
@@ -81,7 +92,15 @@ def _added(function: str, values: Ints, groups: Groups) -> Column | None:
     if most >= 1 << 62 or (function == "avg" and most >= EXACT):
         return None
     sums = np.add.reduceat(values, groups.starts)
-    return ints(sums) if function == "sum" else Column(sums / groups.sizes, "float")
+    return ints(sums) if function == "sum" else average(sums, groups.sizes)
+
+
+def average(sums: Ints, counts: Ints) -> Column:
+    """Sums over counts, each rounded correctly: one by one where a double does not hold the sum."""
+    if len(sums) and max(abs(int(sums.max())), abs(int(sums.min()))) >= EXACT:
+        pairs = zip(sums.tolist(), counts.tolist(), strict=True)
+        return Column(np.array([float(Fraction(s, n)) for s, n in pairs]), "float")
+    return Column(sums / counts, "float")
 
 
 def _distinct(values: Ints, groups: Groups) -> Column:

@@ -37,6 +37,8 @@ class Index:
     span: int
     grain: int
     """How many microseconds count as one; a search finds all that is asked for, and with a grain some more."""
+    running: dict[str, Ints] = field(default_factory=dict)
+    """For some columns the sums of all rows before each, in order; made when they are first asked for."""
 
 
 @dataclass(slots=True, eq=False)
@@ -143,25 +145,39 @@ class Question:
     most: Ints
 
 
-def search(run: Run, asked: Question) -> tuple[Ints, Ints]:
-    """The pairs of a row that asks and a row of the run with its key and a stamp in its range."""
+def ranges(run: Run, asked: Question) -> tuple[Ints, Ints, Ints]:
+    """The rows that ask for something the run has the key of, and for each where in its index that begins and ends."""
     index = run.index(asked.keys, asked.stamp)
     numbers = np.searchsorted(index.keys, asked.hashes)
     found = numbers < len(index.keys)
     found[found] = index.keys[numbers[found]] == asked.hashes[found]
     asking = np.flatnonzero(found)
     if not len(asking):
-        return asking, asking
+        return asking, asking, asking
     offset = numbers[asking] * index.span
     low = offset + np.clip((asked.least[asking] - index.first) // index.grain, 0, index.span - 1)
     high = offset + np.clip((asked.most[asking] - index.first) // index.grain, -1, index.span - 2)
     starts = np.searchsorted(index.packed, low, side="left")
     stops = np.searchsorted(index.packed, high, side="right")
-    counts = np.maximum(stops - starts, 0)
+    return asking, starts, np.maximum(starts, stops)
+
+
+def search(run: Run, asked: Question) -> tuple[Ints, Ints]:
+    """The pairs of a row that asks and a row of the run with its key and a stamp in its range."""
+    asking, starts, stops = ranges(run, asked)
+    counts = stops - starts
     total = int(counts.sum())
     if not total:
         return asking[:0], asking[:0]
     rows = np.repeat(asking, counts)
     ends = np.cumsum(counts)
     places = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(starts, counts)
-    return rows, index.order[places]
+    return rows, run.index(asked.keys, asked.stamp).order[places]
+
+
+def running_sum(run: Run, asked: Question, name: str) -> Ints:
+    """The sums of a column of whole numbers over all rows before each, in the order of an index, and over all."""
+    index = run.index(asked.keys, asked.stamp)
+    if name not in index.running:
+        index.running[name] = np.concatenate([[0], np.cumsum(run.batch[name][index.order])])
+    return index.running[name]

@@ -142,7 +142,7 @@ class _Parts:
                 self.leaves.append(leaf(e, self._point, self._plan, self._schemas))
 
 
-def leaf(e: Expression, point: str, plan: Plan, schemas: Mapping[str, Schema]) -> Leaf:
+def leaf(e: Expression, point: str, plan: Plan, schemas: Mapping[str, Schema], facts: Facts | None = None) -> Leaf:
     """An input of a rule; calendars and algebra expressions have a history for each rule."""
     inside = schema(e, schemas, plan.catalogue)
     variables = frozenset(a for a, v in inside.items() if v.kind == "data")
@@ -150,7 +150,8 @@ def leaf(e: Expression, point: str, plan: Plan, schemas: Mapping[str, Schema]) -
     match e:
         case Rename(Input(source), ((old, new),), renamed):
             sides = ((side(old), side(new)) for side in (begin, end, reference, occurrence))
-            return Leaf(new, source, {**dict(sides), **dict(renamed)}, variables, sure)
+            is_point = facts is not None and facts.longest(source) == 0
+            return Leaf(new, source, {**dict(sides), **dict(renamed)}, variables, sure, is_point)
         case Calendar(name, _) | Detection(name):
             return Leaf(name, f"{point}/{name}", {}, variables, sure)
         case _:

@@ -20,6 +20,8 @@ class Leaf:
     """The attributes of the source under the names of the rule."""
     variables: frozenset[str]
     sure: frozenset[str]
+    is_point: bool = False
+    """Whether its events have no length, so that one stamp says all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,129 @@
+"""This module shows single properties of kernels: hashes, searches, groups, and that the rare cases are right, too."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ephemera.kernels import groups as grouping
+from ephemera.kernels.arrow import from_arrow, to_arrow
+from ephemera.kernels.columns import UNBOUND, Batch, Column, column, concat, ints
+from ephemera.kernels.equality import joins, same
+from ephemera.kernels.groups import aggregate, grouped
+from ephemera.kernels.hashing import hash_column, hash_columns
+from ephemera.kernels.history import History, Question, search
+from ephemera.terms.events import Event, Interval
+from ephemera.terms.values import Term, Time, equal, key
+
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-5, 5),
+    st.integers(-(2**63), 2**63 - 1),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([1.0, 2.0, -0.0, 0.0, float(2**53)]),
+    st.text(max_size=4),
+    st.builds(Time, st.integers(-9, 9)),
+    st.builds(lambda v: Term("t", (v,)), st.integers(0, 3)),
+)
+MANY = st.lists(VALUES, min_size=1, max_size=12)
+
+
+@given(MANY, MANY)
+def test_equal_values_have_equal_hashes_whatever_their_column(a: list[Any], b: list[Any]) -> None:
+    left, right = hash_column(column(a)), hash_column(column(b))
+    for x, h in zip(a, left, strict=True):
+        for y, g in zip(b, right, strict=True):
+            if key(x) == key(y):
+                assert h == g, (x, y)
+
+
+@given(st.lists(st.tuples(VALUES, VALUES), min_size=1, max_size=9))
+def test_columns_compare_as_values_do(pairs: list[tuple[Any, Any]]) -> None:
+    a, b = column([x for x, _ in pairs]), column([y for _, y in pairs])
+    assert joins(a, b).tolist() == [equal(x, y) is True for x, y in pairs]
+    assert same(a, b).tolist() == [key(x) == key(y) for x, y in pairs]
+
+
+def test_a_variable_without_a_value_joins_with_anything_and_is_one_only_with_itself() -> None:
+    a, b = column([UNBOUND, 1, UNBOUND]), column([1, UNBOUND, UNBOUND])
+    assert joins(a, b).tolist() == [True, True, True]
+    assert same(a, b).tolist() == [False, False, True]
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 30)), max_size=40), st.integers(1, 5))
+def test_a_search_finds_what_looking_at_every_row_finds(rows: list[tuple[int, int]], parts: int) -> None:
+    history = History(("$.e",))
+    for part in range(parts):
+        mine = rows[part::parts]
+        history.append(Batch({"k": ints([k for k, _ in mine]), "$.e": ints([t for _, t in mine])}, len(mine)), part)
+    asking = Batch({"k": ints([0, 1, 2, 9]), "lo": ints([0, 5, 10, 0]), "hi": ints([30, 12, 9, 30])}, 4)
+    question = Question(("k",), hash_columns([asking.columns["k"]], 4), "$.e", asking["lo"], asking["hi"])
+    found = sorted(
+        (int(a), int(run.batch["k"][b]), int(run.batch["$.e"][b]))
+        for run in history.runs
+        for a, b in zip(*search(run, question), strict=True)
+    )
+    assert found == sorted(
+        (a, k, t) for a in range(4) for k, t in rows if k == asking["k"][a] and asking["lo"][a] <= t <= asking["hi"][a]
+    )
+
+
+def test_a_run_over_thousands_of_years_and_many_keys_is_searched_all_the_same() -> None:
+    history = History(("$.e",))
+    times = [-(1 << 61), 0, 1 << 61]
+    keys = list(range(3000))
+    rows = [(k, t) for k in keys for t in times]
+    history.append(Batch({"k": ints([k for k, _ in rows]), "$.e": ints([t for _, t in rows])}, len(rows)), 1)
+    asked = Question(("k",), hash_columns([ints([7])], 1), "$.e", np.array([-5]), np.array([5]))
+    (run,) = history.runs
+    found = [int(run.batch["$.e"][b]) for _, b in zip(*search(run, asked), strict=True)]
+    assert 0 in found
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=1, max_size=30))
+def test_aggregates_by_columns_are_those_of_python(rows: list[tuple[int, int]]) -> None:
+    batch = Batch({"k": ints([k for k, _ in rows]), "v": ints([v for _, v in rows])}, len(rows))
+    groups = grouped(batch, ["k"])
+    of = {int(k): [v for g, v in rows if g == k] for k in batch["k"][groups.first]}
+    expected: dict[str, Any] = {
+        "sum": [sum(v) for v in of.values()],
+        "avg": [sum(v) / len(v) for v in of.values()],
+        "min": [min(v) for v in of.values()],
+        "max": [max(v) for v in of.values()],
+        "count": [len(set(v)) for v in of.values()],
+    }
+    for function, values in expected.items():
+        found = aggregate(function, batch.columns["v"], groups)
+        assert found is not None
+        assert found.tolist() == values
+
+
+def test_groups_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grouping, "hash_columns", lambda columns, length: np.zeros(length, dtype=np.uint64))  # noqa: ARG005
+    batch = Batch({"k": ints([1, 2, 1, 3])}, 4)
+    groups = grouped(batch, ["k"])
+    assert sorted(groups.sizes.tolist()) == [1, 1, 2]
+
+
+@given(MANY)
+def test_columns_survive_arrow(values: list[Any]) -> None:
+    event = Event(Term("t", (1, "x"), ordered=False, attributes=(("a", 2.5),)), Interval(1, 2), positional=True)
+    mixed = column([*values, UNBOUND, event])  # type: ignore[list-item]
+    batch = Batch({"a": column(values), "b": column(values[::-1])}, len(values))
+    again = from_arrow(to_arrow(batch))
+    assert [key(v) for v in again.columns["a"].tolist()] == [key(v) for v in values]
+    assert [c.kind for c in again.columns.values()] == [c.kind for c in batch.columns.values()]
+    back = from_arrow(to_arrow(Batch({"m": mixed}, len(mixed)))).columns["m"].tolist()
+    assert back[-2] is UNBOUND
+    assert back[-1] == event
+
+
+def test_columns_of_two_kinds_become_one_of_any() -> None:
+    whole = concat([ints([1]), column(["a"]), Column(np.array([2.5]), "float")])
+    assert whole.kind == "any"
+    assert whole.tolist() == [1, "a", 2.5]
