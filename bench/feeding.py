@@ -6,7 +6,6 @@ event of each batch, and the input ends after the last.
 
 from __future__ import annotations
 
-import resource
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from bench.data import Stream, load, size
+from bench.process import peak
 from bench.queries import Case
 from bench.reference import Answers
 from ephemera.base.span import Source
@@ -71,11 +71,6 @@ def parts(stream: Stream, columns: int) -> list[Events]:
     return found
 
 
-def peak_memory() -> float:
-    """The most that this process ever had, in MB."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-
-
 def run(case: Case, folder: Path, batch: int) -> Measured:
     """Runs a query over a saved stream."""
     events = size(folder)
@@ -83,7 +78,7 @@ def run(case: Case, folder: Path, batch: int) -> Measured:
         batch = min(batch, events // 20)
     tally = _Tally(case.query)
     at_work = engine(case.program)
-    before = peak_memory()
+    before = peak()
     taken: list[tuple[int, float]] = []
     last = 0
     for first in range(0, events, batch):
@@ -101,7 +96,7 @@ def run(case: Case, folder: Path, batch: int) -> Measured:
     rest = time.process_time() - start
     tally.take(found)
     seconds = rest + sum(cpu for _, cpu in taken)
-    return Measured(tally.answers, seconds, tuple(taken), peak_memory() - before, stored, bound, pending)
+    return Measured(tally.answers, seconds, tuple(taken), peak() - before, stored, bound, pending)
 
 
 def _held(at_work: Engine, span: int) -> tuple[int, float, int]:

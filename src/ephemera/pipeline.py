@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from functools import partial
+from typing import Any, Literal, overload
 
 from ephemera.algebra import explain as algebra_explain
 from ephemera.algebra.lower import lower
@@ -22,6 +23,7 @@ from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError
 from ephemera.base.span import Source
 from ephemera.engine import batch
+from ephemera.engine import tables as columnar
 from ephemera.engine.live import Compiled, LiveEngine, Stamp, wall_clock
 from ephemera.io.jsonl import (
     BadEvent,
@@ -114,28 +116,63 @@ class Program:
         self._plan = checked.plan
         self._facts = checked.facts
         self._limits = Limits(checked.plan, checked.facts)
+        at_begin = any(schema.arrives_at_begin for schema in self.catalogue.events.values())
+        # Engines in one process use an event when its end has passed, even if it was known before.
+        self._kept = derive(checked.plan, at_begin=False) if at_begin else checked.facts
 
     @property
     def catalogue(self) -> Catalogue:
         """What the program declares."""
         return self._rules.resolved.catalogue
 
+    @overload
     def run(
         self,
         events: Iterable[Mapping[str, Any]],
+        *,
+        engine: str = ...,
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = ...,
+        calendars: Mapping[str, Iterable[Event]] | None = ...,
+        until: int | float | str | None = ...,
+    ) -> list[dict[str, Any]]: ...
+
+    @overload
+    def run(
+        self,
+        events: Any,
+        *,
+        engine: str = ...,
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = ...,
+        calendars: Mapping[str, Iterable[Event]] | None = ...,
+        until: int | float | str | None = ...,
+    ) -> Any: ...
+
+    def run(
+        self,
+        events: Any,
         *,
         engine: str = "local",
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
-    ) -> list[dict[str, Any]]:
+    ) -> Any:
         """All that the program derives from events, given and returned as the objects of JSON lines.
+
+        A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind.
 
         >>> import ephemera
         >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);")
         >>> program.run([{"event": "order", "time": 1, "data": ["a"]}])
         [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
         """
+        if columnar.is_table(events):
+            if engine not in ENGINES:
+                raise ValueError(f"there is no engine `{engine}`; the engines are {', '.join(ENGINES)}")
+            compiled = Compiled(self._rules, self._plan, self._kept, self._limits)
+            limit = None if until is None else read_time(until, self.catalogue.unit)
+            world = World(self._tables(tables), {name: list(given) for name, given in (calendars or {}).items()}, limit)
+            oracle = partial(evaluate, self._rules) if engine == "oracle" else None
+            return columnar.run_table(compiled, events, world, oracle).answers
         return self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until).answers
 
     def run_all(  # noqa: PLR0913 - all of them named
@@ -160,7 +197,7 @@ class Program:
         if engine == "oracle":
             outcome = evaluate(self._rules, good, world)
         else:
-            outcome = batch.run(self._rules, self._plan, self._facts, good, world, progress)
+            outcome = batch.run(self._rules, self._plan, self._kept, good, world, progress)
         as_numbers = not any(uses_text(e) for e, r in zip(events, read, strict=True) if isinstance(r, Event))
         return Run(
             answers=[write_event(e, catalogue, as_numbers=as_numbers) for e in outcome.events],
@@ -188,7 +225,7 @@ class Program:
 
         With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
         """
-        compiled = Compiled(self._rules, self._plan, self._facts, self._limits)
+        compiled = Compiled(self._rules, self._plan, self._kept, self._limits)
         world = World(self._tables(tables), {name: list(given) for name, given in (calendars or {}).items()})
         return LiveEngine(compiled, world, stamp=stamp, now=now)
 

@@ -91,7 +91,9 @@ class _Steps:
     ) -> None:
         self._point = point
         self._leaves = leaves
-        self._bounds = {leaf: conditions.get((point.name, leaf_name(leaf, leaves[leaf])), ()) for leaf in leaves}
+        names = {leaf: (point.name, leaf_name(leaf, leaves[leaf])) for leaf in leaves}
+        self._bounds = {leaf: conditions.get(name) for leaf, name in names.items()}
+        """What no condition speaks of is not kept at all."""
         self._interpreter = interpreter
         self._histories: dict[Expression, list[Tuple]] = {leaf: [] for leaf in leaves}
         self._found: set[Identity] = set()
@@ -105,7 +107,8 @@ class _Steps:
                 self._histories[leaf] += new
             self._answer(last, bound)
             for leaf, history in self._histories.items():
-                kept = [t for t in history if is_relevant(t, self._bounds[leaf], bound + 1)]
+                bounds = self._bounds[leaf]
+                kept = [t for t in history if bounds is not None and is_relevant(t, bounds, bound + 1)]
                 outcome.deleted += len(history) - len(kept)
                 self._histories[leaf] = kept
             last = bound

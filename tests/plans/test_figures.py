@@ -156,7 +156,7 @@ def test_how_long_a_shipment_matters_hangs_on_how_long_orders_last(lasting: str,
     assert [r.is_bounded for r in facts.relevance] == [True, shipped != ""]
 
 
-def test_what_is_too_long_for_its_window_is_always_absent_and_stops_nothing() -> None:
+def test_what_is_too_long_for_its_window_stops_nothing() -> None:
     facts = facts_of("""
         TIME UNIT 1 hour;
         EVENT A(x: int); EVENT S(x: int); EVENT T(x: int);
@@ -164,7 +164,7 @@ def test_what_is_too_long_for_its_window_is_always_absent_and_stops_nothing() ->
         P(x) <- a: A(x), w: extend(a, 2), while w: not l: L(x);
     """)
     assert not facts.never
-    assert facts.idle == (("P", "l"),)
+    assert not facts.idle  # one that comes from outside may be shorter than those that the rule derives
     assert minimal(facts)["P <- a"] == "a.s >= now-2"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ephemera.semantics.answers import attributes_term
+from ephemera.terms.atoms import attributes_term
 from ephemera.terms.values import Term, Value
 
 from .drafts import Body, literal

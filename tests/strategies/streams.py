@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from ephemera.semantics.answers import attributes_term
+from ephemera.terms.atoms import attributes_term
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Value
 

@@ -125,14 +125,36 @@ def test_events_that_no_rule_derives_may_come_from_outside() -> None:
     assert found.longest("path*") is None
 
 
+def test_a_condition_of_an_absence_bounds_nothing_but_itself() -> None:
+    program = "p(x) <- i: c(x), w: extend(i, 3), while w: not n: c(x) where { i overlaps n };"
+    assert kept(program)["i"] == ["i.e >= 3"]
+
+
+def test_what_comes_from_outside_may_be_shorter_than_what_rules_derive() -> None:
+    found = facts("p(x) <- o: a(x), w: extend(o, 6); q(x) <- i: p(x), {i} within 1;")
+    assert not found.never
+
+
+def test_an_instance_that_is_rejected_may_be_the_one_that_is_picked() -> None:
+    program = "EVENT e(x: int) LASTS AT MOST 9;"
+    program += "p(x) <- z: algebra restricted (e(x) | (a(x); b(x))[2]), not {z} within 3, {z} within 9;"
+    assert set(kept(program)) == {"z/1", "z/2", "z/3"}
+
+
+def test_an_algebra_expression_of_too_many_alternatives_is_refused() -> None:
+    factors = "; ".join("(a(x) | b(x) | c(x))" for _ in range(9))
+    found = check(Source("program.eq", f"{EVENTS} p(x) <- z: algebra (({factors})[5]);"))
+    assert [str(d.code) for d in found.report.diagnostics] == ["too-many-alternatives"]
+
+
 @pytest.mark.parametrize(
     ("program", "cures"),
     [
         ("p(x) <- i: a(x), j: b(x), i before j;", [(Within(("i", "j")),)]),
-        ("p(x) <- i: d(x), w: extend(i, 1), while w: not a(x);", [(Within(("i",)),), (Lasts("d", "i"),)]),
+        ("p(x) <- i: d(x), w: extend(i, 1), while w: not a(x);", [(Within(("i",)),), (Lasts("d", ("i",)),)]),
         (
             "p(x) <- i: a(x), j: b(x), k: c(x), i before j;",
-            [(Within(("i", "j")), Within(("i", "k")))],
+            [(Within(("i", "j", "k")),)],
         ),
     ],
 )

@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from ephemera.algebra.nodes import Plan
+from ephemera.algebra.nodes import AntiSemiJoin, Cross, Expression, Join, Plan, Rename, SemiJoin
 from ephemera.algebra.queries import EVENT
-from ephemera.algebra.scalar import begin, end
+from ephemera.algebra.scalar import TRUE, begin, end
 from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.analysis.relevance import Context, contexts
+from ephemera.base.tree import find
 
 MOST_TRIED = 40
 """For how many inputs of a program a cure is looked for; a program with more has a cause that the first ones show."""
@@ -37,7 +38,8 @@ class Lasts:
     """Declare how long events of a type last."""
 
     label: str
-    name: str
+    names: tuple[str, ...]
+    """What the rule calls the inputs of that type."""
 
 
 Cure = Within | Lasts
@@ -58,18 +60,36 @@ def blame(plan: Plan, facts: Facts) -> list[Blame]:
     found: list[Blame] = []
     for relevance in facts.relevance:
         if not relevance.is_bounded:
-            inputs = (x for case, closure in facts.cases[relevance.point] for x in contexts(case, closure))
-            context = next(x for x in inputs if x.use.name == relevance.name and _missing(x, ()))
-            endless = dict(_endless(facts.of(relevance.point), plan, facts)) if len(found) < MOST_TRIED else {}
-            cures = tuple(_cures(context, endless)) if len(found) < MOST_TRIED else ()
-            found.append(Blame(relevance, _missing(context, ())[0].rpartition(".")[0], cures))
+            every = (x for case, closure in facts.cases[relevance.point] for x in contexts(case, closure))
+            inputs = [x for x in every if x.use.name == relevance.name and _missing([x], ())]
+            if not inputs:  # only as the rival of another instance
+                found.append(Blame(relevance, relevance.name, ()))
+                continue
+            point = plan.points[relevance.point]
+            cures: tuple[tuple[Cure, ...], ...] = ()
+            if len(found) < MOST_TRIED:
+                endless = dict(_endless(facts.of(relevance.point), plan, facts))
+                cures = tuple(_cures(inputs, endless, _accumulated(point.expression)))
+            found.append(Blame(relevance, _missing(inputs[:1], ())[0].rpartition(".")[0], cures))
     return found
 
 
-def _missing(context: Context, cures: Sequence[Cure]) -> list[str]:
-    """The arrivals that may lie any time after the input, seen from its best stamp."""
+def _accumulated(e: Expression) -> frozenset[str]:
+    """The events of windows, of which conditions outside cannot speak."""
+    joins: list[Join | Cross | SemiJoin | AntiSemiJoin] = [*find(e, Join), *find(e, Cross)]
+    joins += [*find(e, SemiJoin), *find(e, AntiSemiJoin)]
+    rights = [j.right for j in joins if j.condition != TRUE]
+    return frozenset(new for right in rights for use in find(right, Rename) for _, new in use.events)
+
+
+def _missing(inputs: Sequence[Context], cures: Sequence[Cure]) -> list[str]:
+    """The arrivals that may lie any time after the input in some case, seen from its best stamp."""
     more = [edge for cure in cures for edge in _edges(cure)]
-    return min((_unreachable(context, stamp, more) for stamp in context.use.stamps), key=len)
+    return [
+        arrival
+        for context in inputs
+        for arrival in min((_unreachable(context, stamp, more) for stamp in context.use.stamps), key=len)
+    ]
 
 
 def _unreachable(context: Context, start: str, more: Iterable[tuple[str, str]]) -> list[str]:
@@ -88,37 +108,40 @@ def _unreachable(context: Context, start: str, more: Iterable[tuple[str, str]]) 
 
 
 def _edges(cure: Cure) -> Iterator[tuple[str, str]]:
-    names = cure.events if isinstance(cure, Within) else (cure.name,)
-    for a in names:
-        for b in names:
-            yield begin(a), end(b)
+    if isinstance(cure, Lasts):
+        yield from ((begin(name), end(name)) for name in cure.names)
+    else:
+        yield from ((begin(a), end(b)) for a in cure.events for b in cure.events)
 
 
 # ---- what would help ---------------------------------------------------------------------------------------
 
 
-def _cures(context: Context, endless: Mapping[str, str]) -> Iterator[tuple[Cure, ...]]:
+def _cures(inputs: Sequence[Context], endless: Mapping[str, str], hidden: frozenset[str]) -> Iterator[tuple[Cure, ...]]:
     """The fewest conditions that would do, the fewest declarations, and if neither helps alone, the fewest of both."""
-    events = _nameable(context)
-    own = context.use.name
-    if len(events) > MOST_EVENTS:
-        events = [own, *(e for e in events if e != own)][: MOST_EVENTS * 4]
-    pairs = sorted(combinations(events, 2), key=lambda pair: (sum(map(_is_ours, pair)), own not in pair))
+    own = inputs[0].use.name
+    events = [name for name in _nameable(inputs) if name not in hidden]
+    few = events if len(events) <= MOST_EVENTS else [own, *(e for e in events if e != own)][: MOST_EVENTS * 4]
+    pairs = sorted(combinations(few, 2), key=lambda pair: (sum(map(_is_ours, pair)), own not in pair))
     conditions: list[Cure] = [Within((name,)) for name in events if not _is_ours(name)]
     conditions += [Within(pair) for pair in pairs if len(events) <= MOST_EVENTS or own in pair]
-    lengths: list[Cure] = [Lasts(label, name) for name, label in endless.items()]
-    found = [cure for kind in (conditions, lengths) if (cure := _fewest(context, kind)) is not None]
-    if not found and (both := _fewest(context, [*conditions, *lengths])) is not None:
+    conditions += [Within(tuple(events))] if len(events) > 2 else []
+    labels: dict[str, list[str]] = {}
+    for name, label in endless.items():
+        labels.setdefault(label, []).append(name)
+    lengths: list[Cure] = [Lasts(label, tuple(names)) for label, names in labels.items()]
+    found = [cure for kind in (conditions, lengths) if (cure := _fewest(inputs, kind)) is not None]
+    if not found and (both := _fewest(inputs, [*conditions, *lengths])) is not None:
         found = [both]
     yield from found
 
 
-def _fewest(context: Context, cures: Sequence[Cure]) -> tuple[Cure, ...] | None:
+def _fewest(inputs: Sequence[Context], cures: Sequence[Cure]) -> tuple[Cure, ...] | None:
     """One that does alone, else those that reach most, one after the other."""
     chosen: tuple[Cure, ...] = ()
-    missing = len(_missing(context, chosen))
+    missing = len(_missing(inputs, chosen))
     while missing and len(chosen) < MOST_CURES:
-        left = [(len(_missing(context, (*chosen, cure))), k) for k, cure in enumerate(cures)]
+        left = [(len(_missing(inputs, (*chosen, cure))), k) for k, cure in enumerate(cures)]
         fewest, best = min(left, default=(missing, 0))
         if fewest >= missing:
             return None
@@ -126,12 +149,11 @@ def _fewest(context: Context, cures: Sequence[Cure]) -> tuple[Cure, ...] | None:
     return None if missing else chosen
 
 
-def _nameable(context: Context) -> list[str]:
-    """The events of the case that a condition can speak of, or could if they had a name; those with one come first."""
-    stamps = (*context.arrivals, *context.closure.table)
+def _nameable(inputs: Sequence[Context]) -> list[str]:
+    """The events of the cases that a condition can speak of, or could if they had a name; those with one come first."""
+    stamps = dict.fromkeys(s for context in inputs for s in (*context.arrivals, *context.closure.table))
     names = dict.fromkeys(stamp.rpartition(".")[0] for stamp in stamps if not stamp.startswith("@"))
-    hidden = {EVENT, context.use.name if context.negated and _is_ours(context.use.name) else EVENT}
-    return sorted((n for n in names if "/" not in n and n not in hidden), key=_is_ours)
+    return sorted((n for n in names if n and "/" not in n and n != EVENT), key=_is_ours)
 
 
 def _is_ours(name: str) -> bool:

@@ -44,7 +44,6 @@ from ephemera.algebra.timers import offsets
 from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.weights import ZERO, Weight, at_most, strict
 from ephemera.base.time import describe
-from ephemera.base.tree import find
 
 MOST_CASES = 64
 """More cases than these are not told apart: they become one that allows what any of them allows."""
@@ -134,11 +133,13 @@ class Describer:
             case Merge(inner, name, events):
                 return [_merged(case, name, events) for case in self.cases(inner)]
             case Join(left, right) | Cross(left, right) | SemiJoin(left, right):
-                found = _joined(self.cases(left), self.cases(right), e.condition, e.because)
-                return _limited([_until(case, e.condition) for case in found])
+                others = self.cases(right)
+                found = _joined(self.cases(left), others, e.condition, e.because)
+                return _limited([_until(case, e.condition, others) for case in found])
             case AntiSemiJoin(left, right, condition, because):
-                absent = _joined([Case()], self.cases(right), condition, because)
-                return [_until(replace(c, absent=(*c.absent, *absent)), condition) for c in self.cases(left)]
+                others = self.cases(right)
+                absent = _joined([Case()], others, condition, because)
+                return [_until(replace(c, absent=(*c.absent, *absent)), condition, others) for c in self.cases(left)]
             case Difference(left, right):
                 absent = self.cases(right)
                 return [replace(c, absent=(*c.absent, *absent)) for c in self.cases(left)]
@@ -172,6 +173,11 @@ class Describer:
         use = Use(point, ",".join(events), tuple(map(own, known.stamps)), tuple(map(own, known.arrivals)))
         return [Case(edges, (use,), use.arrivals)]
 
+    def instances(self, detection: Detection) -> list[Case]:
+        """The cases of an algebra expression, whatever the rule asks of it."""
+        found = self._instances(detection.expression, detection.inputs)
+        return [case for instance in found for case in _detected(instance, detection.name)]
+
     # ---- the event detection algebra -----------------------------------------------------------------------
 
     def _instances(self, e: Detected, inputs: Sequence[Expression]) -> list[Case]:
@@ -188,9 +194,11 @@ class Describer:
                     for c in self._instances(operand, inputs)
                 ]
             case Composition("|", left, right):
-                return self._instances(left, inputs) + self._instances(right, inputs)
+                return _limited(self._instances(left, inputs) + self._instances(right, inputs))
             case Composition("-", left, right):
                 lefts, rights = self._instances(left, inputs), self._instances(right, inputs)
+                if len(rights) > MOST_ENDS:
+                    rights = _merged_cases(rights)
                 return [replace(c, absent=(*c.absent, *(a for r in rights for a in _within(r, c)))) for c in lefts]
             case Composition(operator, left, right):
                 found: list[Case] = []
@@ -201,7 +209,7 @@ class Describer:
                             Edge(begin(y), end(x), strict(0), ";") for x in _events(a) for y in _events(b)
                         )
                     found.append(both)
-                return found
+                return _limited(found)
             case _:
                 assert_never(e)
 
@@ -270,9 +278,15 @@ def _joined(left: Sequence[Case], right: Sequence[Case], condition: Formula, bec
     return [_both(a, b).with_edges(test) for a in left for b in right for test in tests]
 
 
-def _until(case: Case, condition: Formula) -> Case:
+def _until(case: Case, condition: Formula, inner: Sequence[Case]) -> Case:
     """What lies in a window is decided when the window ends, even if its event was known before."""
-    ends = [d.earlier for d in find(condition, Distance) if d.earlier.endswith(".e") and d.later.endswith(".e")]
+    own = {stamp for other in inner for use in other.uses for stamp in use.stamps if stamp.endswith(".e")}
+    parts = condition.parts if isinstance(condition, Every) else (condition,)
+    ends = [
+        p.earlier
+        for p in parts
+        if isinstance(p, Distance) and p.later in own and p.earlier.endswith(".e") and p.earlier not in own
+    ]
     return replace(case, arrivals=tuple(dict.fromkeys((*case.arrivals, *ends))))
 
 
@@ -307,6 +321,11 @@ def _limited(cases: list[Case]) -> list[Case]:
     """The cases, or where there are too many, one for all those that have the same inputs."""
     if len(cases) <= MOST_CASES:
         return cases
+    return _merged_cases(cases)
+
+
+def _merged_cases(cases: list[Case]) -> list[Case]:
+    """One case for all those that have the same inputs."""
     groups: dict[tuple[Use, ...], list[tuple[Case, Closure]]] = {}
     for case in cases:
         closure = close(case.edges)
@@ -325,7 +344,8 @@ def _hull(members: Sequence[tuple[Case, Closure]]) -> Case:
             if len(known) == len(distances):
                 edges.append(Edge(i, j, max(known), "one of several cases"))
     absent = tuple(dict.fromkeys(a for case, _ in members for a in case.absent))
-    return replace(first, edges=tuple(edges), absent=absent, is_hull=True)
+    arrivals = tuple(dict.fromkeys(a for case, _ in members for a in case.arrivals))
+    return replace(first, edges=tuple(edges), arrivals=arrivals, absent=absent, is_hull=True)
 
 
 # ---- timers and merges -------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from ephemera.algebra.nodes import Base, Input, Plan, Point, Union
 from ephemera.algebra.schema import schemas
 from ephemera.analysis.cases import Case, Describer, Known
 from ephemera.analysis.distances import Closure, Edge, close, contradiction, hull
+from ephemera.analysis.weights import ZERO
 from ephemera.base.time import describe
 from ephemera.base.tree import find
 
@@ -31,23 +32,24 @@ class Described:
 
     known: dict[str, Known | None] = field(default_factory=dict)
     cases: dict[str, list[tuple[Case, Closure]]] = field(default_factory=dict)
+    describer: Describer | None = None
     contradictions: dict[str, tuple[Edge, ...]] = field(default_factory=dict)
     """For each point that holds nothing the distances that cannot be, if that is why."""
 
 
-def describe_plan(plan: Plan) -> Described:
-    """What is known about every point, and its cases."""
-    return _Description(plan).run()
+def describe_plan(plan: Plan, *, at_begin: bool = True) -> Described:
+    """What is known about every point, and its cases; without `at_begin` all events arrive at their ends."""
+    return _Description(plan, at_begin=at_begin).run()
 
 
 class _Description:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, *, at_begin: bool) -> None:
         self._plan = plan
         self._found = Described()
         events = plan.catalogue.events
         longest = {label: s.longest for label, s in events.items() if s.longest is not None}
-        at_begin = frozenset(label for label, s in events.items() if s.arrives_at_begin)
-        self._describer = Describer(self._found.known, longest, at_begin)
+        begins = frozenset(label for label, s in events.items() if s.arrives_at_begin and at_begin)
+        self._describer = self._found.describer = Describer(self._found.known, longest, begins)
         self._stamps = {
             name: tuple(a for a, v in schema.items() if v.kind == "stamp") for name, schema in schemas(plan).items()
         }
@@ -111,6 +113,9 @@ class _Description:
             return None
         stamps = self._stamps[point.name]
         edges = hull([closure for _, closure in closed], stamps)
+        if point.kind == "stream" and not self._is_declared(point):
+            # What comes from outside is held to the longest that rules derive, and may be shorter.
+            edges = (*(e for e in edges if e.start == stamps[0]), Edge(stamps[1], stamps[0], ZERO))
         arrivals = tuple(s for s in stamps if s.endswith(".e"))
         if point.kind in ("stream", "query"):
             arrivals = tuple(dict.fromkeys(a for case, _ in closed for a in case.arrivals))
@@ -122,10 +127,12 @@ class _Description:
             return self._stream(e, point)
         return self._describer.cases(e)
 
+    def _is_declared(self, point: Point) -> bool:
+        return point.label is None or point.label in self._plan.catalogue.events
+
     def _stream(self, union: Union, point: Point) -> list[Case]:
         """Events from outside that rules derive, too, last as long as those do, unless they are declared."""
-        is_declared = point.label is None or point.label in self._plan.catalogue.events
-        with_base = is_declared or point.name in self._outside
+        with_base = self._is_declared(point) or point.name in self._outside
         inputs = [i for i in union.inputs if with_base or not isinstance(i, Base)]
         return [case for one in inputs for case in self._describer.cases(one)]
 

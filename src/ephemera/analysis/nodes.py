@@ -64,7 +64,8 @@ class Facts:
         known = self.known[point]
         if known is None:
             return 0
-        return next((e.weight.bound for e in known.edges if (e.start, e.end) == ("$.s", "$.e")), None)
+        lengths = (e.weight for e in known.edges if (e.start, e.end) == ("$.s", "$.e"))
+        return next((w.bound - w.is_strict for w in lengths), None)
 
     def look_back(self, point: str) -> int | None:
         """How long before the end of an answer the events may begin that it depends on; None is any time.
@@ -73,6 +74,14 @@ class Facts:
         is collected or absent lies in a window that is one of them. So this is how long an answer may last.
         """
         return self.longest(point)
+
+    @property
+    def reach(self) -> int:
+        """No absolute timer matters longer than this: all relevance times of all rules, one after the other."""
+        points = {r.point: 0 for r in self.relevance}
+        for r in self.relevance:
+            points[r.point] = max([points[r.point], *(b.time.bound for b in r.keep_while if b.time is not None)])
+        return sum(points.values())
 
     def of(self, point: str) -> list[Relevance]:
         """The conditions of one point's inputs."""

@@ -8,25 +8,28 @@ covered ones are left out of the minimal condition. Over several cases times and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ephemera.algebra.nodes import Plan
+from ephemera.algebra.nodes import Detection, Plan
+from ephemera.algebra.scalar import begin, end
 from ephemera.analysis.cases import Case, Use
-from ephemera.analysis.distances import Closure, close
-from ephemera.analysis.knowledge import describe_plan
+from ephemera.analysis.distances import Closure, Edge, close
+from ephemera.analysis.knowledge import Described, describe_plan
 from ephemera.analysis.nodes import Bound, Facts, Relevance
 from ephemera.analysis.weights import ZERO, Weight
+from ephemera.base.tree import find
 
 
-def derive(plan: Plan) -> Facts:
-    """The facts about a plan."""
-    described = describe_plan(plan)
+def derive(plan: Plan, *, at_begin: bool = True) -> Facts:
+    """The facts about a plan; without `at_begin` as if all events arrived at their ends."""
+    described = describe_plan(plan, at_begin=at_begin)
     found: list[Relevance] = []
     idle: list[tuple[str, str]] = []
     for name, point in plan.points.items():
         if point.kind in ("rule", "join"):
             cases = described.cases.get(name, [])
             inputs = [x for case, closure in cases for x in contexts(case, closure)]
+            inputs += [x for d in find(point.expression, Detection) for x in _rivals(d, described, cases)]
             found += _conditions(name, inputs)
             relevant = {x.use.name for x in inputs}
             idle += [(name, n) for n in _absent(c for c, _ in cases) if n not in relevant]
@@ -66,6 +69,32 @@ def contexts(case: Case, closure: Closure, outer: tuple[str, ...] = (), *, negat
         inside = close((*closure.edges, *absent.edges))
         if inside is not None:
             yield from contexts(absent, inside, arrivals, negated=True)
+
+
+ANSWER = "$answer"
+
+
+def _rivals(detection: Detection, described: Described, cases: Sequence[tuple[Case, Closure]]) -> Iterator[Context]:
+    """The primitives of a restricted expression, whatever the rule asks of its instances.
+
+    An instance that the rule rejects may still be the one that is picked instead of another. So its parts matter as
+    long as those of any instance would: no longer than an instance that the rule accepts may last, since what begins
+    later is picked, and until the answers that such an instance takes part in.
+    """
+    if not detection.restricted or not cases or described.describer is None:
+        return
+    begins, ends = begin(detection.name), end(detection.name)
+    longest = [closure.distance(begins, ends) for _, closure in cases]
+    known = [w for w in longest if w is not None]
+    limit = [Edge(begins, ends, max(known))] if len(known) == len(longest) else []
+    waits = [closure.distance(ends, arrival) for case, closure in cases for arrival in case.arrivals]
+    rest = [w for w in waits if w is not None]
+    answer = [Edge(ends, ANSWER, max([ZERO, *rest]))] if len(rest) == len(waits) else []
+    for case in described.describer.instances(detection):
+        rival = replace(case.with_edges((*limit, *answer)), arrivals=(*case.arrivals, ANSWER))
+        closure = close(rival.edges)
+        if closure is not None:
+            yield from contexts(rival, closure)
 
 
 def _absent(cases: Iterable[Case]) -> list[str]:

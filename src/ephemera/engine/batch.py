@@ -63,7 +63,7 @@ class Batch:
         calendars = {name: list(days) for name, days in world.calendars.items()}
         self._parts += of_events([day for days in calendars.values() for day in days], plan.catalogue.attributes)
         self._clocked = by_the_clock(rules, frozenset(calendars))
-        self._before = max((facts.look_back(n) or 0 for n, p in plan.points.items() if p.kind == "rule"), default=0)
+        self._before = facts.reach
         self.engine = Engine(plan, facts, Surroundings(world.tables, calendars, self._clock), self._is_wanted)
         self._found = Outcome()
 

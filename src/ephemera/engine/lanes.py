@@ -18,7 +18,7 @@ from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Poin
 from ephemera.algebra.scalar import Matches, begin, end, reference
 from ephemera.algebra.schema import schemas
 from ephemera.algebra.truth import Tester
-from ephemera.analysis.nodes import Facts
+from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.base.tree import find
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events
 from ephemera.engine.heads import Builder, is_message
@@ -67,7 +67,10 @@ class Lane:
         self._tester = Tester(plan.catalogue, world.calendars)
         self._filter = Filter(self._tester, _with_events)
         self._own = frozenset(rules)
-        self._names = [n for n in plan.points if n in self._own or n in _queries_of(plan, rules)]
+        asked = _queries_of(plan, rules)
+        self._names = [n for n in plan.points if n in self._own or n in asked]
+        self._turns = _turns(self._names, plan)
+        self._with_events = _told_apart(plan, rules)
         self.histories: dict[str, History] = {}
         self.rules: dict[str, Rule] = {}
         self.builders: dict[str, Builder] = {}
@@ -92,14 +95,14 @@ class Lane:
             self._prepare(plan.points[name])
         for r in facts.relevance:
             if r.point in self._own:
-                self._need(r.point, r.input, r.name)
+                self._need(r)
 
     # ---- what there is -------------------------------------------------------------------------------------
 
     def _prepare(self, point: Point) -> None:
         if point.kind == "query":
             patterns = [m.pattern for m in find(point.expression, Match)]
-            keeps = self._keeps_events(point.name)
+            keeps = point.name in self._with_events
             self._queries[point.name] = Query(patterns, self._plan.catalogue, keeps_events=keeps)
             self.histories[point.name] = History((BEGIN, END))
             return
@@ -120,22 +123,11 @@ class Lane:
         )
         self.builders[point.name] = Builder(physical.head, physical.events, self._plan.catalogue, self._tester)
 
-    def _keeps_events(self, query: str) -> bool:
-        """Whether a rule tests the events of a query again, or an algebra expression tells them apart."""
-        for name in self._own:
-            expression = self._plan.points[name].expression
-            tested = {m.event for m in find(expression, Matches)}
-            inner = {i for d in find(expression, Detection) for i in d.inputs}
-            uses = [u for u in find(expression, Rename) if u.input == Input(query)]
-            if any(use.events[0][1] in tested or use in inner for use in uses):
-                return True
-        return False
-
-    def _need(self, point: str, source: str, name: str) -> None:
+    def _need(self, found: Relevance) -> None:
         """How long a reader needs a history."""
-        found = next(r for r in self._facts.of(point) if r.input == source and r.name == name)
-        own = source if source in self._queries else f"{point}/{name}"
-        prefix = "$" if source in self._queries else name
+        is_query = found.input in self._queries
+        own = found.input if is_query else f"{found.point}/{found.name}"
+        prefix = "$" if is_query else found.name
         needed = self._needed.setdefault(own, [])
         if not found.minimal:
             self._needed[own] = None
@@ -179,13 +171,8 @@ class Lane:
         self._tell_the_time(calendar_until)
         self._given = {}
         derived: dict[str, list[Events]] = {}
-        cycles = {name: cycle for cycle in self._plan.cycles for name in cycle}
-        done: set[str] = set()
-        for name in self._names:
-            if name not in done:
-                members = [n for n in self._names if n in cycles.get(name, (name,))]
-                done |= set(members)
-                self._take_turns(members, pool, bound, derived, is_cycle=name in cycles)
+        for members, is_cycle in self._turns:
+            self._take_turns(members, pool, bound, derived, is_cycle=is_cycle)
         self.bound = bound
         self.references = pool.next_reference
         self.derived_references = min(pool.next_derived, self.derived_references)
@@ -307,6 +294,33 @@ def _with_events(batch: Batch) -> Batch:
         return batch
     kept = {n: c for n, c in batch.columns.items() if n not in events}
     return Batch({**kept, **{f"{n.removesuffix('.event')}.ref": c for n, c in events.items()}}, len(batch))
+
+
+def _turns(names: Sequence[str], plan: Plan) -> list[tuple[list[str], bool]]:
+    """The points of a lane in the order of the plan, those of a cycle together."""
+    cycles = {name: frozenset(cycle) for cycle in plan.cycles for name in cycle}
+    found: list[tuple[list[str], bool]] = []
+    done: set[str] = set()
+    for name in names:
+        if name in done:
+            continue
+        members = [n for n in names if n in cycles[name]] if name in cycles else [name]
+        done |= set(members)
+        found.append((members, name in cycles))
+    return found
+
+
+def _told_apart(plan: Plan, rules: Sequence[str]) -> set[str]:
+    """The queries whose events a rule tests again, or an algebra expression tells apart."""
+    found: set[str] = set()
+    for name in rules:
+        expression = plan.points[name].expression
+        tested = {m.event for m in find(expression, Matches)}
+        inner = {i for d in find(expression, Detection) for i in d.inputs}
+        for use in find(expression, Rename):
+            if isinstance(use.input, Input) and (use.events[0][1] in tested or use in inner):
+                found.add(use.input.point)
+    return found
 
 
 def _queries_of(plan: Plan, rules: Sequence[str]) -> set[str]:

@@ -89,7 +89,7 @@ class LiveEngine:
         self._catalogue = compiled.rules.resolved.catalogue
         calendars = {name: list(days) for name, days in world.calendars.items()}
         self._clocked = by_the_clock(compiled.rules, frozenset(calendars))
-        self._before = max((compiled.facts.look_back(n) or 0 for n in _rules(compiled.plan)), default=0)
+        self._before = compiled.facts.reach
         self._first: int | None = None
         surroundings = Surroundings(world.tables, calendars, self._calendar)
         self._engine = Engine(compiled.plan, compiled.facts, surroundings, self._is_wanted)
@@ -254,10 +254,6 @@ class _BackgroundClock(threading.Thread):
         self._stopped.set()
         if self is not threading.current_thread():
             self.join()
-
-
-def _rules(plan: Plan) -> list[str]:
-    return [name for name, point in plan.points.items() if point.kind == "rule"]
 
 
 def _as_text(microseconds: int) -> str:

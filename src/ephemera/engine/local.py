@@ -62,13 +62,18 @@ class Engine:
             by_source.setdefault(self.sources.source(event.term.label), []).append(number)
         late: set[int] = set()
         for name, numbers in by_source.items():
-            ends = np.array([events[n].time.end for n in numbers], dtype=np.int64)
-            in_time = self.sources.arrive(name, ends)
+            times = np.array([self._arrival(events[n]) for n in numbers], dtype=np.int64)
+            in_time = self.sources.arrive(name, times)
             late.update(n for n, good in zip(numbers, in_time.tolist(), strict=True) if not good)
         self.late += [events[n] for n in sorted(late)]
         good = [event for n, event in enumerate(events) if n not in late]
         self.load(of_events(good, self._plan.catalogue.attributes))
         return self._step(None)
+
+    def _arrival(self, event: Event) -> int:
+        """When an event is known: at its end, or at its begin if its type is declared so."""
+        schema = self._plan.catalogue.events.get(event.term.label)
+        return event.time.begin if schema is not None and schema.arrives_at_begin else event.time.end
 
     def load(self, parts: Iterable[Events]) -> None:
         """Events of which the order means nothing: all is known, and nothing is late."""

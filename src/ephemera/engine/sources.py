@@ -36,13 +36,16 @@ class Sources:
         """The bound of what depends on some sources: that of the slowest."""
         return min((self.bounds.get(name, -FAR) for name in names), default=-FAR)
 
-    def arrive(self, name: str, ends: Ints) -> Mask:
-        """Which events of a source come in time, given by their ends in the order of arrival; its bound moves on."""
+    def arrive(self, name: str, times: Ints) -> Mask:
+        """Which events of a source come in time, given by when they arrive, in that order; its bound moves on.
+
+        That is when they end, or when they begin where they are known from then on.
+        """
         before = self.bounds.get(name, -FAR)
-        reached = np.maximum.accumulate(ends) - (self.watermarks.get(name, 0) + 1)
+        reached = np.maximum.accumulate(times) - (self.watermarks.get(name, 0) + 1)
         known = np.maximum(np.concatenate([[before], reached[:-1]]), before)
         self.bounds[name] = max(before, int(reached[-1]))
-        return np.asarray(ends > known, dtype=np.bool_)
+        return np.asarray(times > known, dtype=np.bool_)
 
     def advance(self, bound: int) -> None:
         """Everything that ends by then is here, whatever the source."""

@@ -17,7 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from ephemera.rules.nodes import Catalogue, Schema
-from ephemera.semantics.answers import attributes_term
+from ephemera.terms.atoms import attributes_term
 from ephemera.terms.compute import EPOCH
 from ephemera.terms.errors import BadMessage
 from ephemera.terms.events import Event, Interval
@@ -93,9 +93,10 @@ def read_time(value: Any, unit: int) -> int:
     """A point in time in microseconds; what is finer is cut off."""
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         try:
-            return _in_range(math.floor(Fraction(value) * unit))
+            microseconds = math.floor(Fraction(value) * unit)
         except (OverflowError, ValueError):
             raise BadMessage("a time is a finite number") from None
+        return _in_range(microseconds)
     if not isinstance(value, str):
         raise BadMessage("a time is a number or a text such as 2026-03-01T09:00:00Z")
     try:
@@ -207,7 +208,7 @@ def _one(value: Any, declared: str, name: str, unit: int) -> Value:
         return children[0].children[0]
     scalar = _scalar(value)
     match declared:
-        case "int" if is_number(scalar) and int(scalar) == scalar:  # type: ignore[arg-type]
+        case "int" if is_number(scalar) and int(scalar) == scalar and is_valid(int(scalar)):  # type: ignore[arg-type]
             return int(scalar)  # type: ignore[arg-type]
         case "float" if is_number(scalar) and float(scalar) == scalar:  # type: ignore[arg-type]
             return float(scalar)  # type: ignore[arg-type]

@@ -25,7 +25,7 @@ def _from(first: int, leaves: Sequence[Leaf], point: str, facts: Facts) -> tuple
     probes: list[Probe] = []
     while left:
         candidates = [_probe(k, leaves[k], known, _Distances(point, facts)) for k in left]
-        best = max(candidates, key=lambda p: (bool(p.keys), _tightness(p), -p.leaf))
+        best = max(candidates, key=lambda p: (bool(p.keys), _tightness(p), -_width(p), -p.leaf))
         probes.append(best)
         known.append(leaves[best.leaf])
         left.remove(best.leaf)
@@ -37,6 +37,13 @@ def _probe(k: int, leaf: Leaf, known: Sequence[Leaf], distances: _Distances) -> 
     stamps = [stamp for other in known for stamp in (begin(other.name), end(other.name))]
     found = [Probe(k, keys, stamp, distances.ranges(stamp, stamps)) for stamp in (end(leaf.name), begin(leaf.name))]
     return max(found, key=_tightness)
+
+
+def _width(probe: Probe) -> int:
+    """How long the range is at most, where it has two ends."""
+    before = [r.earliest for r in probe.ranges if r.earliest is not None]
+    after = [r.latest for r in probe.ranges if r.latest is not None]
+    return min(before) + min(after) if before and after else 0
 
 
 def _tightness(probe: Probe) -> int:

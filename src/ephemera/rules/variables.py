@@ -25,12 +25,14 @@ from ephemera.syntax.nodes import (
     CONDITIONS,
     Absent,
     Accumulation,
+    Algebra,
     And,
     At,
     Comparison,
     Condition,
     Derive,
     Detect,
+    Event,
     Or,
     Query,
     Raise,
@@ -38,6 +40,10 @@ from ephemera.syntax.nodes import (
     Where,
 )
 from ephemera.terms.nodes import Aggregate, All, Construct, ConstructTerm, Name, Node, OptionalConstruct, Pattern, Var
+
+
+def _without(found: Bindings, names: frozenset[str]) -> Bindings:
+    return Bindings(found.sure - names, found.perhaps - names, found.never, found.optional - names)
 
 
 def check_variables(rule: Rule, findings: Findings) -> None:
@@ -109,7 +115,8 @@ class _Variables:
                     self.uses(condition, seen, "the condition")
             case Accumulation(_, mode, event, conditions):
                 own = pattern_bindings(event.pattern)
-                seen = Bindings(own.sure).joined(outside)
+                known = outside if mode == "not" else _without(outside, self._only_collected() - own.all)
+                seen = Bindings(own.sure).joined(known)
                 what = "the condition of the negated query" if mode == "not" else "the condition of the collected query"
                 for condition in conditions:
                     self.uses(condition, seen, what)
@@ -119,6 +126,17 @@ class _Variables:
                 self._shared(pattern, outside, "the absent row")
             case _ if isinstance(query, CONDITIONS):
                 self.uses(query, outside, "the condition")
+
+    def _only_collected(self) -> frozenset[str]:
+        """The variables that only collections bind: each gathers on its own, and sees none of the others'."""
+        accumulations = list(find(self._rule.body, Accumulation))
+        inside = {id(a.event) for a in accumulations}
+        collected = frozenset[str]().union(
+            *(pattern_bindings(a.event.pattern).all for a in accumulations if a.mode != "not")
+        )
+        outer: list[Event | Algebra | At] = [e for e in find(self._rule.body, Event) if id(e) not in inside]
+        outer += [*find(self._rule.body, Algebra), *(at for at in find(self._rule.body, At) if not at.negated)]
+        return collected.difference(*(bindings(q).sure | bindings(q).perhaps for q in outer))
 
     def _shared(self, pattern: Pattern, outside: Bindings, what: str) -> None:
         """An outer variable of something that must be absent has a value, or the alternatives would differ."""

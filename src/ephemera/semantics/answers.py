@@ -34,7 +34,7 @@ from ephemera.syntax.nodes import (
     While,
 )
 from ephemera.syntax.nodes import Event as EventQuery
-from ephemera.terms.atoms import match_event, match_term, search_event
+from ephemera.terms.atoms import attributes_term, match_event, match_term, search_event
 from ephemera.terms.compute import Scope
 from ephemera.terms.construct import Origin, Row
 from ephemera.terms.events import Event, Interval, covering
@@ -100,12 +100,6 @@ class Reader:
         if schema is None or schema.attributes is None:
             return Term(label, values)
         return attributes_term(label, list(zip(schema.names, values, strict=True)))
-
-
-def attributes_term(label: str, values: Sequence[tuple[str, Value]]) -> Term:
-    """A declared event: one child for each attribute that has a value."""
-    children = tuple(Term(name, (value,)) for name, value in values if value is not None)
-    return Term(label, children, ordered=False)
 
 
 def answers(body: Query, facts: Sequence[Event], reader: Reader) -> Iterator[Answer]:

@@ -106,3 +106,9 @@ def _child(name: str, argument: Argument) -> QueryTerm:
     if isinstance(argument, Name):
         raise TypeError(f"the name {argument.name} was not resolved")
     return Element(Label(name), ordered=False, partial=False, children=(argument,))
+
+
+def attributes_term(label: str, values: Sequence[tuple[str, Value]]) -> Term:
+    """A declared event: one child for each attribute that has a value."""
+    children = tuple(Term(name, (value,)) for name, value in values if value is not None)
+    return Term(label, children, ordered=False)
