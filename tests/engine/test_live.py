@@ -37,7 +37,7 @@ rush(id) <- o: order(id, "express"), w: extend(o, 4), while w: not paid(id);
 """
 
 
-def event(label: str, time: float, *values: object) -> dict[str, Any]:
+def event(label: str, time: object, *values: object) -> dict[str, Any]:
     return {"event": label, "time": time, "data": list(values)}
 
 
@@ -218,3 +218,40 @@ def test_a_snapshot_of_another_program_is_refused_with_what_differs() -> None:
 def test_a_folder_without_a_snapshot_is_refused(tmp_path: Path) -> None:
     with pytest.raises(WrongSnapshot, match="no snapshot"):
         load(tmp_path)
+
+
+ODD = 'TIME UNIT 1 hour; TIME ZONE "UTC"; EVENT a(x: int); EVENT b(x: int); EVENT c(x: int) LASTS AT MOST 3;'
+ODD += "EVENT d(x: int) LASTS ANY; EVENT s(x: int) LASTS AT MOST 9 ARRIVES AT BEGIN;\n"
+
+
+@pytest.mark.parametrize(
+    ("rules", "events"),
+    [
+        (
+            'q(x) <- i: d(x), w: from-end-backward(i, 5), while w: not t: timer:datetime {{ time { "09:00" } }};',
+            [event("d", [0, 10], 1), event("a", 20, 1)],
+        ),
+        (
+            "p(x) <- o: a(x), w: extend(o, 6); q(x) <- i: p(x), j: b(x), {i, j} within 10, i before j;",
+            [event("p", 1, 1), event("b", 10, 1)],
+        ),
+        (
+            "q(x) <- e: algebra restricted (d(x) | (a(x); b(x))[2]), not {e} within 3, {e} within 9;",
+            [event("a", 4, 1), event("d", [0, 5], 1), event("b", 5, 1), event("a", 30, 1)],
+        ),
+        ("q(x) <- i: b(x), j: s(x), i during j;", [event("s", [1, 4], 1), event("b", 2, 1), event("a", 9, 1)]),
+        (
+            "q(x) <- i: c(x), w: extend(i, 3), while w: not n: c(x) where { i overlaps n };",
+            [event("c", [1, 3], 1), event("c", [2, 4], 1), event("a", 20, 1)],
+        ),
+    ],
+    ids=["timers before the input", "shorter from outside", "rivals", "known at begin", "absence with a relation"],
+)
+def test_what_a_review_found_stays_mended(rules: str, events: list[dict[str, Any]]) -> None:
+    program = ephemera.compile(ODD + rules)
+    expected = program.run(events, engine="oracle")
+    engine = program.engine()
+    live = [answer for one in events for answer in engine.send(one)] + engine.finish()
+    assert program.run(events) == expected
+    assert live == expected
+    assert not engine.late

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import ephemera
 from ephemera.analysis.limits import Limits
 from ephemera.base.span import Source
-from ephemera.engine import tables
+from ephemera.engine import table_reading
 from ephemera.engine.live import Compiled
 from ephemera.engine.tables import TableRun, run_table
 from ephemera.io.jsonl import read_time
@@ -406,9 +406,9 @@ def test_many_rows_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
         assert not events
         return []
 
-    monkeypatch.setattr(tables, "read_object", refuse)
-    monkeypatch.setattr(tables, "_listed", refuse)
-    monkeypatch.setattr(tables, "of_events", none)
+    monkeypatch.setattr(table_reading, "read_object", refuse)
+    monkeypatch.setattr(table_reading, "listed", refuse)
+    monkeypatch.setattr(table_reading, "of_events", none)
     half = 100_000
     ids = [f"order {k}" for k in range(half)]
     table = pa.table(

@@ -80,7 +80,7 @@ def of_events(events: Sequence[Event], attributes: Callable[[str], Names]) -> li
     groups: dict[tuple[str, int | None], tuple[list[Event], list[tuple[Value, ...]]]] = {}
     for event in events:
         names = attributes(event.term.label)
-        values = _flat(event.term, names)
+        values = flat_values(event.term, names)
         found = groups.setdefault((event.term.label, None if values is None else len(values)), ([], []))
         found[0].append(event)
         if values is not None:
@@ -97,7 +97,7 @@ def _made(label: str, arity: int | None, events: list[Event], values: list[tuple
     return Events(label, Batch(columns, len(events)), arity, names)
 
 
-def _flat(term: Term, names: Names) -> tuple[Value, ...] | None:
+def flat_values(term: Term, names: Names) -> tuple[Value, ...] | None:
     """The values of a flat event, or None."""
     if names is None:
         return term.children if term.is_ordered and not term.attributes else None

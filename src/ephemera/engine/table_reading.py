@@ -1,0 +1,172 @@
+"""This module reads the rows of Arrow tables as events: by columns where their types are declared, else one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ephemera.engine.events import BEGIN, END, Events, of_events, position
+from ephemera.engine.live import Compiled
+from ephemera.engine.table_columns import (
+    as_text,
+    column_of,
+    is_instant,
+    is_numeric,
+    listed,
+    stamps_of,
+    whole_column,
+)
+from ephemera.io.jsonl import BadEvent, read_object
+from ephemera.kernels.columns import Batch, Ints, Mask, ints
+from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.terms.events import Event
+from ephemera.terms.values import Term, Time
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that is no event of the program: its number, counted from 0, and why not."""
+
+    row: int
+    reason: str
+    label: str | None = None
+
+
+@dataclass(slots=True)
+class Read:
+    """The events of a table, and how it writes times: all as numbers, and so in its attributes."""
+
+    parts: list[Events] = field(default_factory=list)
+    bad: list[BadRow] = field(default_factory=list)
+    numbers: bool = True
+    plain_numbers: bool = True
+
+
+class Reader:
+    """Reads the rows of a table, label by label."""
+
+    def __init__(self, table: pa.Table, compiled: Compiled) -> None:
+        self._catalogue = compiled.rules.resolved.catalogue
+        self._limits = compiled.limits
+        self._length = table.num_rows
+        twice = [name for name, count in Counter(table.column_names).items() if count > 1]
+        if twice:
+            raise ValueError(f"the table has several columns `{twice[0]}`; rename all but one")
+        self._arrays = {n: whole_column(c) for n, c in zip(table.column_names, table.columns, strict=True)}
+        self._times = _time_columns(self._arrays, self._catalogue)
+        stamps = [stamps_of(self._arrays[n], self._catalogue.unit) for n in self._times]
+        self._begin, self._end = stamps[0][0], stamps[-1][0]
+        self._good = stamps[0][1] & stamps[-1][1] & (self._begin <= self._end)
+        self._found = Read()
+
+    def read(self) -> Read:
+        used = {n for schema in self._catalogue.events.values() for n in schema.names}
+        used = used & set(self._arrays) if self._catalogue.events else set(self._arrays)
+        self._found.numbers = all(is_numeric(self._arrays[n].type) for n in self._times)
+        self._found.plain_numbers = self._found.numbers and not any(is_instant(self._arrays[n].type) for n in used)
+        singles: list[Event] = []
+        for label, rows in self._labels():
+            schema = self._catalogue.events.get(label)
+            if schema is not None and schema.attributes is not None and not _has_lists(schema):
+                part, good = self._flat(schema, schema.attributes, rows)
+                self._found.parts += [part] if len(part) else []
+                rows = rows[~good]  # noqa: PLW2901 - what is left
+            if len(rows):
+                singles += self._one_by_one(label, schema, rows)
+        self._found.parts += of_events(singles, self._catalogue.attributes)
+        return self._found
+
+    def _labels(self) -> Iterator[tuple[str, Ints]]:
+        """The labels with their rows; rows without one are bad."""
+        if "event" not in self._arrays:
+            yield _only_label(self._catalogue), np.arange(self._length)
+            return
+        array = self._arrays["event"]
+        if not kinds.is_large_string(array.type):
+            array = pa.nulls(self._length, pa.large_string())
+        encoded = array.dictionary_encode()
+        numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        unnamed = np.flatnonzero(numbers < 0).tolist()
+        self._found.bad += [BadRow(row, "an event has a name in the column `event`") for row in unnamed]
+        order = np.argsort(numbers, kind="stable")
+        cuts = np.searchsorted(numbers[order], np.arange(len(encoded.dictionary) + 1))
+        for k, label in enumerate(encoded.dictionary.to_pylist()):
+            yield label, order[cuts[k] : cuts[k + 1]]
+
+    def _flat(self, schema: Schema, attributes: Sequence[tuple[str, str]], rows: Ints) -> tuple[Events, Mask]:
+        """The events of a declared type by columns, and which rows they are."""
+        good = self._good[rows]
+        if schema.longest is not None:
+            lengths = (self._end[rows] - self._begin[rows]).view(np.uint64)  # the longest has 64 bits
+            good = good & (lengths <= schema.longest)
+        columns = {BEGIN: ints(self._begin[rows]), END: ints(self._end[rows])}
+        for k, (name, declared) in enumerate(attributes):
+            array = self._arrays.get(name)
+            given = pa.nulls(len(rows)) if array is None else array if len(rows) == self._length else array.take(rows)
+            columns[position(k)], right = column_of(given, declared, self._catalogue.unit)
+            good = good & right
+        batch = Batch(columns, len(rows))
+        return Events(schema.label, batch if good.all() else batch.take(good), len(attributes), schema.names), good
+
+    def _one_by_one(self, label: str, schema: Schema | None, rows: Ints) -> Iterator[Event]:
+        """The events of some rows as JSON objects would be read; what is none is bad."""
+        is_open = schema is None or schema.attributes is None
+        types = dict(schema.attributes or ()) if schema is not None else {}
+        names = [n for n in self._arrays if (n not in ("event", *self._times) if is_open else n in types)]
+        lists = {n: listed(n, self._arrays[n].take(rows)) for n in names}
+        times = [[as_text(t) for t in listed(n, self._arrays[n].take(rows))] for n in self._times]
+        for k, row in enumerate(rows.tolist()):
+            values = {n: v[k] for n, v in lists.items() if v[k] is not None}
+            stamps = [t[k] for t in times]
+            event = _read_row(label, stamps if len(stamps) > 1 else stamps[0], values, types, self._catalogue)
+            reason = event.reason if isinstance(event, BadEvent) else self._limits.complaint(event)
+            if reason is not None:
+                self._found.bad.append(BadRow(row, reason, label))
+            elif isinstance(event, Event):
+                yield event
+
+
+def _read_row(
+    label: str, time: object, values: Mapping[str, Any], types: Mapping[str, str], catalogue: Catalogue
+) -> Event | BadEvent:
+    """The event of a row; JSON has no instants, so those of no declared type are added to what it reads."""
+    instants = {n: v for n, v in values.items() if isinstance(v, Time) and types.get(n, "any") == "any"}
+    data = {n: as_text(v) if types.get(n, "").startswith("time") else v for n, v in values.items() if n not in instants}
+    event = read_object({"event": label, "time": time, "data": data}, catalogue)
+    if isinstance(event, BadEvent) or not instants:
+        return event
+    more = tuple(Term(n, (v,), ordered=False) for n, v in instants.items())
+    return Event(Term(label, event.term.children + more, ordered=False, attributes=event.term.attributes), event.time)
+
+
+def _only_label(catalogue: Catalogue) -> str:
+    labels = list(catalogue.events)
+    if len(labels) > 1:
+        labels = [label for label in labels if label not in catalogue.derived]
+    if len(labels) != 1:
+        raise ValueError(
+            f"the table has no column `event`, and the program declares {len(labels) or 'no'} types of input; "
+            "add the column, or declare exactly one with `EVENT`"
+        )
+    return labels[0]
+
+
+def _time_columns(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
+    """The columns that say when; `time` may also be an attribute, and then `begin` and `end` come first."""
+    given = set(names)
+    is_attribute = any("time" in schema.names for schema in catalogue.events.values())
+    if {"begin", "end"} <= given and ("time" not in given or is_attribute):
+        return ("begin", "end")
+    if "time" not in given:
+        raise ValueError("the table does not say when events happen; name a column `time`, or two `begin` and `end`")
+    return ("time",)
+
+
+def _has_lists(schema: Schema) -> bool:
+    return any(declared.endswith("[]") for _, declared in schema.attributes or ())
