@@ -27,9 +27,6 @@ from ephemera.engine import tables as columnar
 from ephemera.engine.live import Compiled, LiveEngine, Stamp, wall_clock
 from ephemera.io.jsonl import (
     BadEvent,
-    original_text,
-    read_line,
-    read_object,
     read_row,
     read_time,
     uses_text,
@@ -47,7 +44,6 @@ from ephemera.semantics.oracle import evaluate
 from ephemera.syntax import explain as syntax_explain
 from ephemera.syntax.parser import Parsed, parse
 from ephemera.terms.events import Event
-from ephemera.terms.values import Term
 
 Stage = Literal["syntax", "rules", "plan", "relevance"]
 ENGINES = ("local", "oracle")
@@ -115,10 +111,10 @@ class Program:
         self._rules = checked.rules
         self._plan = checked.plan
         self._facts = checked.facts
-        self._limits = Limits(checked.plan, checked.facts)
         at_begin = any(schema.arrives_at_begin for schema in self.catalogue.events.values())
         # Engines in one process use an event when its end has passed, even if it was known before.
-        self._kept = derive(checked.plan, at_begin=False) if at_begin else checked.facts
+        kept = derive(checked.plan, at_begin=False) if at_begin else checked.facts
+        self._compiled = Compiled(checked.rules, checked.plan, kept, Limits(checked.plan, checked.facts))
 
     @property
     def catalogue(self) -> Catalogue:
@@ -166,13 +162,9 @@ class Program:
         [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
         """
         if columnar.is_table(events):
-            if engine not in ENGINES:
-                raise ValueError(f"there is no engine `{engine}`; the engines are {', '.join(ENGINES)}")
-            compiled = Compiled(self._rules, self._plan, self._kept, self._limits)
-            limit = None if until is None else read_time(until, self.catalogue.unit)
-            world = World(self._tables(tables), {name: list(given) for name, given in (calendars or {}).items()}, limit)
-            oracle = partial(evaluate, self._rules) if engine == "oracle" else None
-            return columnar.run_table(compiled, events, world, oracle).answers
+            oracle = partial(evaluate, self._rules) if _known(engine) == "oracle" else None
+            world = self._world(tables, calendars, until)
+            return columnar.run_table(self._compiled, events, world, oracle).answers
         return self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until).answers
 
     def run_all(  # noqa: PLR0913 - all of them named
@@ -186,18 +178,14 @@ class Program:
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """The same with what could not be read or computed; events may be lines of JSON, too."""
-        if engine not in ENGINES:
-            raise ValueError(f"there is no engine `{engine}`; the engines are {', '.join(ENGINES)}")
         catalogue = self.catalogue
-        read = [self._read(event) for event in events]
-        rows = self._tables(tables)
-        limit = None if until is None else read_time(until, catalogue.unit)
-        world = World(rows, {name: list(given) for name, given in (calendars or {}).items()}, limit)
+        world = self._world(tables, calendars, until)
+        read = [self._compiled.read(event) for event in events]
         good = [e for e in read if isinstance(e, Event)]
-        if engine == "oracle":
+        if _known(engine) == "oracle":
             outcome = evaluate(self._rules, good, world)
         else:
-            outcome = batch.run(self._rules, self._plan, self._kept, good, world, progress)
+            outcome = batch.run(self._rules, self._plan, self._compiled.facts, good, world, progress)
         as_numbers = not any(uses_text(e) for e, r in zip(events, read, strict=True) if isinstance(r, Event))
         return Run(
             answers=[write_event(e, catalogue, as_numbers=as_numbers) for e in outcome.events],
@@ -225,25 +213,21 @@ class Program:
 
         With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
         """
-        compiled = Compiled(self._rules, self._plan, self._kept, self._limits)
-        world = World(self._tables(tables), {name: list(given) for name, given in (calendars or {}).items()})
-        return LiveEngine(compiled, world, stamp=stamp, now=now)
+        return LiveEngine(self._compiled, self._world(tables, calendars, None), stamp=stamp, now=now)
 
-    def _tables(self, tables: Mapping[str, Iterable[Mapping[str, Any]]] | None) -> dict[str, list[Term]]:
+    def _world(
+        self,
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None,
+        calendars: Mapping[str, Iterable[Event]] | None,
+        until: float | str | None,
+    ) -> World:
         declared = self.catalogue.tables
         unknown = sorted(set(tables or ()) - set(declared))
         if unknown:
             raise ValueError(f"the program declares no table `{unknown[0]}`")
-        return {label: [read_row(row, declared[label]) for row in given] for label, given in (tables or {}).items()}
-
-    def _read(self, given: Mapping[str, Any] | str | bytes) -> Event | BadEvent:
-        if isinstance(given, str | bytes):
-            event = read_line(given, self.catalogue)
-        else:
-            event = read_object(given, self.catalogue)
-        if isinstance(event, Event) and (complaint := self._limits.complaint(event)) is not None:
-            return BadEvent(original_text(given), complaint, event.term.label)
-        return event
+        rows = {label: [read_row(row, declared[label]) for row in given] for label, given in (tables or {}).items()}
+        limit = None if until is None else read_time(until, self.catalogue.unit)
+        return World(rows, {name: list(given) for name, given in (calendars or {}).items()}, limit)
 
     def explain(self, stage: Stage = "rules", *, points: Points = "rules") -> str:
         """What a stage makes of the program, as text; `points` says what is materialized.
@@ -289,6 +273,12 @@ class Program:
             return self._plan, self._facts
         plan = lower(self._rules, points)
         return plan, derive(plan)
+
+
+def _known(engine: str) -> str:
+    if engine not in ENGINES:
+        raise ValueError(f"there is no engine `{engine}`; the engines are {', '.join(ENGINES)}")
+    return engine
 
 
 def compile(text: str, name: str = "program.eq") -> Program:

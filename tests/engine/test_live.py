@@ -125,6 +125,24 @@ def test_memory_follows_relevance_and_not_the_length_of_the_stream() -> None:
     assert sum(h.collected for h in stats.histories) > 10 * stats.stored
 
 
+def test_instances_of_an_expression_are_forgotten_too() -> None:
+    program = "TIME UNIT 1 sec; EVENT a(x: int); EVENT b(x: int); EVENT c(x: int);"
+    engine = ephemera.compile(program + "p(x) <- e: algebra ((a(x); b(x))[5]), k: c(x), e before[0, 3] k;").engine()
+    sizes = []
+    for t in range(0, 400, 4):
+        engine.send_many([event("a", t, 1), event("b", t + 1, 1), event("c", t + 2, 1)])
+        sizes.append(engine.stats().stored)
+    assert max(sizes[50:]) <= max(sizes[:50])
+
+
+def test_a_head_without_a_value_is_told_and_not_kept() -> None:
+    engine = ephemera.compile("TIME UNIT 1 sec; EVENT a(x: int); p(1 / x) <- i: a(x);").engine()
+    assert [a["data"] for a in engine.send_many([event("a", 1, 2), event("a", 2, 0), event("a", 3, 1)])] == [[0.5]]
+    (letter,) = engine.take_dead_letters()
+    assert (letter.rule, letter.variables) == (1, {"x": 0})
+    assert engine.take_dead_letters() == []
+
+
 def test_every_event_is_exactly_one_of_waiting_kept_collected_duplicate_unused_late_or_bad() -> None:
     engine = ephemera.compile(OVERDUE).engine()
     sent = [event("order", t, f"id-{t % 40}") for t in range(100)] + [event("order", 99, "id-19")] * 3

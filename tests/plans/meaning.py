@@ -9,17 +9,15 @@ from ephemera.algebra.interpret import Given, Relation, events_of, interpret
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
 from ephemera.base.span import Source
-from ephemera.base.tree import find
+from ephemera.engine.batch import by_the_clock
 from ephemera.io.jsonl import read_object, read_row, read_time
 from ephemera.pipeline import check
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import World
-from ephemera.rules.patterns import pattern_label
 from ephemera.semantics.oracle import look_back
 from ephemera.stories.judge import typed_rows
 from ephemera.stories.read import read_story
-from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 
@@ -50,7 +48,7 @@ def as_answers(
     plan: Plan, found: dict[str, Relation], rules: Ruleset, events: Sequence[Event], world: World
 ) -> Answers:
     first, last = limits(events, world)
-    clocked = by_the_clock(rules, world)
+    clocked = by_the_clock(rules, frozenset(world.calendars))
     made: set[tuple[object, ...]] = set()
     for name, relation in found.items():
         point = plan.points[name]
@@ -65,26 +63,6 @@ def as_answers(
             else:
                 made.add(("event", event.key))
     return frozenset(made)
-
-
-def by_the_clock(rules: Ruleset, world: World) -> frozenset[int]:
-    """The rules that absolute timers or calendars take part in, directly or through what they ask for."""
-
-    def asks(number: int) -> bool:
-        rule = rules.resolved.rules[number - 1]
-        labels = (pattern_label(e.pattern) for e in find(rule.body, EventQuery))
-        return any(str(x) == "timer:datetime" or str(x) in world.calendars for x in labels if x is not None)
-
-    found = {n for n in range(1, len(rules.resolved.rules) + 1) if asks(n)}
-    while True:
-        more = {
-            n
-            for n in range(1, len(rules.resolved.rules) + 1)
-            if n not in found and any(m in found for d in rules.dependencies[n - 1] for m in d.rules)
-        }
-        if not more:
-            return frozenset(found)
-        found |= more
 
 
 def of_story(path: Path) -> tuple[Ruleset, list[Event], World]:

@@ -36,7 +36,7 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.queries import EVENT, Asking, Queries
+from ephemera.algebra.queries import EVENT, Asking, Queries, bound
 from ephemera.algebra.scalar import Formula, Matches, begin, end, every, reference, window
 from ephemera.base.tree import find
 from ephemera.rules.declare import head_label
@@ -50,9 +50,15 @@ from ephemera.rules.nodes import (
     TimerLiteral,
 )
 from ephemera.rules.patterns import pattern_label
-from ephemera.rules.scope import bindings, event_names, pattern_bindings, variable_names
-from ephemera.syntax.nodes import Algebra, Condition, Derive, Detect, Raise, Within
-from ephemera.terms.construct import direct_variables
+from ephemera.rules.scope import (
+    Bindings,
+    bindings,
+    event_names,
+    pattern_bindings,
+    plain_variables,
+    variable_names,
+)
+from ephemera.syntax.nodes import Algebra, Condition, Derive, Within
 from ephemera.terms.nodes import Aggregate, All, Pattern, Var
 
 
@@ -87,8 +93,8 @@ class Body:
         """Patterns to be tested when every variable has its value."""
         outer = [*(e.pattern for e in normal.events), *(t.pattern for t in normal.tables)]
         self._outer = _union(pattern_bindings(p).sure for p in outer)
-        self._own = _union([*(_bound(p) for p in outer), *(bound_by(a.expression) for a in normal.algebra)])
-        self._all = self._own | _union(_bound(c.event.pattern) for c in normal.collects)
+        self._own = _union([*(bound(p) for p in outer), *(bound_by(a.expression) for a in normal.algebra)])
+        self._all = self._own | _union(bound(c.event.pattern) for c in normal.collects)
 
     def points(self) -> dict[str, Point]:
         expression = self._built(self._accumulated(self._positive()))
@@ -104,14 +110,13 @@ class Body:
         whole: Expression | None = None
         for position, literal in enumerate(literals):
             if isinstance(literal, EventLiteral):
-                one, bound, sure = self._event(literal)
+                one, found = self._event(literal)
             else:
                 one, found = detection(literal, self._queries), bindings(Algebra(None, literal.expression))
-                bound, sure = found.sure | found.perhaps, found.sure
-            whole = one if whole is None else self._joined(whole, one, bound)
+            whole = one if whole is None else self._joined(whole, one, found.bound)
             self._events.add(literal.name)
-            self._seen |= bound
-            self._sure |= sure
+            self._seen |= found.bound
+            self._sure |= found.sure
             whole = self._selected(whole)
             if self._materialize and position and self._goes_on(position, literals):
                 whole = self._stored(whole, literals[: position + 1])
@@ -124,22 +129,21 @@ class Body:
                 whole = Gap(whole, timer.name, timer.first, timer.last)
             self._events.add(timer.name)
         for row in normal.tables:
-            whole = self._joined(whole, Table(row.pattern, row.at), _bound(row.pattern))
-            self._seen |= _bound(row.pattern)
+            whole = self._joined(whole, Table(row.pattern, row.at), bound(row.pattern))
+            self._seen |= bound(row.pattern)
             self._sure |= pattern_bindings(row.pattern).sure
         return self._selected(whole)
 
-    def _event(self, literal: EventLiteral) -> tuple[Expression, frozenset[str], frozenset[str]]:
-        """An event, the variables that it may bind, and those that it surely binds."""
+    def _event(self, literal: EventLiteral) -> tuple[Expression, Bindings]:
+        """An event, and the variables that it binds."""
         normal = self._normal
         pattern = next((t.pattern for t in normal.tests if t.event == literal.name), literal.pattern)
-        found = pattern_bindings(pattern)
         others = [e.pattern for e in normal.events if e is not literal]
         others += [t.pattern for t in normal.tables] + [c.event.pattern for c in normal.collects]
-        elsewhere = _union([*(_bound(p) for p in others), *(bound_by(a.expression) for a in normal.algebra)])
+        elsewhere = _union([*(bound(p) for p in others), *(bound_by(a.expression) for a in normal.algebra)])
         one, test = self._asked(literal.name, pattern, elsewhere, self._all)
         self._late += test
-        return one, found.sure | found.perhaps, found.sure
+        return one, pattern_bindings(pattern)
 
     def _asked(
         self, name: str, pattern: Pattern, elsewhere: frozenset[str], known: frozenset[str]
@@ -151,7 +155,7 @@ class Body:
         found = pattern_bindings(pattern)
         if not (found.perhaps | found.never) & elsewhere:
             return self._queries.use(Asking(pattern), name), []
-        test = Matches(name, pattern, tuple(sorted(known | _bound(pattern))))
+        test = Matches(name, pattern, tuple(sorted(known | bound(pattern))))
         return self._queries.use(Asking(pattern, tested=True), name), [test]
 
     def _joined(self, left: Expression, right: Expression, bound: frozenset[str]) -> Expression:
@@ -232,7 +236,7 @@ class Body:
         condition = self._in_window(collect, tests)
         if not self._groups and not self._is_used(collect):
             return SemiJoin(whole, inner, condition, self._written(collect))
-        shared = _bound(collect.event.pattern) & self._all_but(collect)
+        shared = bound(collect.event.pattern) & self._all_but(collect)
         return (Join if shared else Cross)(whole, inner, condition, self._written(collect))
 
     def _without(self, whole: Expression, absence: NotLiteral) -> Expression:
@@ -248,12 +252,12 @@ class Body:
         return accumulation_text(literal, arrow=self._arrow)
 
     def _all_but(self, collect: CollectLiteral) -> frozenset[str]:
-        others = (_bound(c.event.pattern) for c in self._normal.collects if c is not collect)
+        others = (bound(c.event.pattern) for c in self._normal.collects if c is not collect)
         return self._own | _union(others)
 
     def _binds(self, k: int) -> frozenset[str]:
         """The variables that only the k-th collection gives a value, or it before the others."""
-        own = [_bound(c.event.pattern) - self._outer for c in self._normal.collects]
+        own = [bound(c.event.pattern) - self._outer for c in self._normal.collects]
         return own[k] - _union(own[:k])
 
     @property
@@ -274,28 +278,18 @@ class Body:
         conditions += [c for other in normal.collects if other is not collect for c in other.conditions]
         used = _union(pattern_bindings(p).all for p in asked) | {v.name for v in find(normal.head, Var)}
         used |= {v.name for c in conditions for v in variable_names(c, frozenset())}
-        return bool(used & (_bound(collect.event.pattern) - self._own))
+        return bool(used & (bound(collect.event.pattern) - self._own))
 
     # ---- the head ------------------------------------------------------------------------------------------
 
     def _built(self, whole: Expression) -> Expression:
         normal = self._normal
-        positive = [
-            *(e.name for e in normal.events),
-            *(a.name for a in normal.algebra),
-            *(t.name for t in normal.timers),
-        ]
+        happened = [*(e.name for e in normal.events), *(a.name for a in normal.algebra)]
+        positive = [*happened, *(t.name for t in normal.timers)]
         if self._groups:
-            refs = [reference(n) for n in positive[: len(normal.events) + len(normal.algebra)]]
             stamps = [stamp for n in positive for stamp in (begin(n), end(n))]
-            plain = sorted(self._plain())
-            collections = tuple(
-                Collection(
-                    c.event.name, tuple(sorted(self._own | _bound(c.event.pattern))), tuple(sorted(self._binds(k)))
-                )
-                for k, c in enumerate(normal.collects)
-            )
-            by = (*refs, *stamps, *plain)
+            by = (*(reference(n) for n in happened), *stamps, *sorted(plain_variables(normal.head)))
+            collections = tuple(self._collection(k, c) for k, c in enumerate(normal.collects))
             built: Expression = Group(whole, by, tuple(sorted(self._own)), collections, normal.head, normal.having)
         else:
             for condition in normal.having:
@@ -304,24 +298,12 @@ class Body:
         return Project(Merge(built, EVENT, tuple(positive)), (TERM,))
 
     def _collection(self, k: int, collect: CollectLiteral) -> Collection:
-        told_apart_by = sorted(self._own | _bound(collect.event.pattern))
+        told_apart_by = sorted(self._own | bound(collect.event.pattern))
         return Collection(collect.event.name, tuple(told_apart_by), tuple(sorted(self._binds(k))))
-
-    def _plain(self) -> frozenset[str]:
-        match self._normal.head:
-            case Derive(_, arguments):
-                return _union(direct_variables(a) for a in arguments)
-            case Detect(term) | Raise(_, _, term):
-                return direct_variables(term)
 
 
 def _united(parts: Sequence[Expression]) -> Expression:
     return parts[0] if len(parts) == 1 else Union(tuple(parts))
-
-
-def _bound(pattern: Pattern) -> frozenset[str]:
-    found = pattern_bindings(pattern)
-    return found.sure | found.perhaps
 
 
 def _union(parts: Iterable[frozenset[str]]) -> frozenset[str]:

@@ -15,8 +15,7 @@ from ephemera.syntax.nodes import Algebra, AlgebraExpression, Composed, Limited
 
 def bound_by(expression: AlgebraExpression) -> frozenset[str]:
     """The variables that an expression binds, surely or in some alternative."""
-    found = bindings(Algebra(None, expression))
-    return found.sure | found.perhaps
+    return bindings(Algebra(None, expression)).bound
 
 
 def detection(literal: AlgebraLiteral, queries: Queries) -> Detection:
@@ -36,7 +35,7 @@ def detection(literal: AlgebraLiteral, queries: Queries) -> Detection:
                 found = pattern_bindings(e)
                 tested = bool((found.perhaps | found.never) & shared)
                 inputs.append(queries.use(Asking(e, tested), name))
-                known = tuple(sorted(shared | found.sure | found.perhaps))
+                known = tuple(sorted(shared | found.bound))
                 return Primitive(len(inputs) - 1, Matches(name, e, known) if tested else TRUE)
 
     expression = lowered(literal.expression)

@@ -1,4 +1,4 @@
-"""This module finds the instances of algebra expressions in finite relations; it is part of the interpreter, for tests.
+"""This module finds the instances of algebra expressions in finite relations, for the interpreter and the local engine.
 
 Unrestricted, an instance is a set of occurrences, as semantics by sets has it. Restricted, it says for every
 subexpression and instant which instance figure 2 of the paper picks there, as a function of what was picked up to then.

@@ -8,18 +8,19 @@ thing by other names share one point.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ephemera.algebra.nodes import Base, Expression, Input, Match, Point, Rename, Union
 from ephemera.base.tree import rebuild, walk
 from ephemera.rules.dependencies import Asked, Graph
+from ephemera.rules.normalize import without_negations
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings
 from ephemera.rules.shapes import pattern_shape
 from ephemera.syntax.format import format_pattern
 from ephemera.terms.match import with_or_without
-from ephemera.terms.nodes import As, Atom, Element, Name, Pattern, Var, Without
+from ephemera.terms.nodes import As, Atom, Name, Pattern, Var
 
 EVENT = "$"
 """What the event of a stream or query is called before a rule names it."""
@@ -52,8 +53,8 @@ class Queries:
         numbered = tuple(_renamed(variant, numbers) for variant in variants)
         stream = self._stream(asking.pattern)
         query = self._query(stream, numbered)
-        bound = frozenset[str]().union(*(_bound(v) for v in variants))
-        variables = tuple((number, own) for own, number in numbers.items() if own in bound)
+        known = frozenset[str]().union(*(bound(v) for v in variants))
+        variables = tuple((number, own) for own, number in numbers.items() if own in known)
         return Rename(Input(query), ((EVENT, name),), variables)
 
     def _stream(self, pattern: Pattern) -> Expression:
@@ -91,21 +92,12 @@ class Queries:
 
 def superset(pattern: P) -> tuple[P, ...]:
     """Patterns that together match wherever the whole may: with and without each optional part, nothing forbidden."""
-    return tuple(dict.fromkeys(_unforbidden(variant) for variant in with_or_without(pattern)))
+    return tuple(dict.fromkeys(without_negations(variant) for variant in with_or_without(pattern)))
 
 
-def _unforbidden(pattern: P) -> P:
-    def drop(node: Any) -> Any:
-        if isinstance(node, Element) and any(isinstance(c, Without) for c in node.children):
-            return replace(node, children=tuple(c for c in node.children if not isinstance(c, Without)))
-        return node
-
-    return rebuild(pattern, drop)
-
-
-def _bound(pattern: Pattern) -> frozenset[str]:
-    found = pattern_bindings(pattern)
-    return found.sure | found.perhaps
+def bound(pattern: Pattern) -> frozenset[str]:
+    """The variables that a pattern binds, surely or perhaps."""
+    return pattern_bindings(pattern).bound
 
 
 def _renamed(pattern: Pattern, numbers: dict[str, str]) -> Pattern:

@@ -84,17 +84,25 @@ def _rivals(detection: Detection, described: Described, cases: Sequence[tuple[Ca
     if not detection.restricted or not cases or described.describer is None:
         return
     begins, ends = begin(detection.name), end(detection.name)
-    longest = [closure.distance(begins, ends) for _, closure in cases]
-    known = [w for w in longest if w is not None]
-    limit = [Edge(begins, ends, max(known))] if len(known) == len(longest) else []
-    waits = [closure.distance(ends, arrival) for case, closure in cases for arrival in case.arrivals]
-    rest = [w for w in waits if w is not None]
-    answer = [Edge(ends, ANSWER, max([ZERO, *rest]))] if len(rest) == len(waits) else []
+    longest = _most([closure.distance(begins, ends) for _, closure in cases])
+    limit = [] if longest is None else [Edge(begins, ends, longest)]
+    waits = waiting_time(cases, ends)
+    answer = [] if waits is None else [Edge(ends, ANSWER, waits)]
     for case in described.describer.instances(detection):
         rival = replace(case.with_edges((*limit, *answer)), arrivals=(*case.arrivals, ANSWER))
         closure = close(rival.edges)
         if closure is not None:
             yield from contexts(rival, closure)
+
+
+def waiting_time(cases: Sequence[tuple[Case, Closure]], stamp: str) -> Weight | None:
+    """How long after a stamp something may arrive that a tuple waits for, in any of its cases; None is any time."""
+    return _most([ZERO, *(closure.distance(stamp, a) for case, closure in cases for a in case.arrivals)])
+
+
+def _most(weights: Sequence[Weight | None]) -> Weight | None:
+    known = [w for w in weights if w is not None]
+    return max(known) if len(known) == len(weights) else None
 
 
 def _absent(cases: Iterable[Case]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.console import Console
@@ -13,7 +14,10 @@ from rich.text import Text
 
 from ephemera.base.diagnostic import Report, as_json, render
 from ephemera.base.span import Source
+from ephemera.rules.outcome import DeadLetter
 from ephemera.syntax.parser import decode
+from ephemera.terms.text import to_text
+from ephemera.terms.values import Term
 
 WRONG_PROGRAM = 1
 WRONG_COMMAND = 2
@@ -70,3 +74,9 @@ def print_reports(reports: Sequence[Report], *, machine: bool = False) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for found in reports:
         console.print(Text.assemble(*((text, _STYLES[style]) for text, style in render(found))), end="")
+
+
+def undefined_letter(letter: DeadLetter) -> dict[str, Any]:
+    """A head that had no value, as it goes to the dead letters."""
+    bound = {name: to_text(v) if isinstance(v, Term) else v for name, v in letter.variables.items()}
+    return {"reason": letter.reason, "rule": letter.rule, "variables": bound}

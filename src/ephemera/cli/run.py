@@ -20,6 +20,7 @@ from ephemera.cli.files import (
     WRONG_PROGRAM,
     print_reports,
     read_program,
+    undefined_letter,
     write_file,
     write_out,
 )
@@ -28,8 +29,6 @@ from ephemera.cli.stream import Stream
 from ephemera.pipeline import Checked, Program, Run, check
 from ephemera.stories.judge import judge
 from ephemera.stories.read import BadStory, read_story
-from ephemera.terms.text import to_text
-from ephemera.terms.values import Term
 
 
 class Engine(StrEnum):
@@ -194,10 +193,7 @@ def _write_answers(runs: list[Run], output: Path | None, emit: list[str] | None)
 
 def _write_dead_letters(runs: list[Run], output: Path | None) -> None:
     letters: list[dict[str, Any]] = [{"reason": b.reason, "event": b.original} for run in runs for b in run.bad]
-    for run in runs:
-        for u in run.undefined:
-            bound = {name: to_text(v) if isinstance(v, Term) else v for name, v in u.variables.items()}
-            letters.append({"reason": u.reason, "rule": u.rule, "variables": bound})
+    letters += [undefined_letter(u) for run in runs for u in run.undefined]
     if output is not None:
         write_file(output, "".join(json.dumps(letter, ensure_ascii=False, default=str) + "\n" for letter in letters))
     elif letters:

@@ -16,7 +16,7 @@ from typing import IO, Any
 
 import typer
 
-from ephemera.cli.files import FAILED, WRONG_COMMAND, write_out
+from ephemera.cli.files import FAILED, WRONG_COMMAND, undefined_letter, write_out
 from ephemera.engine.live import LiveEngine
 from ephemera.io.jsonl import write_event
 
@@ -37,7 +37,6 @@ class Stream:
         self._emit = frozenset(emit)
         self._output = _opened(output)
         self._dead = _opened(dead)
-        self._told = [(0, 0) for _ in engines]
 
     def run(self, inputs: Sequence[str], *, follow: bool) -> None:
         """Until the input ends; with `follow` the last file may grow for ever."""
@@ -50,11 +49,11 @@ class Stream:
             raise typer.Exit(INTERRUPTED) from None
         finally:
             self._close()
-        if any(engine.bad or engine.late for engine in self._engines):
+        if any(engine.stats().bad or engine.stats().late for engine in self._engines):
             typer.echo(self._summary(), err=True)
 
     def _each(self, work: Callable[[LiveEngine], list[dict[str, Any]]]) -> None:
-        for number, engine in enumerate(self._engines):
+        for engine in self._engines:
             answers = [a for a in work(engine) if not self._emit or a["event"] in self._emit]
             text = "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in answers)
             if text and self._output is not None:
@@ -63,28 +62,25 @@ class Stream:
             elif text:
                 write_out(text)
                 sys.stdout.flush()
-            self._bury(number, engine)
+            self._bury(engine)
 
-    def _bury(self, number: int, engine: LiveEngine) -> None:
-        """What was wrong or late since the last time, to the dead letters."""
-        bad, late = self._told[number]
-        self._told[number] = (len(engine.bad), len(engine.late))
-        if self._dead is None:
-            return
-        letters = [{"reason": b.reason, "event": b.original} for b in engine.bad[bad:]]
-        for event in engine.late[late:]:
+    def _bury(self, engine: LiveEngine) -> None:
+        """What was wrong, late or without a value since the last time, to the dead letters; it is not kept here."""
+        letters = [{"reason": b.reason, "event": b.original} for b in engine.bad]
+        for event in engine.late:
             given = write_event(event, engine.catalogue, as_numbers=True)
-            letters.append(
-                {"reason": "it came behind the bound of its source", "event": json.dumps(given, default=str)}
-            )
-        if letters:
+            letters.append({"reason": LATE, "event": json.dumps(given, default=str)})
+        letters += [undefined_letter(letter) for letter in engine.take_dead_letters()]
+        engine.bad.clear()
+        engine.late.clear()
+        if letters and self._dead is not None:
             self._dead.write("".join(json.dumps(x, ensure_ascii=False) + "\n" for x in letters).encode("utf-8"))
             self._dead.flush()
 
     def _summary(self) -> str:
-        received = max((engine.stats().received for engine in self._engines), default=0)
-        bad = sum(len(engine.bad) for engine in self._engines)
-        late = sum(len(engine.late) for engine in self._engines)
+        stats = [engine.stats() for engine in self._engines]
+        received = max((s.received for s in stats), default=0)
+        bad, late = sum(s.bad for s in stats), sum(s.late for s in stats)
         hint = "" if self._dead is not None or not (bad or late) else "; `--dead-letter PATH` keeps them"
         return f"{received} events, {bad} bad, {late} late{hint}"
 

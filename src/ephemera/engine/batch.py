@@ -19,7 +19,7 @@ from ephemera.engine.local import Engine, Found
 from ephemera.kernels.history import FAR
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Ruleset
-from ephemera.rules.outcome import DeadLetter, Message, Outcome, World
+from ephemera.rules.outcome import Message, Outcome, World
 from ephemera.rules.patterns import pattern_label
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.syntax.nodes import Raise
@@ -93,7 +93,7 @@ class Batch:
         found = self._found
         found.events = sorted(dict.fromkeys(found.events), key=lambda e: e.key)
         found.messages = sorted(dict.fromkeys(found.messages), key=lambda m: (m.event.key, m.recipient, m.transport))
-        found.dead_letters = list(self._dead_letters())
+        found.dead_letters = self.engine.take_dead_letters()
         return found
 
     def _take(self, found: Found) -> None:
@@ -102,16 +102,6 @@ class Batch:
             head = self._rules.resolved.rules[number - 1].head
             if isinstance(head, Raise):
                 self._found.messages += [Message(e, head.recipient, head.transport) for e in part.events()]
-
-    def _dead_letters(self) -> Sequence[DeadLetter]:
-        letters: dict[tuple[int, str], DeadLetter] = {}
-        for lane in self.engine.lanes.values():
-            for name, builder in lane.builders.items():
-                number = lane.number(name)
-                for variables, reason in builder.undefined:
-                    key = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
-                    letters.setdefault(key, DeadLetter(number, variables, reason))
-        return list(letters.values())
 
     def _clock(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
         first = self._first - self._before if after <= -FAR else after + 1

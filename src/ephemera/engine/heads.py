@@ -47,15 +47,11 @@ class Builder:
         return first, last
 
     def _plain(self, batch: Batch, head: Head) -> list[Events]:
-        first, last = self._times(batch)
         if isinstance(head, Derive):
-            columns = [_shown(a, batch) for a in head.arguments]
-            if None not in columns:
-                label = str(head.label)
-                values = {position(k): c for k, c in enumerate(columns) if c is not None}
-                whole = Batch({BEGIN: ints(first), END: ints(last), **values}, len(batch))
-                return [Events(label, whole, len(columns), self._catalogue.attributes(label))]
-        made = _Made(head, first, last, self._catalogue)
+            columns = _complete([_shown(a, batch) for a in head.arguments])
+            if columns is not None:
+                return [self._flat(head, columns, batch)]
+        made = _Made(head, *self._times(batch), self._catalogue)
         for number, t in enumerate(batch.rows()):
             made.add(number, self._built(head, [Row(_variables(t), (), ())], Origin({}, 0), t))
         return made.events()
@@ -87,13 +83,8 @@ class Builder:
                 columns.append(aggregate(argument.function, batch.columns.get(argument.argument.name), groups))
             else:
                 return None
-        if any(c is None for c in columns):
-            return None
-        first, last = self._times(firsts)
-        label = str(head.label)
-        values = {position(k): c for k, c in enumerate(columns) if c is not None}
-        whole = Batch({BEGIN: ints(first), END: ints(last), **values}, len(firsts))
-        return [Events(label, whole, len(columns), self._catalogue.attributes(label))]
+        made = _complete(columns)
+        return None if made is None else [self._flat(head, made, firsts)]
 
     def _from_sums(self, batch: Batch, e: Group, head: Derive) -> list[Events]:
         """The same where each tuple has the counts and sums of its window already."""
@@ -110,11 +101,15 @@ class Builder:
                     columns.append(ints(sums) if function == "sum" else average(sums, counts))
                 case _:
                     columns.append(_shown(argument, firsts) or self._computed(argument, firsts))
-        first, last = self._times(firsts)
+        return [self._flat(head, columns, firsts)]
+
+    def _flat(self, head: Derive, columns: Sequence[Column], batch: Batch) -> Events:
+        """The events of an arrow head with these values, one for each tuple."""
+        first, last = self._times(batch)
         label = str(head.label)
         values = {position(k): c for k, c in enumerate(columns)}
-        whole = Batch({BEGIN: ints(first), END: ints(last), **values}, len(firsts))
-        return [Events(label, whole, len(columns), self._catalogue.attributes(label))]
+        whole = Batch({BEGIN: ints(first), END: ints(last), **values}, len(batch))
+        return Events(label, whole, len(columns), self._catalogue.attributes(label))
 
     def _computed(self, e: Expression, batch: Batch) -> Column:
         rows = batch.rows()
@@ -158,6 +153,12 @@ class Builder:
 def is_message(head: Group | Imbed) -> bool:
     """Whether a rule sends what it finds instead of deriving it."""
     return isinstance(head.head, Raise)
+
+
+def _complete(columns: Sequence[Column | None]) -> list[Column] | None:
+    """The columns, if all of them could be had."""
+    found = [c for c in columns if c is not None]
+    return found if len(found) == len(columns) else None
 
 
 def _shown(e: Expression, batch: Batch) -> Column | None:

@@ -19,6 +19,7 @@ from ephemera.algebra.scalar import Matches, begin, end, reference
 from ephemera.algebra.schema import schemas
 from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Facts, Relevance
+from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events
 from ephemera.engine.heads import Builder, is_message
@@ -29,7 +30,7 @@ from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, ints, s
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.truth import Filter
 from ephemera.physical.decompose import leaf, rule_plan
-from ephemera.rules.outcome import Endless
+from ephemera.rules.outcome import DeadLetter, Endless
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings
 from ephemera.terms.atoms import match_event, match_term
@@ -113,7 +114,8 @@ class Lane:
         for detection in physical.detections:
             source = f"{point.name}/{detection.name}"
             self.histories[source] = History((begin(detection.name), end(detection.name)))
-            self._needed[source] = [[]]
+            waits = waiting_time(self._facts.cases.get(point.name, ()), end(detection.name))
+            self._needed[source] = None if waits is None else [[(end(detection.name), waits.bound - waits.is_strict)]]
         self.rules[point.name] = Rule(
             physical,
             self.histories.__getitem__,
@@ -140,8 +142,7 @@ class Lane:
             label = str(pattern_label(table.pattern))
             names = self._plan.catalogue.tables[label].names
             found = [s for row in self._world.tables.get(label, ()) for s in match_term(table.pattern, row, {}, names)]
-            bound = pattern_bindings(table.pattern)
-            variables = sorted(bound.sure | bound.perhaps)
+            variables = sorted(pattern_bindings(table.pattern).bound)
             columns = {v: column([s.get(v, UNBOUND) for s in found]) for v in variables}
             self._tables[table] = Batch(columns, len(found))
         return self._tables[table]
@@ -153,9 +154,16 @@ class Lane:
             return None
         return max((min((time for _, time in reader), default=0) for reader in needed), default=0)
 
-    def number(self, name: str) -> int:
-        """The number of the rule that a point evaluates."""
-        return self._plan.points[name].rule or 0
+    def take_dead_letters(self) -> list[DeadLetter]:
+        """The heads that had no value since the last time, each once."""
+        found: dict[tuple[int, str], DeadLetter] = {}
+        for name, builder in self.builders.items():
+            number = self._plan.points[name].rule or 0
+            for variables, reason in builder.undefined:
+                key = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
+                found.setdefault(key, DeadLetter(number, variables, reason))
+            builder.undefined.clear()
+        return list(found.values())
 
     # ---- steps ---------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
 
@@ -33,7 +33,7 @@ from ephemera.io.jsonl import (
 from ephemera.kernels.history import FAR
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Catalogue, Ruleset
-from ephemera.rules.outcome import World
+from ephemera.rules.outcome import DeadLetter, World
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 from ephemera.terms.nodes import Pattern
@@ -57,14 +57,13 @@ class Compiled:
     facts: Facts
     limits: Limits
 
-
-@dataclass(slots=True)
-class Totals:
-    """What became of the events that came in."""
-
-    received: int = 0
-    late: list[Event] = field(default_factory=list)
-    bad: list[BadEvent] = field(default_factory=list)
+    def read(self, given: Given) -> Event | BadEvent:
+        """An event from an object or a line of JSON, or what is wrong with it."""
+        catalogue = self.rules.resolved.catalogue
+        event = read_line(given, catalogue) if isinstance(given, str | bytes) else read_object(given, catalogue)
+        if isinstance(event, Event) and (complaint := self.limits.complaint(event)) is not None:
+            return BadEvent(original_text(given), complaint, event.term.label)
+        return event
 
 
 class LiveEngine:
@@ -93,7 +92,10 @@ class LiveEngine:
         self._first: int | None = None
         surroundings = Surroundings(world.tables, calendars, self._calendar)
         self._engine = Engine(compiled.plan, compiled.facts, surroundings, self._is_wanted)
-        self._totals = Totals()
+        self._received = 0
+        self._bad_count = 0
+        self.bad: list[BadEvent] = []
+        """What was no event of the program, with the reason; whoever has dealt with it may clear it."""
         self._stamp = stamp
         self._now = now
         self._as_numbers = True
@@ -111,10 +113,11 @@ class LiveEngine:
         with self._lock:
             good: list[Event] = []
             for given in events:
-                self._totals.received += 1
+                self._received += 1
                 event = self._read(given)
                 if isinstance(event, BadEvent):
-                    self._totals.bad.append(event)
+                    self._bad_count += 1
+                    self.bad.append(event)
                 else:
                     good.append(event)
             found = self._engine.send(good)
@@ -136,13 +139,8 @@ class LiveEngine:
     def _read(self, given: Given) -> Event | BadEvent:
         if self._stamp == "arrival" and isinstance(given, Mapping):
             given = {**given, "time": _as_text(self._now())}
-        is_line = isinstance(given, str | bytes)
-        event = read_line(given, self._catalogue) if is_line else read_object(given, self._catalogue)  # type: ignore[arg-type]
-        if isinstance(event, Event):
-            complaint = self._compiled.limits.complaint(event)
-            if complaint is not None:
-                return BadEvent(original_text(given), complaint, event.term.label)
-            self._as_numbers = self._as_numbers and not uses_text(given)
+        event = self._compiled.read(given)
+        self._as_numbers = self._as_numbers and not (isinstance(event, Event) and uses_text(given))
         return event
 
     def _written(self, found: Found) -> list[Answer]:
@@ -163,7 +161,8 @@ class LiveEngine:
     def snapshot(self, since: Snapshot | None = None) -> Snapshot:
         """The state as a value; with an earlier one, only what that does not have. `save` writes it to a folder."""
         with self._lock:
-            more = {"numbers": self._as_numbers, "first": self._first, "received": self._totals.received}
+            counts = [self._received, self._bad_count, self._engine.late_count]
+            more = {"numbers": self._as_numbers, "first": self._first, "counts": counts}
             return take(self._engine, self._compiled.plan, since.names if since is not None else (), more)
 
     def restore(self, snapshot: Snapshot) -> LiveEngine:
@@ -171,8 +170,8 @@ class LiveEngine:
         with self._lock:
             restore(self._engine, self._compiled.plan, snapshot)
             more = snapshot.manifest["more"]
-            self._as_numbers, self._first = more.get("numbers", True), more.get("first")
-            self._totals.received = more.get("received", 0)
+            self._as_numbers, self._first = more["numbers"], more["first"]
+            self._received, self._bad_count, self._engine.late_count = more["counts"]
         return self
 
     # ---- what it knows -------------------------------------------------------------------------------------
@@ -184,18 +183,18 @@ class LiveEngine:
 
     @property
     def late(self) -> list[Event]:
-        """Events that came behind the bound of their source, and were not used."""
+        """Events that came behind the bound of their source and were not used; clear it when you have dealt with them."""
         return self._engine.late
 
-    @property
-    def bad(self) -> list[BadEvent]:
-        """What was no event of the program, with the reason."""
-        return self._totals.bad
+    def take_dead_letters(self) -> list[DeadLetter]:
+        """The heads that had no value since the last time: the rule, what was bound, and why."""
+        with self._lock:
+            return self._engine.take_dead_letters()
 
     def stats(self) -> Stats:
         """What is stored, for how long, and what became of all events that came in."""
         with self._lock:
-            return stats_of(self._engine, self._totals.received, len(self._totals.bad))
+            return stats_of(self._engine, self._received, self._bad_count)
 
     # ---- time ----------------------------------------------------------------------------------------------
 

@@ -19,8 +19,8 @@ from ephemera.engine.events import END, Events, distinct, of_events
 from ephemera.engine.heads import is_message
 from ephemera.engine.lanes import Lane, Surroundings
 from ephemera.engine.sources import UNNAMED, Sources, sources_of
-from ephemera.kernels.columns import Ints
 from ephemera.kernels.history import FAR
+from ephemera.rules.outcome import DeadLetter
 from ephemera.terms.events import Event
 
 
@@ -40,18 +40,19 @@ class Engine:
         self._plan = plan
         self._is_wanted = is_wanted
         self.sources: Sources = sources_of(plan.catalogue)
-        self._depends = _dependencies(plan, self.sources)
         self.lanes: dict[frozenset[str], Lane] = {}
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
         """For each lane the events that wait for its bound to pass them."""
         by_sources: dict[frozenset[str], list[str]] = {}
-        for name, point in plan.points.items():
-            if point.kind == "rule":
-                by_sources.setdefault(self._depends[name], []).append(name)
+        for name, depends in _dependencies(plan, self.sources).items():
+            if plan.points[name].kind == "rule":
+                by_sources.setdefault(depends, []).append(name)
         for names, rules in sorted(by_sources.items(), key=lambda item: len(item[0])):
             self.lanes[names] = Lane(plan, facts, rules, world)
             self.waiting_parts[names] = []
         self.late: list[Event] = []
+        """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
+        self.late_count = 0
         self.given = 0
         """How many answers there were."""
 
@@ -65,10 +66,18 @@ class Engine:
             times = np.array([self._arrival(events[n]) for n in numbers], dtype=np.int64)
             in_time = self.sources.arrive(name, times)
             late.update(n for n, good in zip(numbers, in_time.tolist(), strict=True) if not good)
-        self.late += [events[n] for n in sorted(late)]
+        self._be_late([events[n] for n in sorted(late)])
         good = [event for n, event in enumerate(events) if n not in late]
         self.load(of_events(good, self._plan.catalogue.attributes))
         return self._step(None)
+
+    def _be_late(self, events: Sequence[Event]) -> None:
+        self.late += events
+        self.late_count += len(events)
+
+    def take_dead_letters(self) -> list[DeadLetter]:
+        """The heads that had no value since the last time."""
+        return [letter for lane in self.lanes.values() for letter in lane.take_dead_letters()]
 
     def _arrival(self, event: Event) -> int:
         """When an event is known: at its end, or at its begin if its type is declared so."""
@@ -107,7 +116,7 @@ class Engine:
                 waiting.append(part)
             elif is_derived and source == UNNAMED:
                 in_time = part.batch[END] > self.lanes[names].bound
-                self.late += part.take(~in_time).events() if not in_time.all() else []
+                self._be_late(part.take(~in_time).events() if not in_time.all() else [])
                 waiting.append(part.take(in_time))
 
     def _step(self, calendar_until: int | None) -> Found:
@@ -144,13 +153,9 @@ def _wanted(parts: Sequence[Events], point: Point, is_wanted: Callable[[Point, i
         if is_wanted(point, int(ends.min())) and is_wanted(point, int(ends.max())):
             found.append(part)
         else:
-            rows = [k for k, end in enumerate(ends.tolist()) if is_wanted(point, end)]
-            found += [part.take(_rows(rows))] if rows else []
+            rows = np.array([k for k, end in enumerate(ends.tolist()) if is_wanted(point, end)], dtype=np.int64)
+            found += [part.take(rows)] if len(rows) else []
     return found
-
-
-def _rows(rows: list[int]) -> Ints:
-    return np.array(rows, dtype=np.int64)
 
 
 def _split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Events]]:

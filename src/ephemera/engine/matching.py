@@ -25,8 +25,7 @@ class Query:
         self._patterns = patterns
         self._catalogue = catalogue
         self._keeps_events = keeps_events
-        bound = (pattern_bindings(p) for p in patterns)
-        self._variables = sorted(frozenset[str]().union(*(b.sure | b.perhaps for b in bound)))
+        self._variables = sorted(frozenset[str]().union(*(pattern_bindings(p).bound for p in patterns)))
 
     def match(self, events: Events) -> Batch | None:
         """The ways in which the events match, or None if there are none."""

@@ -84,7 +84,7 @@ def stats_of(engine: Engine, received: int, bad: int) -> Stats:
         lanes=tuple(_lane(engine, names) for names in engine.lanes),
         received=received,
         waiting=engine.waiting,
-        late=len(engine.late),
+        late=engine.late_count,
         bad=bad,
         pending=sum(len(rule.pending) for rule in rules if rule.pending is not None),
         examined=sum(rule.examined for rule in rules),

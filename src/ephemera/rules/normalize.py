@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import count
-from typing import Any
+from typing import Any, TypeVar
 
 from ephemera.base.errors import InternalError
 from ephemera.base.tree import find, rebuild
@@ -80,6 +80,7 @@ INVERSES = {
 }
 
 _Literals = tuple[Any, ...]
+T = TypeVar("T")
 
 
 def normalize(resolved: Resolved) -> tuple[NormalRule, ...]:
@@ -109,7 +110,7 @@ class _Normalizer:
         self._catalogue = catalogue
         self._members = members
         found = [bindings(member) for member in members]
-        has_value = frozenset[str]().union(*(f.sure | f.perhaps for f in found))
+        has_value = frozenset[str]().union(*(f.bound for f in found))
         wrapped = (v.name for o in find(rule.head, OptionalConstruct) for v in find(o, Var))
         self._unbound = unbound | (frozenset(wrapped) - has_value)
         self._open = frozenset[str]().union(*(f.optional for f in found)).difference(*(f.sure for f in found))
@@ -182,7 +183,7 @@ class _Normalizer:
         pattern = self._pattern(event.pattern)
         if not self._needs_test(position, event.pattern):
             return (EventLiteral(name, pattern),)
-        return EventLiteral(name, _without_negations(pattern)), TestLiteral(name, pattern)
+        return EventLiteral(name, without_negations(pattern)), TestLiteral(name, pattern)
 
     def _needs_test(self, position: int, pattern: Pattern) -> bool:
         """Whether a variable that the pattern only negates is bound by another literal."""
@@ -249,7 +250,7 @@ def _child(field: Field) -> Element:
     return Element(label, ordered=False, partial=False, children=(field.argument,), span=field.span)
 
 
-def _without_negations(pattern: Any) -> Any:
+def without_negations(pattern: T) -> T:
     """The pattern with its `without` parts left out: it matches at least where the whole does."""
 
     def drop(node: Any) -> Any:

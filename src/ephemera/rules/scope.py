@@ -21,16 +21,21 @@ from ephemera.syntax.nodes import (
     Comparison,
     Composed,
     Condition,
+    Derive,
+    Detect,
     Event,
+    Head,
     InCalendar,
     Limited,
     Or,
     Query,
+    Raise,
     Relation,
     Timer,
     Where,
     Within,
 )
+from ephemera.terms.construct import direct_variables
 from ephemera.terms.nodes import (
     AnyEvent,
     As,
@@ -74,6 +79,11 @@ class Bindings:
         sure = self.sure & other.sure
         every = self.sure | other.sure | self.perhaps | other.perhaps
         return Bindings(sure, every - sure, self.never | other.never, (self.optional | other.optional) - sure)
+
+    @property
+    def bound(self) -> frozenset[str]:
+        """Those that an answer has a value for, surely or perhaps."""
+        return self.sure | self.perhaps
 
     @property
     def all(self) -> frozenset[str]:
@@ -229,6 +239,15 @@ def variable_names(node: Node, variables: frozenset[str]) -> Iterator[Name | Var
     """The names below a condition, expression or head that stand for variables."""
     events = {id(name) for name in event_names(node, variables)}
     return (n for n in walk(node) if isinstance(n, Name | Var) and id(n) not in events)
+
+
+def plain_variables(head: Head) -> frozenset[str]:
+    """The variables by which answers are grouped: those of the head outside `all` and aggregates."""
+    match head:
+        case Derive(_, arguments):
+            return frozenset[str]().union(*(direct_variables(a) for a in arguments))
+        case Detect(term) | Raise(_, _, term):
+            return direct_variables(term)
 
 
 def primitives(expression: Node) -> Iterator[Pattern]:

@@ -136,7 +136,7 @@ class _Variables:
         )
         outer: list[Event | Algebra | At] = [e for e in find(self._rule.body, Event) if id(e) not in inside]
         outer += [*find(self._rule.body, Algebra), *(at for at in find(self._rule.body, At) if not at.negated)]
-        return collected.difference(*(bindings(q).sure | bindings(q).perhaps for q in outer))
+        return collected.difference(*(bindings(q).bound for q in outer))
 
     def _shared(self, pattern: Pattern, outside: Bindings, what: str) -> None:
         """An outer variable of something that must be absent has a value, or the alternatives would differ."""

@@ -15,12 +15,13 @@ from ephemera.rules.declare import head_label
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, Endless, Message, Outcome, World
 from ephemera.rules.patterns import pattern_label
+from ephemera.rules.scope import plain_variables
 from ephemera.semantics.answers import Answer, Reader, answers
 from ephemera.semantics.conditions import holds, microseconds
 from ephemera.syntax.nodes import Derive, Detect, Raise, Rule
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.compute import Scope, Undefined
-from ephemera.terms.construct import Origin, Row, construct, direct_variables, partition, value_of
+from ephemera.terms.construct import Origin, Row, construct, partition, value_of
 from ephemera.terms.events import Event
 from ephemera.terms.nodes import ConstructTerm, Duration
 from ephemera.terms.values import Term
@@ -95,7 +96,7 @@ class _Evaluation:
             if number in self._clocked and answer.time.end > self._last:
                 continue
             scope = self._reader.scope(answer.trace)
-            for group in partition(answer.rows, _plain_variables(rule)):
+            for group in partition(answer.rows, plain_variables(rule.head)):
                 self._derive(number, rule, answer, group, scope)
 
     def _derive(self, number: int, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> None:
@@ -142,15 +143,6 @@ class _Evaluation:
 def _asks_the_clock(rule: Rule, world: World) -> bool:
     labels = [pattern_label(e.pattern) for e in find(rule.body, EventQuery)]
     return any(str(label) == "timer:datetime" or str(label) in world.calendars for label in labels if label is not None)
-
-
-def _plain_variables(rule: Rule) -> frozenset[str]:
-    """The variables by which answers are grouped: those of the head outside `all` and aggregates."""
-    match rule.head:
-        case Derive(_, arguments):
-            return frozenset[str]().union(*(direct_variables(a) for a in arguments))
-        case Detect(term) | Raise(_, _, term):
-            return direct_variables(term)
 
 
 def _build(rule: Rule, group: list[Row], origin: Origin, scope: Scope, reader: Reader) -> list[Term]:
