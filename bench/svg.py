@@ -40,10 +40,9 @@ def bars(title: str, values: Mapping[str, float], aim: float) -> str:
 
 
 def lines(title: str, series: Mapping[str, Sequence[float]], unit: str) -> str:
-    """One line for each series, all over the same width; very high ones are cut off."""
-    tops = sorted(max(values, default=0.0) for values in series.values())
-    most = min(tops[-1], tops[len(tops) // 2] * 5) * 1.05 or 1.0
-    top, bottom, right = 40, 300, WIDTH - 180
+    """One line for each series, all over the same width."""
+    most = max((max(values, default=0.0) for values in series.values()), default=0.0) * 1.05 or 1.0
+    top, bottom, right = 40, 300, WIDTH - 220
     body = [_text(10, 22, title, extra=' font-weight="bold"')]
     for share in (0.0, 0.5, 1.0):
         y = bottom - share * (bottom - top)

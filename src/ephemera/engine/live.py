@@ -183,7 +183,7 @@ class LiveEngine:
 
     @property
     def late(self) -> list[Event]:
-        """Events that came behind the bound of their source and were not used; clear it when you have dealt with them."""
+        """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
         return self._engine.late
 
     def take_dead_letters(self) -> list[DeadLetter]:
