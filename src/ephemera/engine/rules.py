@@ -27,11 +27,14 @@ from ephemera.algebra.nodes import (
 from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
 from ephemera.algebra.timers import offsets
 from ephemera.base.errors import InternalError
+from ephemera.engine.few import Few
+from ephemera.engine.pending import Pending
 from ephemera.engine.windows import Looked, is_range, keys_of, look, summarized, summary_of
 from ephemera.kernels.columns import Batch, Ints, Mask, ints, paired, stack
 from ephemera.kernels.equality import joins
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR, History, Question, Run, search
+from ephemera.kernels.tail import of_rows
 from ephemera.kernels.truth import Filter
 from ephemera.physical.nodes import Leaf, Probe, RulePlan
 
@@ -56,31 +59,56 @@ class Rule:
         self._rows = rows
         self._filter = tests
         self._summary = summary_of(plan)
-        self.pending: Batch | None = None
+        self._few = Few(plan, histories, tests.tester) if Few.can(plan) else None
+        self.pending = Pending()
         self.seen = 0
         """The last tick of which everything was used."""
-        self.examined = 0
+        self._looked_at = 0
+
+    @property
+    def examined(self) -> int:
         """How many pairs of tuples were looked at."""
+        return self._looked_at + (self._few.examined if self._few is not None else 0)
+
+    @examined.setter
+    def examined(self, count: int) -> None:
+        self._looked_at = count
 
     def step(self, tick: int, bound: int) -> Batch | None:
         """The tuples that happen by the bound and were not given before, with all that they collect."""
-        found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]
+        new = self._joined(tick)
         self.seen = tick
-        new = self._timed(stack(found)) if found else None
-        parts = [b for b in (self.pending, new) if b is not None and len(b)]
-        if not parts:
+        due = self.pending.take(bound)
+        if new is not None:
+            happens = self._happens(new)
+            ready = happens <= bound
+            if ready.all():
+                due.append(new)
+            else:
+                self.pending.add(new.take(~ready), happens[~ready])
+                due.append(new.take(ready))
+        if not any(map(len, due)):
             return None
-        waiting = stack(parts)
-        ready = self._happens(waiting) <= bound
-        self.pending = waiting.take(~ready) if not ready.all() else None
-        if not ready.any():
-            return None
-        batch = waiting.take(ready)
+        batch = stack(due)
         short = self._summarized(batch)
         if short is not None:
             return short
+        if self.plan.accumulated is self.plan.positive:
+            return batch
         numbered = batch.with_columns({ROW: ints(np.arange(len(batch)))})
         return self._evaluate(self.plan.accumulated, numbered)
+
+    def wait_for(self, batch: Batch) -> None:
+        """Tuples that have not happened yet, from an earlier life."""
+        self.pending.add(batch, self._happens(batch))
+
+    def _joined(self, tick: int) -> Batch | None:
+        """The tuples with something new in them."""
+        rows = self._few.new(tick, self.seen) if self._few is not None else None
+        if rows is not None:
+            return self._timed(of_rows(rows)) if rows else None
+        found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]
+        return self._timed(stack(found)) if found else None
 
     def _summarized(self, batch: Batch) -> Batch | None:
         """The tuples with counts and sums of their windows, where nothing else is asked of these."""
@@ -134,7 +162,7 @@ class Rule:
         for run in self._histories(leaf.source).runs:
             if run.step <= until:
                 rows, others = search(run, asked)
-                self.examined += len(rows)
+                self._looked_at += len(rows)
                 if len(rows):
                     found.append(self._agreeing(batch, rows, run.batch.renamed(leaf.names), others))
         return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))

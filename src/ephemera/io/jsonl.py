@@ -58,10 +58,14 @@ def read_line(line: str | bytes, catalogue: Catalogue) -> Event | BadEvent:
 
 def read_object(data: Any, catalogue: Catalogue, original: str | None = None) -> Event | BadEvent:
     """An event from decoded JSON, whose fractions may be decimals."""
-    line = original if original is not None else original_text(data)
     label = data.get("event") if isinstance(data, Mapping) else None
+
+    def bad(reason: str) -> BadEvent:
+        return BadEvent(original_text(data) if original is None else original, reason, label)
+
     if not isinstance(label, str):
-        return BadEvent(line, "an event has a name under `event`")
+        label = None
+        return bad("an event has a name under `event`")
     try:
         time = _interval(data.get("time"), catalogue.unit)
         schema = catalogue.events.get(label)
@@ -70,9 +74,9 @@ def read_object(data: Any, catalogue: Catalogue, original: str | None = None) ->
             raise BadMessage("it lasts longer than declared")
         term, positional = _term(label, data, schema, catalogue.unit)
     except BadMessage as error:
-        return BadEvent(line, str(error), label)
+        return bad(str(error))
     except RecursionError:
-        return BadEvent(line, "its data nests too deep", label)
+        return bad("its data nests too deep")
     return Event(term, time, positional)
 
 
@@ -80,10 +84,12 @@ def read_object(data: Any, catalogue: Catalogue, original: str | None = None) ->
 
 
 def _interval(value: Any, unit: int) -> Interval:
-    points = value if isinstance(value, list | tuple) else [value, value]
-    if len(points) != 2:
+    if not isinstance(value, list | tuple):
+        point = read_time(value, unit)
+        return Interval(point, point)
+    if len(value) != 2:
         raise BadMessage("`time` is a point or [begin, end]")
-    begin, end = (read_time(point, unit) for point in points)
+    begin, end = (read_time(point, unit) for point in value)
     if begin > end:
         raise BadMessage("it begins after its end")
     return Interval(begin, end)
@@ -91,6 +97,8 @@ def _interval(value: Any, unit: int) -> Interval:
 
 def read_time(value: Any, unit: int) -> int:
     """A point in time in microseconds; what is finer is cut off."""
+    if type(value) is int:
+        return _in_range(value * unit)
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         try:
             microseconds = math.floor(Fraction(value) * unit)
@@ -196,9 +204,14 @@ def _declared(value: Any, declared: str, name: str, unit: int) -> Declared:
     return _one(value, declared, name, unit)
 
 
+_TYPES = {int: "int", str: "string", bool: "bool"}
+
+
 def _one(value: Any, declared: str, name: str, unit: int) -> Value:
     if value is None:
         return None
+    if _TYPES.get(type(value)) == declared and (declared != "int" or -(1 << 63) <= value < 1 << 63):
+        return value  # type: ignore[no-any-return]
     if declared == "time":
         return Time(read_time(value, unit))
     if declared == "any" and isinstance(value, Mapping | list):
