@@ -200,11 +200,15 @@ class Lane:
     def _take_turns(
         self, members: Sequence[str], pool: Pool, bound: int, derived: dict[str, list[Events]], *, is_cycle: bool
     ) -> None:
+        if not is_cycle:
+            for name in members:
+                self._member(name, pool, bound, derived)
+            return
         total = 0
         for _ in range(MOST_ROUNDS):
             new = sum(self._member(name, pool, bound, derived) for name in members)
             total += new
-            if not is_cycle or not new:
+            if not new:
                 return
             if total > MOST_EVENTS:
                 break
@@ -217,8 +221,9 @@ class Lane:
     def _member(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
         """One point's part of a step; how many new tuples or events it gave."""
         self.tick += 1
-        if name in self._queries:
-            found = [m for e in self._asked(name, pool) if (m := self._queries[name].match(e)) is not None]
+        query = self._queries.get(name)
+        if query is not None:
+            found = [m for e in self._asked(name, pool) if (m := query.match(e)) is not None]
             if found:
                 matched = stack(found)
                 self._mark(matched[REFERENCE])
@@ -285,6 +290,8 @@ class Lane:
     def _forget(self) -> None:
         now = self.bound + 1
         for name, history in self.histories.items():
+            if history.is_empty:
+                continue
             needed = self._needed.get(name, [])
             if needed is not None and self.bound < FAR:
                 history.forget([[(stamp, now - time) for stamp, time in reader] for reader in needed])

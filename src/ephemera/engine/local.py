@@ -58,6 +58,8 @@ class Engine:
 
     def send(self, events: Sequence[Event]) -> Found:
         """Events in the order in which they arrive; what is certain then."""
+        if len(events) == 1:
+            return self._send_one(events[0])
         by_source: dict[str, list[int]] = {}
         for number, event in enumerate(events):
             by_source.setdefault(self.sources.source(event.term.label), []).append(number)
@@ -69,6 +71,13 @@ class Engine:
         self._be_late([events[n] for n in sorted(late)])
         good = [event for n, event in enumerate(events) if n not in late]
         self.load(of_events(good, self._plan.catalogue.attributes))
+        return self._step(None)
+
+    def _send_one(self, event: Event) -> Found:
+        if self.sources.arrive_one(self.sources.source(event.term.label), self._arrival(event)):
+            self.load(of_events([event], self._plan.catalogue.attributes))
+        else:
+            self._be_late([event])
         return self._step(None)
 
     def _be_late(self, events: Sequence[Event]) -> None:
@@ -129,7 +138,7 @@ class Engine:
             derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
-        found.events = distinct(found.events)
+        found.events = distinct(found.events) if len(found.events) > 1 else found.events
         self.given += sum(map(len, found.events)) + sum(len(part) for _, part in found.messages)
         return found
 
@@ -163,6 +172,9 @@ def _split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Ev
     released: list[Events] = []
     kept: list[Events] = []
     for part in waiting:
+        if len(part) == 1:
+            (released if part.batch[END][0] <= bound else kept).append(part)
+            continue
         ready = part.batch[END] <= bound
         if ready.all():
             released.append(part)

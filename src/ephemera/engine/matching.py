@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, position
-from ephemera.kernels.columns import UNBOUND, Batch, Column, column, constant, objects, stack
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, column, constant, objects, stack
 from ephemera.kernels.equality import joins
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings
@@ -50,23 +50,23 @@ class Query:
         return Batch({**columns, **variables}, len(events))
 
     def _flat(self, pattern: Atom, events: Events) -> Batch:
-        mask = np.ones(len(events), dtype=np.bool_)
+        mask: Mask | None = None
         variables: dict[str, Column] = {}
         for k, argument in enumerate(pattern.arguments):
             values = events.batch.columns[position(k)]
             match argument:
                 case Var(name) if name in variables:
-                    mask &= joins(variables[name], values)
+                    mask = _both(mask, joins(variables[name], values))
                 case Var(name):
                     variables[name] = values
                 case Text(value) | Number(value) | Bool(value):
-                    mask &= joins(values, constant(value, len(values)))
+                    mask = _both(mask, joins(values, constant(value, len(values))))
                 case Null():
-                    mask &= False
+                    mask = np.zeros(len(events), dtype=np.bool_)
                 case _:
                     continue
         batch = self._kept(events, variables)
-        return batch if mask.all() else batch.take(mask)
+        return batch if mask is None or mask.all() else batch.take(mask)
 
     def _terms(self, pattern: Pattern, events: Events) -> Batch | None:
         rows: list[int] = []
@@ -79,3 +79,7 @@ class Query:
             return None
         variables = {name: column([s.get(name, UNBOUND) for s in found]) for name in self._variables}  # type: ignore[misc]
         return self._kept(events, {}).take(np.array(rows)).with_columns(variables)
+
+
+def _both(a: Mask | None, b: Mask) -> Mask:
+    return b if a is None else a & b

@@ -47,6 +47,12 @@ class Sources:
         self.bounds[name] = max(before, int(reached[-1]))
         return np.asarray(times > known, dtype=np.bool_)
 
+    def arrive_one(self, name: str, time: int) -> bool:
+        """The same for one event."""
+        before = self.bounds.get(name, -FAR)
+        self.bounds[name] = max(before, time - self.watermarks.get(name, 0) - 1)
+        return time > before
+
     def advance(self, bound: int) -> None:
         """Everything that ends by then is here, whatever the source."""
         for name in {*self.watermarks, *self.carried_by.values(), UNNAMED}:

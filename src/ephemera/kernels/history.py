@@ -103,6 +103,10 @@ class History:
         return sum(len(run.batch) for run in self.stored) + len(self.tail)
 
     @property
+    def is_empty(self) -> bool:
+        return not self.stored and not self.tail.entries
+
+    @property
     def runs(self) -> list[Run]:
         """All runs; from now on the newest rows are among them."""
         if self.tail:
