@@ -14,6 +14,7 @@ import numpy as np
 from ephemera.algebra.scalar import Distance, Every, Formula, Holds, Matches, begin, end, reference
 from ephemera.algebra.truth import Tester
 from ephemera.base.tree import find
+from ephemera.engine.parameters import Parameters
 from ephemera.kernels.columns import column
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR, History, Question, Run, search
@@ -23,18 +24,26 @@ from ephemera.syntax.nodes import Comparison
 from ephemera.terms.compute import compare
 from ephemera.terms.nodes import Expression, Number, Text, Var
 
-MOST_CANDIDATES = 1_000
-"""With more candidates in one run the columns are faster."""
-
 Check = Callable[[Mapping[str, Any]], bool]
+Tests = Sequence[tuple[frozenset[str], Check]]
+"""Tests with the attributes that they need."""
 
 
 class Few:
     """The joins of one rule, row by row."""
 
-    def __init__(self, plan: RulePlan, histories: Callable[[str], History], tester: Tester) -> None:
+    def __init__(
+        self,
+        plan: RulePlan,
+        histories: Callable[[str], History],
+        tester: Tester,
+        parameters: Parameters | None = None,
+    ) -> None:
         self._histories = histories
-        self._starts = [_Start(first, plan, tester) for first in range(len(plan.leaves))]
+        tests = [(t.needs, check(t.condition, tester)) for t in plan.tests]
+        if parameters is not None and parameters.by:
+            tests.append((frozenset(parameters.by), lambda row: bool(parameters.members_of(row))))
+        self._starts = [_Start(first, plan, tests) for first in range(len(plan.leaves))]
         self.examined = 0
 
     @staticmethod
@@ -113,13 +122,11 @@ def _has_null(values: Any) -> bool:
 class _Named:
     """A leaf, the names of its columns in the rule, and what is tested once it is there."""
 
-    def __init__(self, leaf: Leaf, plan: RulePlan, tester: Tester, before: frozenset[str]) -> None:
+    def __init__(self, leaf: Leaf, tests: Tests, before: frozenset[str]) -> None:
         self.leaf = leaf
         self._names = leaf.names
         self.known = before | _columns(leaf)
-        self._checks = [
-            check(t.condition, tester) for t in plan.tests if t.needs <= self.known and not t.needs <= before
-        ]
+        self._checks = [test for needs, test in tests if needs <= self.known and not needs <= before]
 
     def named(self, row: Row) -> dict[str, Any]:
         names = self._names
@@ -132,9 +139,9 @@ class _Named:
 class _Step(_Named):
     """How the next leaf is searched."""
 
-    def __init__(self, probe: Probe, plan: RulePlan, tester: Tester, before: frozenset[str]) -> None:
+    def __init__(self, probe: Probe, plan: RulePlan, tests: Tests, before: frozenset[str]) -> None:
         leaf = plan.leaves[probe.leaf]
-        super().__init__(leaf, plan, tester, before)
+        super().__init__(leaf, tests, before)
         own = {new: old for old, new in leaf.names.items()}
         self.probe = probe
         self.keys = tuple(own.get(k, k) for k in probe.keys)
@@ -154,13 +161,13 @@ class _Step(_Named):
 class _Start(_Named):
     """A leaf that is new, and how the others follow."""
 
-    def __init__(self, first: int, plan: RulePlan, tester: Tester) -> None:
-        super().__init__(plan.leaves[first], plan, tester, frozenset())
+    def __init__(self, first: int, plan: RulePlan, tests: Tests) -> None:
+        super().__init__(plan.leaves[first], tests, frozenset())
         self.first = first
         self.steps: list[_Step] = []
         known = self.known
         for probe in plan.orders[first]:
-            self.steps.append(_Step(probe, plan, tester, known))
+            self.steps.append(_Step(probe, plan, tests, known))
             known = self.steps[-1].known
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -21,7 +21,16 @@ EVENT = "$.event"
 class Query:
     """A simple event query: some patterns of which any may match."""
 
-    def __init__(self, patterns: Sequence[Pattern], catalogue: Catalogue, *, keeps_events: bool) -> None:
+    def __init__(
+        self,
+        patterns: Sequence[Pattern],
+        catalogue: Catalogue,
+        *,
+        keeps_events: bool,
+        only: Callable[[Batch], Batch] | None = None,
+    ) -> None:
+        """`only` leaves those matches that rules ask for, where the pattern stands for several."""
+        self._only = only
         self._patterns = patterns
         self._catalogue = catalogue
         self._keeps_events = keeps_events
@@ -30,7 +39,12 @@ class Query:
     def match(self, events: Events) -> Batch | None:
         """The ways in which the events match, or None if there are none."""
         found = [m for p in self._patterns if (m := self._one(p, events)) is not None and len(m)]
-        return stack(found) if found else None
+        if not found:
+            return None
+        batch = stack(found)
+        if self._only is not None:
+            batch = self._only(batch)
+        return batch if len(batch) else None
 
     def _one(self, pattern: Pattern, events: Events) -> Batch | None:
         match pattern:

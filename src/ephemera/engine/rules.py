@@ -28,13 +28,14 @@ from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
 from ephemera.algebra.timers import offsets
 from ephemera.base.errors import InternalError
 from ephemera.engine.few import Few
+from ephemera.engine.parameters import Parameters
 from ephemera.engine.pending import Pending
 from ephemera.engine.windows import Looked, is_range, keys_of, look, summarized, summary_of
 from ephemera.kernels.columns import Batch, Ints, Mask, ints, paired, stack
 from ephemera.kernels.equality import joins
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR, History, Question, Run, search
-from ephemera.kernels.tail import of_rows
+from ephemera.kernels.tail import Row, of_rows
 from ephemera.kernels.truth import Filter
 from ephemera.physical.nodes import Leaf, Probe, RulePlan
 
@@ -52,14 +53,25 @@ Rows = Callable[[Table], Batch]
 class Rule:
     """The state of a rule, and how it goes on."""
 
-    def __init__(self, plan: RulePlan, histories: Histories, leaves: Leaves, rows: Rows, tests: Filter) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what a rule runs on
+        self,
+        plan: RulePlan,
+        histories: Histories,
+        leaves: Leaves,
+        rows: Rows,
+        tests: Filter,
+        parameters: Parameters | None = None,
+    ) -> None:
         self.plan = plan
+        self._parameters = parameters
+        self.gives_rows = False
+        """Whether a few answers may be given row by row."""
         self._histories = histories
         self._leaves = leaves
         self._rows = rows
         self._filter = tests
         self._summary = summary_of(plan)
-        self._few = Few(plan, histories, tests.tester) if Few.can(plan) else None
+        self._few = Few(plan, histories, tests.tester, parameters) if Few.can(plan) else None
         self.pending = Pending()
         self.seen = 0
         """The last tick of which everything was used."""
@@ -74,10 +86,15 @@ class Rule:
     def examined(self, count: int) -> None:
         self._looked_at = count
 
-    def step(self, tick: int, bound: int) -> Batch | None:
-        """The tuples that happen by the bound and were not given before, with all that they collect."""
+    def step(self, tick: int, bound: int) -> Batch | list[Row] | None:
+        """The tuples that happen by the bound and were not given before, with all that they collect.
+
+        A few of them may come as rows, if nothing has to be collected or waited for.
+        """
         new = self._joined(tick)
         self.seen = tick
+        if isinstance(new, list):
+            return new
         due = self.pending.take(bound)
         if new is not None:
             happens = self._happens(new)
@@ -102,11 +119,13 @@ class Rule:
         """Tuples that have not happened yet, from an earlier life."""
         self.pending.add(batch, self._happens(batch))
 
-    def _joined(self, tick: int) -> Batch | None:
+    def _joined(self, tick: int) -> Batch | list[Row] | None:
         """The tuples with something new in them."""
         rows = self._few.new(tick, self.seen) if self._few is not None else None
         if rows is not None:
-            return self._timed(of_rows(rows)) if rows else None
+            if not rows or self.gives_rows:
+                return rows or None
+            return self._timed(of_rows(rows))
         found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]
         return self._timed(stack(found)) if found else None
 
@@ -183,6 +202,10 @@ class Rule:
         for test in self.plan.tests:
             if test.needs <= known and not test.needs <= before:
                 batch = self._filter.keep(test.condition, batch)
+        if self._parameters is not None and len(batch):
+            by = frozenset(self._parameters.by)
+            if by <= known and not by <= before:
+                batch = self._parameters.may(batch)
         return batch
 
     def _timed(self, batch: Batch) -> Batch:
@@ -192,6 +215,8 @@ class Rule:
             batch = _with_timer(batch, timer)
         for table in self.plan.tables:
             batch = self._with_table(batch, table)
+        if self._parameters is not None:
+            batch = self._parameters.joined(batch)
         return self._tested(batch, before)
 
     def _with_table(self, batch: Batch, table: Table) -> Batch:

@@ -143,8 +143,8 @@ class History:
     def compact(self, before: int) -> None:
         """Merges neighbours of about the same size that arrived before a step, and makes many new rows a run."""
         if len(self.tail) >= MANY:
-            last = self.tail.entries[-1][0]
-            self._store(of_rows([row for _, row in self.tail.entries]), last)
+            step = self.tail.entries[-1][0]
+            self._store(of_rows([row for _, row in self.tail.entries]), step)
             self.tail = Tail()
         runs = self.stored
         while len(runs) > 1 and runs[-1].step < before:
