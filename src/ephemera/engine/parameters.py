@@ -128,5 +128,5 @@ def _equality(test: Test, names: frozenset[str]) -> tuple[str, str] | None:
 def known_constants(alike: Alike, names: Mapping[str, str]) -> tuple[Constants, tuple[str, ...]]:
     """The constants of a query that was made for rules that are alike, and its own names of them."""
     places = [alike.names.index(name) for name in names.values()]
-    rows = list(dict.fromkeys(tuple(row[p] for p in places) for row in alike.rows))
-    return Constants([column(list(values)) for values in zip(*rows, strict=True)], len(rows)), tuple(names)
+    columns = [column([row[p] for row in alike.rows]) for p in places]
+    return Constants(columns, len(alike.rows)), tuple(names)
