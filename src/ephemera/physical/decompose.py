@@ -42,7 +42,7 @@ def rule_plan(point: Point, plan: Plan, facts: Facts, schemas: Mapping[str, Sche
         raise InternalError("physical", f"{point.name} is no rule")
     merge = point.expression.input
     head = member_head(point)
-    positive = _positive(head.input)
+    positive = positive_part(head.input)
     parts = _Parts(point.name, plan, schemas)
     parts.take(positive)
     leaves = tuple(parts.leaves)
@@ -83,7 +83,7 @@ def accumulates(e: Expression) -> bool:
             return False
 
 
-def _positive(e: Expression) -> Expression:
+def positive_part(e: Expression) -> Expression:
     """The part below all that accumulates."""
     while any(accumulates(node) for node in _spine(e)):
         e = _left(e)

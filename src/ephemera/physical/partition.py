@@ -1,0 +1,290 @@
+"""This module decides how a program is spread over partitions: by which variable each rule, and in how many levels.
+
+A rule may be cut by a variable that all its events carry: events that can meet in it have equal values, and so the
+same partition. Rules share a group, which is one engine in each partition, if they agree on how every query they read
+is cut. What a rule derives stays where it is if the next rule wants it there; otherwise the next rule belongs to a
+later level, with an exchange between them. A rule without such a variable has one partition for itself and all like it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Point, Rename
+from ephemera.algebra.schema import Schema, schemas
+from ephemera.base.tree import find
+from ephemera.physical.alike import Merged
+from ephemera.physical.decompose import leaf, member_head, positive_part
+from ephemera.rules.nodes import Catalogue
+from ephemera.syntax.nodes import Derive
+from ephemera.terms.nodes import Atom, NamedAtom, Var
+
+WHOLE = "*"
+"""The key of what may be anywhere: the whole event."""
+MOST_CHOICES = 256
+"""Rules that need each other are tried with no more combinations of keys."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """An input of a rule: the query, and its own names of the rule's variables."""
+
+    query: str
+    label: str | None
+    own: Mapping[str, str]
+    sure: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a rule runs: in which group, and cut by which variable; None is one partition for all."""
+
+    group: int
+    key: str | None
+
+
+@dataclass(slots=True)
+class Group:
+    """Rules that run in one engine in each partition."""
+
+    level: int
+    rules: list[str] = field(default_factory=list)
+    cuts: dict[str, str | None] = field(default_factory=dict)
+    """For each query its variable whose value says where a match belongs; None is one place for all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """How a program is spread."""
+
+    groups: tuple[Group, ...]
+    placed: Mapping[str, Placed]
+    scattered: frozenset[str]
+    """The labels of events that more than one partition may derive."""
+
+    @property
+    def levels(self) -> int:
+        return max((g.level for g in self.groups), default=-1) + 1
+
+
+def stages(merged: Merged) -> Stages:
+    """How the rules of a plan are spread over partitions."""
+    return _Spreading(merged).spread()
+
+
+class _Spreading:
+    def __init__(self, merged: Merged) -> None:
+        self._merged = merged
+        self._plan = merged.plan
+        self._schemas: Mapping[str, Schema] = schemas(merged.plan)
+        self._rules = [p for p in self._plan.points.values() if p.kind == "rule" and p.name not in merged.replaced]
+        self._uses = {p.name: self._uses_of(p) for p in self._rules}
+        self._keys = {p.name: self._keys_of(p) for p in self._rules}
+        self._members = {p.name: self._members_of(p) for p in self._rules}
+        self._producers: dict[str, list[str]] = {}
+        for p in self._rules:
+            for member in self._members[p.name]:
+                if member.label is not None:
+                    self._producers.setdefault(member.label, []).append(p.name)
+        self._votes = self._count()
+        self._groups: list[Group] = []
+        self._placed: dict[str, Placed] = {}
+
+    def spread(self) -> Stages:
+        cycles = {name: cycle for cycle in self._plan.cycles for name in cycle}
+        for point in self._rules:
+            if point.name not in self._placed:
+                cycle = cycles.get(point.name)
+                together = [p.name for p in self._rules if p.name in cycle] if cycle is not None else [point.name]
+                self._place(together)
+        return Stages(tuple(self._groups), self._placed, self._scattered())
+
+    # ---- what rules read and derive ------------------------------------------------------------------------
+
+    def _uses_of(self, point: Point) -> list[Use]:
+        found: list[Use] = []
+        for e in find(point.expression, Rename):
+            if isinstance(e.input, Input):
+                one = leaf(e, point.name, self._plan, self._schemas)
+                own = {new: old for old, new in one.names.items()}
+                names = {v: own.get(v, v) for v in one.variables}
+                found.append(Use(one.source, self._plan.points[one.source].label, names, one.sure))
+        return found
+
+    def _keys_of(self, point: Point) -> list[str]:
+        """The variables by which a rule may be cut; the whole event, if nothing meets in it."""
+        uses = self._uses[point.name]
+        if not uses or (any(True for _ in find(point.expression, Calendar)) and not self._is_driven(point)):
+            return []
+        keys = frozenset.intersection(*(use.sure for use in uses))
+        for detection in find(point.expression, Detection):
+            keys &= frozenset(detection.shared)
+        is_alone = len(uses) == 1 and not any(True for _ in find(point.expression, Detection))
+        return sorted(keys) + ([WHOLE] if is_alone else [])
+
+    def _is_driven(self, point: Point) -> bool:
+        """Whether a rule that asks the clock also asks for an event, in every answer."""
+        positive = positive_part(member_head(point).input)
+        return any(isinstance(e.input, Input) for e in find(positive, Rename))
+
+    def _members_of(self, point: Point) -> Sequence[Point]:
+        alike = self._merged.alike.get(point.name)
+        return alike.members if alike is not None else (point,)
+
+    def _position(self, query: str, variable: str) -> tuple[str, int] | None:
+        """Where in a flat event a query's variable stands."""
+        matches = list(find(self._plan.points[query].expression, Match))
+        return position_of(matches[0], variable, self._plan.catalogue) if len(matches) == 1 else None
+
+    def _shown(self, rule: str, key: str) -> Iterator[tuple[str, int]]:
+        """Where what a rule derives shows its key."""
+        for member in self._members[rule]:
+            head = member_head(member).head
+            if isinstance(head, Derive) and member.label is not None:
+                for k, argument in enumerate(head.arguments):
+                    if argument == Var(key):
+                        yield member.label, k
+
+    def _count(self) -> Counter[tuple[str, int]]:
+        """How many rules could use each attribute as their key."""
+        votes: Counter[tuple[str, int]] = Counter()
+        for name, keys in self._keys.items():
+            for key in keys:
+                for use in self._uses[name]:
+                    place = self._position(use.query, use.own.get(key, key)) if key != WHOLE else None
+                    if place is not None:
+                        votes[place] += 1
+        return votes
+
+    # ---- placing -------------------------------------------------------------------------------------------
+
+    def _place(self, names: Sequence[str]) -> None:
+        """Puts rules that belong together where they can run earliest, beside others if possible."""
+        choices = [[*self._keys[name], None] if len(names) == 1 else [*self._keys[name]] for name in names]
+        best: tuple[tuple[int, ...], int, tuple[str | None, ...]] | None = None
+        tried = 0
+        for keys in product(*choices):
+            tried += 1
+            if tried > MOST_CHOICES:
+                break
+            for number in range(len(self._groups) + 1):
+                rank = self._rank(number, dict(zip(names, keys, strict=True)))
+                if rank is not None and (best is None or rank > best[0]):
+                    best = (rank, number, keys)
+        if best is None:
+            self._pin(names)
+            return
+        _, number, chosen = best
+        self._add(number, dict(zip(names, chosen, strict=True)))
+
+    def _pin(self, names: Sequence[str]) -> None:
+        """Rules that need each other and cannot be cut run in one place."""
+        keys = dict.fromkeys(names, None)
+        fitting = [n for n in range(len(self._groups) + 1) if self._rank(n, keys) is not None]
+        self._add(fitting[0], keys)
+
+    def _rank(self, number: int, keys: Mapping[str, str | None]) -> tuple[int, ...] | None:
+        """How good a group and keys are for some rules; None if they cannot run there. The greater the better."""
+        is_new = number == len(self._groups)
+        cuts = {} if is_new else dict(self._groups[number].cuts)
+        level = 0 if is_new else self._groups[number].level
+        for name, key in keys.items():
+            for use in self._uses[name]:
+                own = use.own.get(key, key) if key is not None and key != WHOLE else key
+                if cuts.setdefault(use.query, own) != own:
+                    return None
+                for producer in self._read_from(use):
+                    if producer not in keys and producer not in self._placed:
+                        continue  # its events have another shape, so nothing of it is read
+                    stays = self._stays(producer, use, own, number, keys)
+                    needed = self._level(producer, level, keys) + (0 if stays else 1)
+                    if needed > level and not is_new:
+                        return None
+                    level = max(level, needed)
+                    if not stays and producer in keys:
+                        return None
+        is_cut = sum(key is not None for key in keys.values())
+        score = sum(self._score(name, key) for name, key in keys.items() if key is not None)
+        return (is_cut, -level, int(not is_new), score)
+
+    def _level(self, producer: str, level: int, keys: Mapping[str, str | None]) -> int:
+        return level if producer in keys else self._groups[self._placed[producer].group].level
+
+    def _read_from(self, use: Use) -> list[str]:
+        if use.label is None:
+            return list(dict.fromkeys(name for names in self._producers.values() for name in names))
+        return self._producers.get(use.label, [])
+
+    def _stays(self, producer: str, use: Use, own: str | None, number: int, keys: Mapping[str, str | None]) -> bool:
+        """Whether what a rule derives is already where a reader wants it."""
+        if producer in keys:
+            key: str | None = keys[producer]
+        elif producer in self._placed and self._placed[producer].group == number:
+            key = self._placed[producer].key
+        else:
+            return False
+        if own is None or key is None:
+            return own is None and key is None
+        if own == WHOLE:
+            return True
+        place = self._position(use.query, own)
+        labels = {m.label for m in self._members[producer]}
+        return place is not None and labels == {place[0]} and place in set(self._shown(producer, key))
+
+    def _score(self, name: str, key: str) -> int:
+        if key == WHOLE:
+            return -1
+        places = [self._position(use.query, use.own.get(key, key)) for use in self._uses[name]]
+        return sum(self._votes[p] for p in places if p is not None) + sum(
+            self._votes[p] for p in self._shown(name, key)
+        )
+
+    def _add(self, number: int, keys: Mapping[str, str | None]) -> None:
+        if number == len(self._groups):
+            rank = self._rank(number, keys)
+            self._groups.append(Group(-rank[1] if rank is not None else 0))
+        group = self._groups[number]
+        for name, key in keys.items():
+            group.rules.append(name)
+            self._placed[name] = Placed(number, key)
+            for use in self._uses[name]:
+                group.cuts[use.query] = use.own.get(key, key) if key is not None and key != WHOLE else key
+
+    def _scattered(self) -> frozenset[str]:
+        """The labels whose events may be derived twice, in different partitions."""
+        found: set[str] = set()
+        for label, producers in self._producers.items():
+            if len({self._placed[p].group for p in producers}) > 1:
+                found.add(label)
+                continue
+            common: frozenset[object] | None = None
+            for p in producers:
+                key = self._placed[p].key
+                places: frozenset[object] = (
+                    frozenset(["one place"])
+                    if key is None
+                    else frozenset(k for name, k in self._shown(p, key) if name == label)
+                )
+                common = places if common is None else common & places
+            if not common:
+                found.add(label)
+        return frozenset(found)
+
+
+def position_of(match: Match, variable: str, catalogue: Catalogue) -> tuple[str, int] | None:
+    """Where in the flat events of a pattern a variable stands."""
+    match match.pattern:
+        case Atom(label, arguments):
+            places = [k for k, a in enumerate(arguments) if a == Var(variable)]
+            return (str(label), places[0]) if places else None
+        case NamedAtom(label, fields):
+            names = catalogue.attributes(str(label))
+            if names is None:
+                return None
+            places = [list(names).index(x.name) for x in fields if x.argument == Var(variable) and x.name in names]
+            return (str(label), places[0]) if places else None
+        case _:
+            return None
