@@ -21,7 +21,7 @@ from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
-from ephemera.engine.events import BEGIN, END, REFERENCE, Events
+from ephemera.engine.events import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.engine.heads import Builder, is_message
 from ephemera.engine.matching import Query
 from ephemera.engine.pool import Pool
@@ -55,6 +55,8 @@ class Surroundings:
     tables: Mapping[str, Sequence[Term]] = field(default_factory=dict)
     calendars: Mapping[str, Sequence[Event]] = field(default_factory=dict)
     clock: Clock = lambda _pattern, _after, _until: ()
+    days: Callable[[str, int, int], Sequence[Event]] = lambda _calendar, _after, _until: ()
+    """The days of a calendar that end after one time, until another."""
 
 
 class Lane:
@@ -79,6 +81,8 @@ class Lane:
         self._calendars: dict[str, Calendar] = {}
         self._tables: dict[Table, Batch] = {}
         self._needed: dict[str, Needed] = {}
+        self._days = Pool(0, -1)
+        """The days of calendars in this step: only queries by the name of a calendar see them."""
         self._given: dict[str, set[Any]] = {}
         """For each algebra expression the instances that were given in this step."""
         self.bound = -FAR
@@ -169,7 +173,9 @@ class Lane:
 
     def step(self, released: Sequence[Events], bound: int, calendar_until: int) -> dict[str, list[Events]]:
         """What the rules of the lane derive between the last bound and this one, from what was released by then."""
-        pool = Pool(self.references, self.derived_references)
+        self._days = Pool(0, self.derived_references)
+        self._days.add(self._days_until(bound))
+        pool = Pool(self.references, self._days.next_derived)
         given = sum(map(len, released))
         new = pool.add(released, derived=False)
         self.released += given
@@ -187,6 +193,11 @@ class Lane:
         self.unused += int(np.count_nonzero(~self._used))
         self._forget()
         return derived
+
+    @property
+    def asks_for_any(self) -> bool:
+        """Whether some query is for events of any label."""
+        return any(self._plan.points[query].label is None for query in self._queries)
 
     @property
     def kept(self) -> int:
@@ -241,7 +252,13 @@ class Lane:
 
     def _asked(self, query: str, pool: Pool) -> list[Events]:
         label = self._plan.points[query].label
-        return pool.unread(query, label)
+        return (self._days if label in self._world.calendars else pool).unread(query, label)
+
+    def _days_until(self, bound: int) -> list[Events]:
+        """The days of calendars since the last step."""
+        asked = {self._plan.points[query].label for query in self._queries}
+        days = [d for name in self._world.calendars if name in asked for d in self._world.days(name, self.bound, bound)]
+        return of_events(days, self._plan.catalogue.attributes)
 
     def _detect(self, point: str, detection: Detection, bound: int) -> None:
         """The instances of an algebra expression that end since the last step."""

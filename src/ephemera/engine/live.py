@@ -17,6 +17,7 @@ from ephemera.algebra.nodes import Plan, Point
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.engine.batch import by_the_clock
+from ephemera.engine.calendars import Days
 from ephemera.engine.lanes import Surroundings
 from ephemera.engine.local import Engine, Found
 from ephemera.engine.snapshot import Snapshot, restore, take
@@ -90,7 +91,8 @@ class LiveEngine:
         self._clocked = by_the_clock(compiled.rules, frozenset(calendars))
         self._before = compiled.facts.reach
         self._first: int | None = None
-        surroundings = Surroundings(world.tables, calendars, self._calendar)
+        self._days = Days(calendars)
+        surroundings = Surroundings(world.tables, calendars, self._calendar, self._calendar_days)
         self._engine = Engine(compiled.plan, compiled.facts, surroundings, self._is_wanted)
         self._received = 0
         self._bad_count = 0
@@ -225,6 +227,11 @@ class LiveEngine:
             self._first = until
         first = until - self._before if after <= -FAR else after + 1
         return Clock(self._catalogue.zone, first, until).events(pattern) if first <= until < FAR else ()
+
+    def _calendar_days(self, name: str, after: int, until: int) -> Sequence[Event]:
+        if self._first is None:
+            self._first = until
+        return self._days(name, after, until)
 
     def _is_wanted(self, point: Point, end: int) -> bool:
         """Answers that ask the clock are given from the first bound on."""

@@ -7,7 +7,7 @@ order they arrived within their bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -44,7 +44,7 @@ class Engine:
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
         """For each lane the events that wait for its bound to pass them."""
         by_sources: dict[frozenset[str], list[str]] = {}
-        for name, depends in _dependencies(plan, self.sources).items():
+        for name, depends in _dependencies(plan, self.sources, world.calendars).items():
             if plan.points[name].kind == "rule":
                 by_sources.setdefault(depends, []).append(name)
         for names, rules in sorted(by_sources.items(), key=lambda item: len(item[0])):
@@ -108,16 +108,21 @@ class Engine:
         return sum(len(part) for part in self.waiting_parts[names])
 
     def _wait(self, part: Events) -> None:
-        """An event waits in every lane that depends on its source; one that rules derive, too, in all."""
+        """An event waits in every lane that depends on its source.
+
+        One that no stream carries also waits in all lanes if rules derive it, and in those that ask for any label.
+        """
         source = self.sources.source(part.label)
         is_derived = part.label in self._plan.catalogue.derived
+        late = np.zeros(len(part), dtype=np.bool_)
         for names, waiting in self.waiting_parts.items():
             if source in names:
                 waiting.append(part)
-            elif is_derived and source == UNNAMED:
+            elif source == UNNAMED and (is_derived or self.lanes[names].asks_for_any):
                 in_time = part.batch[END] > self.lanes[names].bound
-                self._be_late(part.take(~in_time).events() if not in_time.all() else [])
+                late |= ~in_time
                 waiting.append(part.take(in_time))
+        self._be_late(part.take(late).events() if late.any() else [])
 
     def _step(self, calendar_until: int | None) -> Found:
         found = Found()
@@ -174,15 +179,16 @@ def _split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Ev
     return released, kept
 
 
-def _dependencies(plan: Plan, sources: Sources) -> dict[str, frozenset[str]]:
+def _dependencies(plan: Plan, sources: Sources, calendars: Container[str]) -> dict[str, frozenset[str]]:
     """For each point the sources that its tuples depend on; one that depends on none goes with all of them."""
     found: dict[str, frozenset[str]] = dict.fromkeys(plan.points, frozenset())
     derived = plan.catalogue.derived
 
     def source(label: str) -> frozenset[str]:
-        """What a label is read from; what rules derive and no stream carries need not come from outside at all."""
+        """What a label is read from; calendars, and what rules derive and no stream carries, need no source."""
         name = sources.source(label)
-        return frozenset() if name == UNNAMED and label in derived else frozenset([name])
+        is_inner = label in calendars or (name == UNNAMED and label in derived)
+        return frozenset() if is_inner else frozenset([name])
 
     labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
     used = frozenset[str]().union(*(source(label) for label in labels if label is not None))
