@@ -56,7 +56,7 @@ def test_equal_stamps_are_never_late_and_earlier_ones_are() -> None:
     engine.send(event("order", 5, "a"))
     engine.send(event("shipped", 5, "a"))
     engine.send(event("order", 4, "b"))
-    assert [e.term.label for e in engine.late] == ["order"]
+    assert [late.event.term.label for late in engine.late] == ["order"]
     assert engine.finish() == []
 
 

@@ -20,7 +20,7 @@ import ephemera
 from ephemera.analysis.limits import Limits
 from ephemera.base.span import Source
 from ephemera.engine import table_reading
-from ephemera.engine.live import Compiled
+from ephemera.engine.compiled import Compiled
 from ephemera.engine.tables import TableRun, run_table
 from ephemera.io.jsonl import read_time
 from ephemera.pipeline import check

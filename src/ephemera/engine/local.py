@@ -7,7 +7,7 @@ order they arrived within their bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,10 +15,11 @@ import numpy as np
 from ephemera.algebra.nodes import Base, Input, Plan, Point
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
-from ephemera.engine.events import END, Events, distinct, of_events
+from ephemera.engine.events import BEGIN, END, Events, distinct, of_events
 from ephemera.engine.heads import is_message
 from ephemera.engine.lanes import Lane, Surroundings
 from ephemera.engine.sources import UNNAMED, Sources, sources_of
+from ephemera.kernels.columns import Ints, Mask
 from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import DeadLetter
 from ephemera.terms.events import Event
@@ -71,6 +72,36 @@ class Engine:
         self.load(of_events(good, self._plan.catalogue.attributes))
         return self._step(None)
 
+    def send_parts(self, parts: Sequence[Events], orders: Sequence[Ints]) -> Found:
+        """Events by columns, each with its place in the order in which they arrive; what is certain then."""
+        for part, late in zip(parts, self._late_rows(parts, orders), strict=True):
+            self._be_late(part.take(late).events() if late.any() else [])
+            self._wait(part.take(~late) if late.any() else part)
+        return self._step(None)
+
+    def _late_rows(self, parts: Sequence[Events], orders: Sequence[Ints]) -> list[Mask]:
+        """For each part which of its events come behind the bound of their source."""
+        found: list[Mask] = [np.zeros(len(part), dtype=np.bool_) for part in parts]
+        by_source: dict[str, list[int]] = {}
+        for k, part in enumerate(parts):
+            by_source.setdefault(self.sources.source(part.label), []).extend([k] if len(part) else [])
+        for name, own in by_source.items():
+            if not own:
+                continue
+            order = np.argsort(np.concatenate([orders[k] for k in own]))
+            times = np.concatenate([parts[k].batch[BEGIN if self._is_early(parts[k].label) else END] for k in own])
+            late = np.empty(len(order), dtype=np.bool_)
+            late[order] = ~self.sources.arrive(name, times[order])
+            for k, rows in zip(own, np.split(late, np.cumsum([len(parts[k]) for k in own])[:-1]), strict=True):
+                found[k] = rows
+        return found
+
+    def let_pass(self, silent: Mapping[str, int]) -> Found:
+        """Time has passed for silent sources, for each so much; what is certain then."""
+        for name, time in silent.items():
+            self.sources.let_pass(name, time)
+        return self._step(None)
+
     def _be_late(self, events: Sequence[Event]) -> None:
         self.late += events
         self.late_count += len(events)
@@ -81,8 +112,11 @@ class Engine:
 
     def _arrival(self, event: Event) -> int:
         """When an event is known: at its end, or at its begin if its type is declared so."""
-        schema = self._plan.catalogue.events.get(event.term.label)
-        return event.time.begin if schema is not None and schema.arrives_at_begin else event.time.end
+        return event.time.begin if self._is_early(event.term.label) else event.time.end
+
+    def _is_early(self, label: str) -> bool:
+        schema = self._plan.catalogue.events.get(label)
+        return schema is not None and schema.arrives_at_begin
 
     def load(self, parts: Iterable[Events]) -> None:
         """Events of which the order means nothing: all is known, and nothing is late."""

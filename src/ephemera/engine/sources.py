@@ -2,7 +2,8 @@
 
 An event that ends at t moves the bound of its source to just before t less its watermark, so that equal stamps are
 never late. What then arrives at or behind the bound is late. Events are judged in the order in which they arrive, so
-it makes no difference how they are cut into batches.
+it makes no difference how they are cut into batches. No clock is known here: that time passes for a silent source is
+told from outside.
 """
 
 from __future__ import annotations
@@ -46,6 +47,15 @@ class Sources:
         known = np.maximum(np.concatenate([[before], reached[:-1]]), before)
         self.bounds[name] = max(before, int(reached[-1]))
         return np.asarray(times > known, dtype=np.bool_)
+
+    def let_pass(self, name: str, time: int) -> None:
+        """Time has passed for a silent source; one that was never heard begins where the slowest other stands."""
+        bound = self.bounds.get(name, -FAR)
+        others = [b for b in self.bounds.values() if b > -FAR]
+        if bound > -FAR:
+            self.bounds[name] = min(bound + time, FAR)
+        elif others:
+            self.bounds[name] = min(others)
 
     def advance(self, bound: int) -> None:
         """Everything that ends by then is here, whatever the source."""
