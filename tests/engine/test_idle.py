@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ephemera
 from ephemera.engine.live import LiveEngine
+from ephemera.io.jsonl import read_object
+from ephemera.semantics.arrival import Arrival, late_arrivals
+from ephemera.terms.events import Event
 
 SECOND = 1_000_000
 PROGRAM = """
@@ -167,3 +173,49 @@ def test_a_background_clock_watches_the_silence() -> None:
     with engine.start(deliver, every=0.001):
         assert heard.wait(30)
     assert data(told) == [["a"]]
+
+
+SOURCES = """
+EVENT a(x: int); EVENT b(x: int); EVENT c(x: int) LASTS AT MOST 5; EVENT s(x: int) LASTS AT MOST 5 ARRIVES AT BEGIN;
+STREAM one CARRIES a WATERMARK 2 IDLE 3;
+STREAM two CARRIES b IDLE 5;
+STREAM three CARRIES c, s WATERMARK 1;
+p(x, y) <- i: a(x), j: b(y), {i, j} within 4;
+q(x) <- i: a(x), w: extend(i, 2), while w: not c(x);
+r(x) <- i: b(x), j: s(x), i during j;
+"""
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["a", "b", "c", "s", "advance", "tick"]),
+        st.integers(0, 20),
+        st.sampled_from([0, 0, 1, 4]),
+        st.integers(0, 4),
+        st.integers(0, 1),
+    ),
+    max_size=25,
+)
+
+
+@given(steps=STEPS)
+def test_what_is_late_is_what_the_definition_calls_so(steps: list[tuple[str, int, int, int, int]]) -> None:
+    program = ephemera.compile(SOURCES)
+    watch = Watch()
+    engine = program.engine(now=watch)
+    arrivals = [Arrival(now=watch())]
+    sent: list[dict[str, Any] | None] = [None]
+    answers: list[dict[str, Any]] = []
+    for label, begin, length, pause, value in steps:
+        watch.seconds += pause
+        one = event(label, [begin, begin + (length if label in "cs" else 0)], value) if len(label) == 1 else None
+        read = read_object(one, program.catalogue) if one is not None else None
+        closes = begin * SECOND if label == "advance" else None
+        arrivals.append(Arrival(read if isinstance(read, Event) else None, closes, watch()))
+        sent.append(one)
+        answers += engine.send(one) if one is not None else engine.tick()
+        answers += engine.advance(begin) if closes is not None else []
+    answers += engine.finish()
+    late = late_arrivals(arrivals, program.catalogue)
+    assert Counter(one.event for one in engine.late) == Counter(arrivals[k].event for k in late)
+    in_time = [one for k, one in enumerate(sent) if one is not None and k not in late]
+    expected = program.run(in_time, engine="oracle")
+    assert sorted(map(str, answers)) == sorted(map(str, expected))
