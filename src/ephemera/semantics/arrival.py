@@ -38,17 +38,26 @@ def late_arrivals(arrivals: Sequence[Arrival], catalogue: Catalogue) -> list[int
             names = ["", *(source.name for source in catalogue.sources)]
             bounds.update({n: max(bounds.get(n, arrival.closes), arrival.closes) for n in names})
         if arrival.event is not None:
-            label = arrival.event.term.label
-            source_of = next((s for s in catalogue.sources if label in s.carries), None)
-            name, watermark = (source_of.name, source_of.watermark) if source_of is not None else ("", 0)
-            schema = catalogue.events.get(label)
-            at_begin = schema is not None and schema.arrives_at_begin
-            known = arrival.event.time.begin if at_begin else arrival.event.time.end
+            name, watermark = _source(arrival.event, catalogue)
+            known = _known(arrival.event, catalogue)
             if name in bounds and known <= bounds[name]:
                 late.append(place)
-            bounds[name] = max(bounds.get(name, known - watermark - 1), known - watermark - 1)
+            reached = known - watermark - 1
+            bounds[name] = max(bounds.get(name, reached), reached)
             heard[name] = arrival.now
     return late
+
+
+def _source(event: Event, catalogue: Catalogue) -> tuple[str, int]:
+    """Where an event comes from, and how late it may be; what no stream carries has a source without a name."""
+    found = [(s.name, s.watermark) for s in catalogue.sources if event.term.label in s.carries]
+    return found[0] if found else ("", 0)
+
+
+def _known(event: Event, catalogue: Catalogue) -> int:
+    """When an event is known: at its end, or at its begin if its type is declared so."""
+    schema = catalogue.events.get(event.term.label)
+    return event.time.begin if schema is not None and schema.arrives_at_begin else event.time.end
 
 
 def _move_by_the_clock(source: Source, bounds: dict[str, int], heard: int, last: int, now: int) -> None:
