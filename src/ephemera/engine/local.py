@@ -84,10 +84,9 @@ class Engine:
         found: list[Mask] = [np.zeros(len(part), dtype=np.bool_) for part in parts]
         by_source: dict[str, list[int]] = {}
         for k, part in enumerate(parts):
-            by_source.setdefault(self.sources.source(part.label), []).extend([k] if len(part) else [])
+            if len(part):
+                by_source.setdefault(self.sources.source(part.label), []).append(k)
         for name, own in by_source.items():
-            if not own:
-                continue
             order = np.argsort(np.concatenate([orders[k] for k in own]))
             times = np.concatenate([parts[k].batch[BEGIN if self._is_early(parts[k].label) else END] for k in own])
             late = np.empty(len(order), dtype=np.bool_)
