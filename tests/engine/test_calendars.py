@@ -51,3 +51,12 @@ def test_the_days_of_a_calendar_wait_for_no_source() -> None:
     )
     engine = program.engine(calendars={"cal:shift": SHIFTS})
     assert [len(engine.send(event)) for event in ORDERS] == [0, 0, 1, 1]
+
+
+def test_days_are_told_once_across_a_snapshot() -> None:
+    program = ephemera.compile("TIME UNIT 1 hour; busy(count(i)) <- d: cal:shift(), while d: collect order(i);")
+    calendars = {"cal:shift": SHIFTS}
+    first = program.engine(calendars=calendars)
+    answers = first.send_many(ORDERS[:3])
+    second = program.engine(calendars=calendars).restore(first.snapshot())
+    assert answers + second.send_many(ORDERS[3:]) + second.finish() == program.run(ORDERS, calendars=calendars)

@@ -98,6 +98,8 @@ class Lane:
         """Which of the events from outside of this step some query has matched."""
         for name in self._names:
             self._prepare(plan.points[name])
+        labels = {plan.points[query].label for query in self._queries}
+        self._asked_calendars = [name for name in world.calendars if name in labels]
         for r in facts.relevance:
             if r.point in self._own:
                 self._need(r)
@@ -173,9 +175,9 @@ class Lane:
 
     def step(self, released: Sequence[Events], bound: int, calendar_until: int) -> dict[str, list[Events]]:
         """What the rules of the lane derive between the last bound and this one, from what was released by then."""
-        self._days = Pool(0, self.derived_references)
-        self._days.add(self._days_until(bound))
-        pool = Pool(self.references, self._days.next_derived)
+        if self._asked_calendars:
+            self._tell_the_days(bound)
+        pool = Pool(self.references, self.derived_references)
         given = sum(map(len, released))
         new = pool.add(released, derived=False)
         self.released += given
@@ -254,11 +256,12 @@ class Lane:
         label = self._plan.points[query].label
         return (self._days if label in self._world.calendars else pool).unread(query, label)
 
-    def _days_until(self, bound: int) -> list[Events]:
+    def _tell_the_days(self, bound: int) -> None:
         """The days of calendars since the last step."""
-        asked = {self._plan.points[query].label for query in self._queries}
-        days = [d for name in self._world.calendars if name in asked for d in self._world.days(name, self.bound, bound)]
-        return of_events(days, self._plan.catalogue.attributes)
+        self._days = Pool(0, self.derived_references)
+        days = [day for name in self._asked_calendars for day in self._world.days(name, self.bound, bound)]
+        self._days.add(of_events(days, self._plan.catalogue.attributes))
+        self.derived_references = self._days.next_derived
 
     def _detect(self, point: str, detection: Detection, bound: int) -> None:
         """The instances of an algebra expression that end since the last step."""
