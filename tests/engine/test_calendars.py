@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ephemera
 from ephemera.terms.events import Event, Interval
@@ -60,3 +63,41 @@ def test_days_are_told_once_across_a_snapshot() -> None:
     answers = first.send_many(ORDERS[:3])
     second = program.engine(calendars=calendars).restore(first.snapshot())
     assert answers + second.send_many(ORDERS[3:]) + second.finish() == program.run(ORDERS, calendars=calendars)
+
+
+CLOCKED = """
+TIME UNIT 1 hour;
+EVENT order(i: string);
+EVENT paid(i: string);
+STREAM shop CARRIES order WATERMARK 3;
+noon(count(i)) <- t: timer:datetime(hour-of-day: 12), w: from-end-backward(t, 12), while w: collect order(i);
+tick() <- t: timer:datetime(minute: 30), w: from-end-backward(t, 1), while w: not paid(_);
+"""
+
+
+@given(
+    times=st.lists(st.tuples(st.sampled_from(["order", "paid"]), st.integers(0, 2)), max_size=30),
+    cuts=st.lists(st.integers(1, 12), max_size=8),
+    table=st.booleans(),
+)
+def test_how_events_are_cut_makes_no_difference_to_the_clock(
+    times: list[tuple[str, int]], cuts: list[int], *, table: bool
+) -> None:
+    at, events = 5, []
+    for label, step in times:
+        at += step
+        events.append({"event": label, "time": at, "i": "x"})
+    program = ephemera.compile(CLOCKED)
+    one, other = program.engine(), program.engine()
+    singly = [answer for e in events for answer in one.send(as_object(e))] + one.finish()
+    found: list[dict[str, Any]] = []
+    for size in [*cuts, len(events)]:
+        part, events = events[:size], events[size:]
+        if part:
+            found += other.send_many(pa.Table.from_pylist(part) if table else map(as_object, part))
+    found += other.finish()
+    assert sorted(map(str, found)) == sorted(map(str, singly))
+
+
+def as_object(event: dict[str, Any]) -> dict[str, Any]:
+    return {"event": event["event"], "time": event["time"], "data": [event["i"]]}

@@ -83,9 +83,7 @@ class LiveEngine:
         calendars = {name: list(days) for name, days in world.calendars.items()}
         self._clocked = by_the_clock(compiled.rules, frozenset(calendars))
         self._before = compiled.facts.reach
-        self._first: int | None = None
-        self._days = Days(calendars)
-        surroundings = Surroundings(world.tables, calendars, self._calendar, self._calendar_days)
+        surroundings = Surroundings(world.tables, calendars, self._calendar, Days(calendars))
         self._engine = Engine(compiled.plan, compiled.facts, surroundings, self._is_wanted)
         self._received = 0
         self._bad_count = 0
@@ -211,7 +209,7 @@ class LiveEngine:
         """The state as a value; with an earlier one, only what that does not have. `save` writes it to a folder."""
         with self._lock:
             counts = [self._received, self._bad_count, self._engine.late_count]
-            more = {"numbers": self._as_numbers, "first": self._first, "counts": counts}
+            more = {"numbers": self._as_numbers, "first": self._engine.sources.first, "counts": counts}
             return take(self._engine, self._compiled.plan, since.names if since is not None else (), more)
 
     def restore(self, snapshot: Snapshot) -> LiveEngine:
@@ -219,7 +217,7 @@ class LiveEngine:
         with self._lock:
             restore(self._engine, self._compiled.plan, snapshot)
             more = snapshot.manifest["more"]
-            self._as_numbers, self._first = more["numbers"], more["first"]
+            self._as_numbers, self._engine.sources.first = more["numbers"], more["first"]
             self._received, self._bad_count, self._engine.late_count = more["counts"]
         return self
 
@@ -270,19 +268,14 @@ class LiveEngine:
         self.stop()
 
     def _calendar(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
-        if self._first is None:
-            self._first = until
-        first = until - self._before if after <= -FAR else after + 1
+        since = self._engine.sources.first
+        first = (until if since is None else since) - self._before if after <= -FAR else after + 1
         return Clock(self._catalogue.zone, first, until).events(pattern) if first <= until < FAR else ()
-
-    def _calendar_days(self, name: str, after: int, until: int) -> Sequence[Event]:
-        if self._first is None:
-            self._first = until
-        return self._days(name, after, until)
 
     def _is_wanted(self, point: Point, end: int) -> bool:
         """Answers that ask the clock are given from the first bound on."""
-        return point.rule not in self._clocked or self._first is None or end >= self._first
+        first = self._engine.sources.first
+        return point.rule not in self._clocked or first is None or end >= first
 
 
 class _BackgroundClock(threading.Thread):

@@ -86,7 +86,7 @@ class Engine:
         for k, part in enumerate(parts):
             if len(part):
                 by_source.setdefault(self.sources.source(part.label), []).append(k)
-        for name, own in by_source.items():
+        for name, own in sorted(by_source.items(), key=lambda item: min(int(orders[k].min()) for k in item[1])):
             order = np.argsort(np.concatenate([orders[k] for k in own]))
             times = np.concatenate([parts[k].batch[BEGIN if self._is_early(parts[k].label) else END] for k in own])
             late = np.empty(len(order), dtype=np.bool_)

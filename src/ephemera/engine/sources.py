@@ -29,6 +29,8 @@ class Sources:
     carried_by: Mapping[str, str]
     """For each label the source that it is read from."""
     bounds: dict[str, int] = field(default_factory=dict)
+    first: int | None = None
+    """The first bound of all: that which the first event makes, or the first instant that is closed."""
 
     def source(self, label: str) -> str:
         return self.carried_by.get(label, UNNAMED)
@@ -46,6 +48,8 @@ class Sources:
         reached = np.maximum.accumulate(times) - (self.watermarks.get(name, 0) + 1)
         known = np.maximum(np.concatenate([[before], reached[:-1]]), before)
         self.bounds[name] = max(before, int(reached[-1]))
+        if self.first is None:
+            self.first = int(reached[0])
         return np.asarray(times > known, dtype=np.bool_)
 
     def let_pass(self, name: str, time: int) -> None:
@@ -59,6 +63,8 @@ class Sources:
 
     def advance(self, bound: int) -> None:
         """Everything that ends by then is here, whatever the source."""
+        if self.first is None:
+            self.first = bound
         for name in {*self.watermarks, *self.carried_by.values(), UNNAMED}:
             self.bounds[name] = max(self.bounds.get(name, -FAR), bound)
 
