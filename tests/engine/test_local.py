@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,11 +14,23 @@ from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.batch import Batch
 from ephemera.engine.snapshot import restore, take
+from ephemera.kernels import history
+from ephemera.kernels.tail import FEW
 from ephemera.semantics.oracle import evaluate
 from ephemera.stories.judge import judge
 from ephemera.stories.read import read_story
 from tests.plans.meaning import of_story
 from tests.strategies.cases import Case, answers, cases
+
+
+@contextmanager
+def rows_at_a_time(few: int) -> Iterator[None]:
+    """Steps of no more tuples go row by row, and all others by columns; and rows soon become runs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "FEW", few)
+        patch.setattr(history, "MANY", 5)
+        yield
+
 
 STORIES = sorted((Path(__file__).parents[1] / "stories").glob("*.md"))
 
@@ -30,9 +44,12 @@ def test_the_story_holds(path: Path) -> None:
 def test_the_story_holds_one_instant_at_a_time(path: Path) -> None:
     rules, events, world = of_story(path)
     plan = lower(rules)
-    batch = Batch(rules, plan, derive(plan, at_begin=False), events, world)
-    found = batch.run(sorted({e.time.end for e in events}))
-    assert answers(found) == answers(evaluate(rules, events, world))
+    expected = answers(evaluate(rules, events, world))
+    for few in (FEW, 0):
+        with rows_at_a_time(few):
+            batch = Batch(rules, plan, derive(plan, at_begin=False), events, world)
+            found = batch.run(sorted({e.time.end for e in events}))
+        assert answers(found) == expected
 
 
 @given(case=cases(), data=st.data())
@@ -42,8 +59,9 @@ def test_a_random_program_answers_what_the_oracle_answers(case: Case, data: st.D
     facts = derive(plan)
     ends = sorted({e.time.end for e in case.events})
     cuts = data.draw(st.lists(st.sampled_from(ends), unique=True).map(sorted)) if ends else []
-    for stops in ([], ends, cuts):
-        found = Batch(case.ruleset, plan, facts, case.events, case.world).run(stops)
+    for stops, few in (([], 0), (ends, FEW), (cuts, FEW), (cuts, 0)):
+        with rows_at_a_time(few):
+            found = Batch(case.ruleset, plan, facts, case.events, case.world).run(stops)
         assert answers(found) == expected
 
 

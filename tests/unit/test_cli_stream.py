@@ -83,13 +83,22 @@ def test_what_cannot_be_streamed_is_told(tmp_path: Path, options: list[str]) -> 
 def test_a_growing_file_is_followed_until_the_user_stops_it(tmp_path: Path) -> None:
     program, events = write(tmp_path, "p.eq", PROGRAM), write(tmp_path, "e.jsonl", line("order", 1, "a") + "\n")
     command = [sys.executable, "-m", "ephemera", "run", program, "--mode", "stream", "--follow", "--input", events]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        with Path(events).open("a", encoding="utf-8") as file:
-            file.write(line("order", 20, "b") + "\n")
-        assert json.loads(process.stdout.readline())["data"] == ["a"]
-        process.send_signal(signal.SIGINT)
-        _, told = process.communicate(timeout=60)
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - it may come ignored
+    ) as process:
+        try:
+            assert process.stdout is not None
+            with Path(events).open("a", encoding="utf-8") as file:
+                file.write(line("order", 20, "b") + "\n")
+            assert json.loads(process.stdout.readline())["data"] == ["a"]
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 130
     assert "stopped: 2 events" in told
     assert "Traceback" not in told

@@ -98,6 +98,7 @@ class Batch:
         return found
 
     def _take(self, found: Found) -> None:
+        self._found.events += found.few
         self._found.events += [event for part in found.events for event in part.events()]
         for number, part in found.messages:
             head = self._rules.resolved.rules[number - 1].head

@@ -10,7 +10,7 @@ import numpy as np
 from ephemera.algebra.nodes import TERM, Group, Imbed
 from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.truth import Tester
-from ephemera.engine.events import BEGIN, END, Events, position
+from ephemera.engine.events import BEGIN, END, Events, flat_term, position
 from ephemera.engine.windows import COUNT, total_of
 from ephemera.kernels.columns import Batch, Column, column, constant, ints, objects
 from ephemera.kernels.groups import aggregate, average, grouped
@@ -18,6 +18,7 @@ from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.compute import Undefined, compute
 from ephemera.terms.construct import Origin, Row, construct, value_of
+from ephemera.terms.events import Event, Interval
 from ephemera.terms.nodes import Aggregate, Bool, Expression, Number, Text, Var
 from ephemera.terms.values import Key, Term, Value, key
 
@@ -26,10 +27,11 @@ class Builder:
     """Makes events from the tuples of a rule."""
 
     def __init__(self, head: Group | Imbed, covers: Sequence[str], catalogue: Catalogue, tester: Tester) -> None:
-        self._head = head
+        self.head = head
         self._covers = covers
         self._catalogue = catalogue
         self._tester = tester
+        self._shown = _label_and_shown(head.head)
         self.undefined: list[tuple[Mapping[str, Value], str]] = []
         """What was bound where a head had no value, and why."""
 
@@ -37,9 +39,27 @@ class Builder:
         """The events of all tuples, not yet told apart."""
         if not len(batch):
             return []
-        if isinstance(self._head, Imbed):
-            return self._plain(batch, self._head.head)
-        return self._grouped(batch, self._head)
+        if isinstance(self.head, Imbed):
+            return self._plain(batch, self.head.head)
+        return self._grouped(batch, self.head)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the head only shows variables and constants by position."""
+        head = self.head.head
+        if not isinstance(self.head, Imbed) or not isinstance(head, Derive):
+            return False
+        return len(self._shown[1]) == len(head.arguments)
+
+    def simple(self, row: Mapping[str, Any]) -> Event:
+        """The event of one tuple, for a simple head."""
+        label, shown = self._shown
+        values = [row[a.name] if isinstance(a, Var) else a.value for a in shown]
+        first = min([row[begin(n)] for n in self._covers])
+        last = max([row[end(n)] for n in self._covers])
+        return Event(
+            flat_term(label, values, self._catalogue.attributes(label)), Interval(first, last), positional=True
+        )
 
     def _times(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         first = np.minimum.reduce([batch[begin(n)] for n in self._covers])
@@ -148,6 +168,13 @@ class Builder:
         except Undefined as undefined:
             self.undefined.append((dict(rows[0].variables), str(undefined)))
             return []
+
+
+def _label_and_shown(head: Head) -> tuple[str, list[Var | Number | Text | Bool]]:
+    """The label of an arrow head, and those of its arguments that are shown as they are."""
+    if not isinstance(head, Derive):
+        return "", []
+    return str(head.label), [a for a in head.arguments if isinstance(a, Var | Number | Text | Bool)]
 
 
 def is_message(head: Group | Imbed) -> bool:

@@ -18,18 +18,22 @@ from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Poin
 from ephemera.algebra.scalar import Matches, begin, end, reference
 from ephemera.algebra.schema import schemas
 from ephemera.algebra.truth import Tester
-from ephemera.analysis.nodes import Facts, Relevance
+from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.engine.heads import Builder, is_message
 from ephemera.engine.matching import Query
+from ephemera.engine.parameters import MEMBER, Parameters, known_constants
 from ephemera.engine.pool import Pool
 from ephemera.engine.rules import Rule
 from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, ints, stack
 from ephemera.kernels.history import FAR, History
+from ephemera.kernels.tail import Row
 from ephemera.kernels.truth import Filter
-from ephemera.physical.decompose import leaf, rule_plan
+from ephemera.physical.alike import Merged
+from ephemera.physical.decompose import leaf, member_head, rule_plan
+from ephemera.physical.nodes import RulePlan
 from ephemera.rules.outcome import DeadLetter, Endless
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings
@@ -62,9 +66,11 @@ class Surroundings:
 class Lane:
     """Rules that share a bound."""
 
-    def __init__(self, plan: Plan, facts: Facts, rules: Sequence[str], world: Surroundings) -> None:
+    def __init__(self, merged: Merged, rules: Sequence[str], world: Surroundings) -> None:
+        plan, facts = merged.plan, merged.facts
         self._plan = plan
         self._facts = facts
+        self._merged = merged
         self._world = world
         self._schemas = schemas(plan)
         self._tester = Tester(plan.catalogue, world.calendars)
@@ -77,6 +83,9 @@ class Lane:
         self.histories: dict[str, History] = {}
         self.rules: dict[str, Rule] = {}
         self.builders: dict[str, Builder] = {}
+        self._parameters: dict[str, Parameters | None] = {}
+        self._read = {plan.points[i.point].label for p in plan.points.values() for i in find(p.expression, Input)}
+        """The labels of all events that some rule asks for."""
         self._queries: dict[str, Query] = {}
         self._calendars: dict[str, Calendar] = {}
         self._tables: dict[Table, Batch] = {}
@@ -94,6 +103,8 @@ class Lane:
         self.released = 0
         self.duplicates = 0
         self.unused = 0
+        self.few: list[tuple[str, Event]] = []
+        """Answers of this step that nobody reads, one by one."""
         self._used: Mask = np.zeros(0, dtype=np.bool_)
         """Which of the events from outside of this step some query has matched."""
         for name in self._names:
@@ -110,10 +121,14 @@ class Lane:
         if point.kind == "query":
             patterns = [m.pattern for m in find(point.expression, Match)]
             keeps = point.name in self._with_events
-            self._queries[point.name] = Query(patterns, self._plan.catalogue, keeps_events=keeps)
+            only = self._asked_for(point.name)
+            self._queries[point.name] = Query(patterns, self._plan.catalogue, keeps_events=keeps, only=only)
             self.histories[point.name] = History((BEGIN, END))
             return
         physical = rule_plan(point, self._plan, self._facts, self._schemas)
+        alike = self._merged.alike.get(point.name)
+        parameters = Parameters(physical, alike) if alike is not None else None
+        physical = parameters.plan if parameters is not None else physical
         for calendar in find(point.expression, Calendar):
             self._calendars[f"{point.name}/{calendar.name}"] = calendar
             self.histories[f"{point.name}/{calendar.name}"] = History((begin(calendar.name), end(calendar.name)))
@@ -128,8 +143,35 @@ class Lane:
             lambda e: leaf(e, point.name, self._plan, self._schemas, self._facts),
             self._table,
             self._filter,
+            parameters,
         )
-        self.builders[point.name] = Builder(physical.head, physical.events, self._plan.catalogue, self._tester)
+        for member in alike.members if alike is not None else (point,):
+            head = member_head(member)
+            self.builders[member.name] = Builder(head, physical.events, self._plan.catalogue, self._tester)
+        self._parameters[point.name] = parameters
+        self.rules[point.name].gives_rows = self._may_give_rows(point, physical, parameters)
+
+    def _may_give_rows(self, point: Point, physical: RulePlan, parameters: Parameters | None) -> bool:
+        """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
+        names = [m.name for m in self._members(point.name)]
+        is_plain = not physical.timers and not physical.tables and physical.accumulated is physical.positive
+        is_direct = parameters is None or parameters.is_direct
+        return is_plain and is_direct and all(self.builders[n].is_simple and not self._is_read(n) for n in names)
+
+    def _members(self, rule: str) -> Sequence[Point]:
+        alike = self._merged.alike.get(rule)
+        return alike.members if alike is not None else (self._plan.points[rule],)
+
+    def _is_read(self, rule: str) -> bool:
+        return self._plan.points[rule].label in self._read or None in self._read
+
+    def _asked_for(self, query: str) -> Callable[[Batch], Batch] | None:
+        """For a query that stands for several: which of its matches these ask for."""
+        if query not in self._merged.queries:
+            return None
+        rule, names = self._merged.queries[query]
+        constants, own = known_constants(self._merged.alike[rule], names)
+        return lambda batch: batch.take(constants.known(batch, own))
 
     def _need(self, found: Relevance) -> None:
         """How long a reader needs a history."""
@@ -186,6 +228,7 @@ class Lane:
         self.tick += 1
         self._tell_the_time(calendar_until)
         self._given = {}
+        self.few = []
         derived: dict[str, list[Events]] = {}
         for members, is_cycle in self._turns:
             self._take_turns(members, pool, bound, derived, is_cycle=is_cycle)
@@ -213,11 +256,15 @@ class Lane:
     def _take_turns(
         self, members: Sequence[str], pool: Pool, bound: int, derived: dict[str, list[Events]], *, is_cycle: bool
     ) -> None:
+        if not is_cycle:
+            for name in members:
+                self._member(name, pool, bound, derived)
+            return
         total = 0
         for _ in range(MOST_ROUNDS):
             new = sum(self._member(name, pool, bound, derived) for name in members)
             total += new
-            if not is_cycle or not new:
+            if not new:
                 return
             if total > MOST_EVENTS:
                 break
@@ -230,22 +277,53 @@ class Lane:
     def _member(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
         """One point's part of a step; how many new tuples or events it gave."""
         self.tick += 1
-        if name in self._queries:
-            found = [m for e in self._asked(name, pool) if (m := self._queries[name].match(e)) is not None]
-            if found:
-                matched = stack(found)
+        query = self._queries.get(name)
+        if query is not None:
+            matches = [m for e in self._asked(name, pool) if (m := query.match(e)) is not None]
+            if matches:
+                matched = stack(matches)
                 self._mark(matched[REFERENCE])
                 self.histories[name].append(matched, self.tick)
-            return sum(map(len, found))
+            return sum(map(len, matches))
         rule = self.rules[name]
         for detection in rule.plan.detections:
             self._detect(name, detection, bound)
-        batch = rule.step(self.tick, bound)
-        events = self.builders[name].build(batch) if batch is not None else []
-        if not events:
+        found = rule.step(self.tick, bound)
+        if found is None:
             return 0
-        derived.setdefault(name, []).extend(events)
-        return 0 if is_message(rule.plan.head) else pool.add(events)
+        if isinstance(found, list):
+            self._give_rows(name, found)
+            return 0
+        new = 0
+        for member, batch in self._by_member(name, found):
+            events = self.builders[member].build(batch)
+            if events:
+                derived.setdefault(member, []).extend(events)
+                new += 0 if is_message(self.builders[member].head) else pool.add(events)
+        return new
+
+    def _by_member(self, name: str, batch: Batch) -> list[tuple[str, Batch]]:
+        """What a rule found, by the rules that it stands for."""
+        if self._parameters[name] is None:
+            return [(name, batch)]
+        members = self._members(name)
+        order = np.argsort(batch[MEMBER], kind="stable")
+        numbers = batch[MEMBER][order]
+        cuts = np.flatnonzero(np.diff(numbers)) + 1
+        return [
+            (members[numbers[0]].name, batch.take(rows))
+            for rows, numbers in zip(np.split(order, cuts), np.split(numbers, cuts), strict=True)
+            if len(rows)
+        ]
+
+    def _give_rows(self, name: str, rows: Sequence[Row]) -> None:
+        """A few answers that nobody reads."""
+        parameters = self._parameters[name]
+        members = self._members(name)
+        for row in rows:
+            for number in parameters.members_of(row) if parameters is not None else (0,):
+                member = members[number]
+                self.few.append((member.name, self.builders[member.name].simple(row)))
 
     def _mark(self, references: Ints) -> None:
         first = self.references
@@ -305,6 +383,8 @@ class Lane:
     def _forget(self) -> None:
         now = self.bound + 1
         for name, history in self.histories.items():
+            if history.is_empty:
+                continue
             needed = self._needed.get(name, [])
             if needed is not None and self.bound < FAR:
                 history.forget([[(stamp, now - time) for stamp, time in reader] for reader in needed])

@@ -191,7 +191,7 @@ class LiveEngine:
         return event
 
     def _written(self, found: Found) -> list[Answer]:
-        events = sorted((e for part in found.events for e in part.events()), key=lambda e: e.key)
+        events = sorted((*found.few, *(e for part in found.events for e in part.events())), key=lambda e: e.key)
         answers = [write_event(e, self._catalogue, as_numbers=self._as_numbers) for e in events]
         for number, part in found.messages:
             head = self._compiled.rules.resolved.rules[number - 1].head

@@ -21,15 +21,18 @@ from ephemera.engine.lanes import Lane, Surroundings
 from ephemera.engine.sources import UNNAMED, Sources, sources_of
 from ephemera.kernels.columns import Ints, Mask
 from ephemera.kernels.history import FAR
+from ephemera.physical.alike import merged
 from ephemera.rules.outcome import DeadLetter
 from ephemera.terms.events import Event
 
 
 @dataclass(slots=True)
 class Found:
-    """What is certain now: events by label, and messages by the rule that sends them."""
+    """What is certain now: events by label or one by one, and messages by the rule that sends them."""
 
     events: list[Events] = field(default_factory=list)
+    few: list[Event] = field(default_factory=list)
+    """Events that are too few for columns."""
     messages: list[tuple[int, Events]] = field(default_factory=list)
 
 
@@ -45,11 +48,12 @@ class Engine:
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
         """For each lane the events that wait for its bound to pass them."""
         by_sources: dict[frozenset[str], list[str]] = {}
-        for name, depends in _dependencies(plan, self.sources, world.calendars).items():
-            if plan.points[name].kind == "rule":
+        one = merged(plan, facts)
+        for name, depends in _dependencies(one.plan, self.sources, world.calendars).items():
+            if one.plan.points[name].kind == "rule" and name not in one.replaced:
                 by_sources.setdefault(depends, []).append(name)
         for names, rules in sorted(by_sources.items(), key=lambda item: len(item[0])):
-            self.lanes[names] = Lane(plan, facts, rules, world)
+            self.lanes[names] = Lane(one, rules, world)
             self.waiting_parts[names] = []
         self.late: list[Event] = []
         """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
@@ -59,6 +63,8 @@ class Engine:
 
     def send(self, events: Sequence[Event]) -> Found:
         """Events in the order in which they arrive; what is certain then."""
+        if len(events) == 1:
+            return self._send_one(events[0])
         by_source: dict[str, list[int]] = {}
         for number, event in enumerate(events):
             by_source.setdefault(self.sources.source(event.term.label), []).append(number)
@@ -99,6 +105,13 @@ class Engine:
         """Time has passed for silent sources, for each so much; what is certain then."""
         for name, time in silent.items():
             self.sources.let_pass(name, time)
+        return self._step(None)
+
+    def _send_one(self, event: Event) -> Found:
+        if self.sources.arrive_one(self.sources.source(event.term.label), self._arrival(event)):
+            self.load(of_events([event], self._plan.catalogue.attributes))
+        else:
+            self._be_late([event])
         return self._step(None)
 
     def _be_late(self, events: Sequence[Event]) -> None:
@@ -167,15 +180,20 @@ class Engine:
             derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
-        found.events = distinct(found.events)
-        self.given += sum(map(len, found.events)) + sum(len(part) for _, part in found.messages)
+            found.few += [e for name, e in lane.few if self._is_wanted(self._plan.points[name], e.time.end)]
+        if found.few and found.events:
+            found.events += of_events(found.few, self._plan.catalogue.attributes)
+            found.few = []
+        found.few = list(dict.fromkeys(found.few)) if len(found.few) > 1 else found.few
+        found.events = distinct(found.events) if len(found.events) > 1 else found.events
+        self.given += len(found.few) + sum(map(len, found.events)) + sum(len(part) for _, part in found.messages)
         return found
 
     def _give(self, name: str, parts: Sequence[Events], names: frozenset[str], found: Found) -> None:
         """What a rule derived, to those who asked, and to the lanes that go on from it."""
         point = self._plan.points[name]
         lane = self.lanes[names]
-        if is_message(lane.rules[name].plan.head):
+        if is_message(lane.builders[name].head):
             found.messages += [(point.rule or 0, p) for p in distinct(_wanted(parts, point, self._is_wanted))]
             return
         found.events += _wanted(parts, point, self._is_wanted)
@@ -201,6 +219,9 @@ def _split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Ev
     released: list[Events] = []
     kept: list[Events] = []
     for part in waiting:
+        if len(part) == 1:
+            (released if part.batch[END][0] <= bound else kept).append(part)
+            continue
         ready = part.batch[END] <= bound
         if ready.all():
             released.append(part)

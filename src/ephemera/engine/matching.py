@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, position
-from ephemera.kernels.columns import UNBOUND, Batch, Column, column, constant, objects, stack
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, column, constant, objects, stack
 from ephemera.kernels.equality import joins
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings
@@ -21,7 +21,16 @@ EVENT = "$.event"
 class Query:
     """A simple event query: some patterns of which any may match."""
 
-    def __init__(self, patterns: Sequence[Pattern], catalogue: Catalogue, *, keeps_events: bool) -> None:
+    def __init__(
+        self,
+        patterns: Sequence[Pattern],
+        catalogue: Catalogue,
+        *,
+        keeps_events: bool,
+        only: Callable[[Batch], Batch] | None = None,
+    ) -> None:
+        """`only` leaves those matches that rules ask for, where the pattern stands for several."""
+        self._only = only
         self._patterns = patterns
         self._catalogue = catalogue
         self._keeps_events = keeps_events
@@ -30,7 +39,12 @@ class Query:
     def match(self, events: Events) -> Batch | None:
         """The ways in which the events match, or None if there are none."""
         found = [m for p in self._patterns if (m := self._one(p, events)) is not None and len(m)]
-        return stack(found) if found else None
+        if not found:
+            return None
+        batch = stack(found)
+        if self._only is not None:
+            batch = self._only(batch)
+        return batch if len(batch) else None
 
     def _one(self, pattern: Pattern, events: Events) -> Batch | None:
         match pattern:
@@ -50,23 +64,23 @@ class Query:
         return Batch({**columns, **variables}, len(events))
 
     def _flat(self, pattern: Atom, events: Events) -> Batch:
-        mask = np.ones(len(events), dtype=np.bool_)
+        mask: Mask | None = None
         variables: dict[str, Column] = {}
         for k, argument in enumerate(pattern.arguments):
             values = events.batch.columns[position(k)]
             match argument:
                 case Var(name) if name in variables:
-                    mask &= joins(variables[name], values)
+                    mask = _both(mask, joins(variables[name], values))
                 case Var(name):
                     variables[name] = values
                 case Text(value) | Number(value) | Bool(value):
-                    mask &= joins(values, constant(value, len(values)))
+                    mask = _both(mask, joins(values, constant(value, len(values))))
                 case Null():
-                    mask &= False
+                    mask = np.zeros(len(events), dtype=np.bool_)
                 case _:
                     continue
         batch = self._kept(events, variables)
-        return batch if mask.all() else batch.take(mask)
+        return batch if mask is None or mask.all() else batch.take(mask)
 
     def _terms(self, pattern: Pattern, events: Events) -> Batch | None:
         rows: list[int] = []
@@ -79,3 +93,7 @@ class Query:
             return None
         variables = {name: column([s.get(name, UNBOUND) for s in found]) for name in self._variables}  # type: ignore[misc]
         return self._kept(events, {}).take(np.array(rows)).with_columns(variables)
+
+
+def _both(a: Mask | None, b: Mask) -> Mask:
+    return b if a is None else a & b

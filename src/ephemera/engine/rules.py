@@ -27,11 +27,15 @@ from ephemera.algebra.nodes import (
 from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
 from ephemera.algebra.timers import offsets
 from ephemera.base.errors import InternalError
+from ephemera.engine.few import Few
+from ephemera.engine.parameters import Parameters
+from ephemera.engine.pending import Pending
 from ephemera.engine.windows import Looked, is_range, keys_of, look, summarized, summary_of
 from ephemera.kernels.columns import Batch, Ints, Mask, ints, paired, stack
 from ephemera.kernels.equality import joins
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR, History, Question, Run, search
+from ephemera.kernels.tail import Row, of_rows
 from ephemera.kernels.truth import Filter
 from ephemera.physical.nodes import Leaf, Probe, RulePlan
 
@@ -49,38 +53,81 @@ Rows = Callable[[Table], Batch]
 class Rule:
     """The state of a rule, and how it goes on."""
 
-    def __init__(self, plan: RulePlan, histories: Histories, leaves: Leaves, rows: Rows, tests: Filter) -> None:
+    def __init__(  # noqa: PLR0913, PLR0917 - what a rule runs on
+        self,
+        plan: RulePlan,
+        histories: Histories,
+        leaves: Leaves,
+        rows: Rows,
+        tests: Filter,
+        parameters: Parameters | None = None,
+    ) -> None:
         self.plan = plan
+        self._parameters = parameters
+        self.gives_rows = False
+        """Whether a few answers may be given row by row."""
         self._histories = histories
         self._leaves = leaves
         self._rows = rows
         self._filter = tests
         self._summary = summary_of(plan)
-        self.pending: Batch | None = None
+        self._few = Few(plan, histories, tests.tester, parameters) if Few.can(plan) else None
+        self.pending = Pending()
         self.seen = 0
         """The last tick of which everything was used."""
-        self.examined = 0
-        """How many pairs of tuples were looked at."""
+        self._looked_at = 0
 
-    def step(self, tick: int, bound: int) -> Batch | None:
-        """The tuples that happen by the bound and were not given before, with all that they collect."""
-        found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]
+    @property
+    def examined(self) -> int:
+        """How many pairs of tuples were looked at."""
+        return self._looked_at + (self._few.examined if self._few is not None else 0)
+
+    @examined.setter
+    def examined(self, count: int) -> None:
+        self._looked_at = count
+
+    def step(self, tick: int, bound: int) -> Batch | list[Row] | None:
+        """The tuples that happen by the bound and were not given before, with all that they collect.
+
+        A few of them may come as rows, if nothing has to be collected or waited for.
+        """
+        new = self._joined(tick)
         self.seen = tick
-        new = self._timed(stack(found)) if found else None
-        parts = [b for b in (self.pending, new) if b is not None and len(b)]
-        if not parts:
+        if isinstance(new, list):
+            return new
+        due = self.pending.take(bound)
+        if new is not None:
+            happens = self._happens(new)
+            ready = happens <= bound
+            if ready.all():
+                due.append(new)
+            else:
+                self.pending.add(new.take(~ready), happens[~ready])
+                due.append(new.take(ready))
+        if not any(map(len, due)):
             return None
-        waiting = stack(parts)
-        ready = self._happens(waiting) <= bound
-        self.pending = waiting.take(~ready) if not ready.all() else None
-        if not ready.any():
-            return None
-        batch = waiting.take(ready)
+        batch = stack(due)
         short = self._summarized(batch)
         if short is not None:
             return short
+        if self.plan.accumulated is self.plan.positive:
+            return batch
         numbered = batch.with_columns({ROW: ints(np.arange(len(batch)))})
         return self._evaluate(self.plan.accumulated, numbered)
+
+    def wait_for(self, batch: Batch) -> None:
+        """Tuples that have not happened yet, from an earlier life."""
+        self.pending.add(batch, self._happens(batch))
+
+    def _joined(self, tick: int) -> Batch | list[Row] | None:
+        """The tuples with something new in them."""
+        rows = self._few.new(tick, self.seen) if self._few is not None else None
+        if rows is not None:
+            if not rows or self.gives_rows:
+                return rows or None
+            return self._timed(of_rows(rows))
+        found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]
+        return self._timed(stack(found)) if found else None
 
     def _summarized(self, batch: Batch) -> Batch | None:
         """The tuples with counts and sums of their windows, where nothing else is asked of these."""
@@ -134,7 +181,7 @@ class Rule:
         for run in self._histories(leaf.source).runs:
             if run.step <= until:
                 rows, others = search(run, asked)
-                self.examined += len(rows)
+                self._looked_at += len(rows)
                 if len(rows):
                     found.append(self._agreeing(batch, rows, run.batch.renamed(leaf.names), others))
         return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))
@@ -155,6 +202,10 @@ class Rule:
         for test in self.plan.tests:
             if test.needs <= known and not test.needs <= before:
                 batch = self._filter.keep(test.condition, batch)
+        if self._parameters is not None and len(batch):
+            by = frozenset(self._parameters.by)
+            if by <= known and not by <= before:
+                batch = self._parameters.may(batch)
         return batch
 
     def _timed(self, batch: Batch) -> Batch:
@@ -164,6 +215,8 @@ class Rule:
             batch = _with_timer(batch, timer)
         for table in self.plan.tables:
             batch = self._with_table(batch, table)
+        if self._parameters is not None:
+            batch = self._parameters.joined(batch)
         return self._tested(batch, before)
 
     def _with_table(self, batch: Batch, table: Table) -> Batch:

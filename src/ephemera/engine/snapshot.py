@@ -129,9 +129,10 @@ def _lane(number: int, lane: Lane, known: Collection[str], segments: dict[str, p
     rules: dict[str, dict[str, Any]] = {}
     for place, (name, rule) in enumerate(lane.rules.items()):
         pending = None
-        if rule.pending is not None:
+        waiting = rule.pending.batch
+        if waiting is not None:
             pending = f"pending-{step}-{number}-{place}"
-            segments[pending] = to_arrow(rule.pending)
+            segments[pending] = to_arrow(waiting)
         rules[name] = {"seen": rule.seen, "examined": rule.examined, "pending": pending}
     return {
         "bound": lane.bound,
@@ -176,12 +177,13 @@ def restore(engine: Engine, plan: Plan, snapshot: Snapshot) -> None:
             for run in runs:
                 batch = from_arrow(snapshot.segments[run["segment"]])
                 latest = {s: int(batch[s].max()) for s in history.stamps}
-                history.runs.append(Run(batch, run["step"], run["number"], latest))
+                history.stored.append(Run(batch, run["step"], run["number"], latest))
         for name, state_of_rule in state["rules"].items():
             rule = lane.rules[name]
             rule.seen, rule.examined = state_of_rule["seen"], state_of_rule["examined"]
             pending = state_of_rule["pending"]
-            rule.pending = from_arrow(snapshot.segments[pending]) if pending else None
+            if pending:
+                rule.wait_for(from_arrow(snapshot.segments[pending]))
 
 
 def _compare(theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:

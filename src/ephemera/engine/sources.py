@@ -61,6 +61,14 @@ class Sources:
         elif others:
             self.bounds[name] = min(others)
 
+    def arrive_one(self, name: str, time: int) -> bool:
+        """The same for one event."""
+        before = self.bounds.get(name, -FAR)
+        self.bounds[name] = max(before, time - self.watermarks.get(name, 0) - 1)
+        if self.first is None:
+            self.first = self.bounds[name]
+        return time > before
+
     def advance(self, bound: int) -> None:
         """Everything that ends by then is here, whatever the source."""
         if self.first is None:

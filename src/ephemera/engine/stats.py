@@ -86,7 +86,7 @@ def stats_of(engine: Engine, received: int, bad: int) -> Stats:
         waiting=engine.waiting,
         late=engine.late_count,
         bad=bad,
-        pending=sum(len(rule.pending) for rule in rules if rule.pending is not None),
+        pending=sum(len(rule.pending) for rule in rules),
         examined=sum(rule.examined for rule in rules),
         given=engine.given,
         bounds={name: bound for name, bound in engine.sources.bounds.items() if bound > -FAR},

@@ -98,10 +98,12 @@ def read_object(data: Any, catalogue: Catalogue, original: Any = None) -> Event 
 
 
 def _interval(value: Any, unit: int) -> Interval:
-    points = value if isinstance(value, list | tuple) else [value, value]
-    if len(points) != 2:
+    if not isinstance(value, list | tuple):
+        point = read_time(value, unit)
+        return Interval(point, point)
+    if len(value) != 2:
         raise BadMessage("`time` is a point or [begin, end]")
-    begin, end = (read_time(point, unit) for point in points)
+    begin, end = (read_time(point, unit) for point in value)
     if begin > end:
         raise BadMessage("it begins after its end")
     return Interval(begin, end)
@@ -109,6 +111,8 @@ def _interval(value: Any, unit: int) -> Interval:
 
 def read_time(value: Any, unit: int) -> int:
     """A point in time in microseconds; what is finer is cut off."""
+    if type(value) is int:
+        return _in_range(value * unit)
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         try:
             microseconds = math.floor(Fraction(value) * unit)
@@ -209,9 +213,14 @@ def _declared(value: Any, declared: str, name: str, unit: int) -> Declared:
     return _one(value, declared, name, unit)
 
 
+_TYPES = {int: "int", str: "string", bool: "bool"}
+
+
 def _one(value: Any, declared: str, name: str, unit: int) -> Value:
     if value is None:
         return None
+    if _TYPES.get(type(value)) == declared and (declared != "int" or -(1 << 63) <= value < 1 << 63):
+        return value  # type: ignore[no-any-return]
     if declared == "time":
         return Time(read_time(value, unit))
     if declared == "any" and isinstance(value, Mapping | list):

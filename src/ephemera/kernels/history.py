@@ -9,13 +9,14 @@ much longer than their tuples matter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ephemera.kernels.columns import Batch, Hashes, Ints, stack
 from ephemera.kernels.hashing import hash_columns
+from ephemera.kernels.tail import FEW, MANY, Row, Tail, of_rows
 
 LARGEST = int(np.iinfo(np.int64).max)
 FAR = 1 << 62
@@ -88,16 +89,30 @@ def _index(batch: Batch, keys: Sequence[str], stamp: str) -> Index:
 
 
 class History:
-    """The tuples of one input, in runs."""
+    """The tuples of one input, in runs, and the newest few of them row by row."""
 
     def __init__(self, stamps: Sequence[str]) -> None:
-        self.runs: list[Run] = []
+        self.stored: list[Run] = []
+        """The runs without the newest rows."""
+        self.tail = Tail()
         self.stamps = tuple(stamps)
         self.collected = 0
         self.next_number = 0
 
     def __len__(self) -> int:
-        return sum(len(run.batch) for run in self.runs)
+        return sum(len(run.batch) for run in self.stored) + len(self.tail)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.stored and not self.tail.entries
+
+    @property
+    def runs(self) -> list[Run]:
+        """All runs; from now on the newest rows are among them."""
+        if self.tail:
+            for step, batch in self.tail.take_all():
+                self._store(batch, step)
+        return self.stored
 
     @property
     def nbytes(self) -> int:
@@ -105,16 +120,33 @@ class History:
 
     def append(self, batch: Batch, step: int) -> None:
         """The tuples that arrived in a step."""
-        if len(batch):
-            self.runs.append(self._run(batch, step, {s: int(batch[s].max()) for s in self.stamps}))
+        if 0 < len(batch) <= FEW:
+            for row in batch.rows():
+                self.tail.append(step, row)
+        elif len(batch):
+            self.runs.append(self._run(batch, step, self._latest(batch)))
+
+    def few_since(self, step: int) -> list[Row] | None:
+        """The rows that arrived after a step, or None if they are too many to be looked at row by row."""
+        return self.tail.since(step) if not self.stored or self.stored[-1].step <= step else None
+
+    def _store(self, batch: Batch, step: int) -> None:
+        self.stored.append(self._run(batch, step, self._latest(batch)))
+
+    def _latest(self, batch: Batch) -> dict[str, int]:
+        return {s: int(batch[s].max()) for s in self.stamps}
 
     def _run(self, batch: Batch, step: int, latest: dict[str, int]) -> Run:
         self.next_number += 1
         return Run(batch, step, self.next_number, latest)
 
     def compact(self, before: int) -> None:
-        """Merges neighbours of about the same size that arrived before a step."""
-        runs = self.runs
+        """Merges neighbours of about the same size that arrived before a step, and makes many new rows a run."""
+        if len(self.tail) >= MANY:
+            step = self.tail.entries[-1][0]
+            self._store(of_rows([row for _, row in self.tail.entries]), step)
+            self.tail = Tail()
+        runs = self.stored
         while len(runs) > 1 and runs[-1].step < before:
             last, other = runs[-1], runs[-2]
             if len(other.batch) > 2 * len(last.batch) or len(other.batch) + len(last.batch) > MERGE_BELOW:
@@ -125,12 +157,27 @@ class History:
     def forget(self, conditions: Sequence[Sequence[tuple[str, int]]]) -> None:
         """Drops the runs that are irrelevant to all readers, each with the least values of some stamps that count."""
         kept: list[Run] = []
-        for run in self.runs:
-            if all(any(run.latest[stamp] < least for stamp, least in reader) for reader in conditions):
+        for run in self.stored:
+            if _is_past(run.latest, conditions):
                 self.collected += len(run.batch)
             else:
                 kept.append(run)
-        self.runs = kept
+        if len(kept) < len(self.stored):
+            self.stored = kept
+        while self.tail and _is_past(self.tail.entries[0][1], conditions):
+            self.tail.drop_first()
+            self.collected += 1
+
+
+def _is_past(latest: Mapping[str, int], conditions: Sequence[Sequence[tuple[str, int]]]) -> bool:
+    """Whether for every reader some stamp is too early to count."""
+    for reader in conditions:
+        for stamp, least in reader:
+            if latest[stamp] < least:
+                break
+        else:
+            return False
+    return True
 
 
 @dataclass(frozen=True, slots=True, eq=False)

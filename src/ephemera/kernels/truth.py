@@ -34,7 +34,7 @@ class Filter:
     """Tests formulas on batches."""
 
     def __init__(self, tester: Tester, resolve: Resolve) -> None:
-        self._tester = tester
+        self.tester = tester
         self._resolve = resolve
 
     def keep(self, f: Formula, batch: Batch) -> Batch:
@@ -52,7 +52,7 @@ class Filter:
 
     def _by_rows(self, f: Formula, batch: Batch) -> Mask:
         rows = self._resolve(batch).rows()
-        return np.fromiter((self._tester.truth(f, t) is True for t in rows), dtype=np.bool_, count=len(batch))
+        return np.fromiter((self.tester.truth(f, t) is True for t in rows), dtype=np.bool_, count=len(batch))
 
     def _by_columns(self, f: Formula, batch: Batch) -> Mask | None:
         match f:

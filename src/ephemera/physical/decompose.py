@@ -41,9 +41,7 @@ def rule_plan(point: Point, plan: Plan, facts: Facts, schemas: Mapping[str, Sche
     if not isinstance(point.expression, Project) or not isinstance(point.expression.input, Merge):
         raise InternalError("physical", f"{point.name} is no rule")
     merge = point.expression.input
-    head = merge.input
-    if not isinstance(head, Group | Imbed):
-        raise InternalError("physical", f"{point.name} has no head")
+    head = member_head(point)
     positive = _positive(head.input)
     parts = _Parts(point.name, plan, schemas)
     parts.take(positive)
@@ -63,6 +61,15 @@ def rule_plan(point: Point, plan: Plan, facts: Facts, schemas: Mapping[str, Sche
         head=head,
         events=merge.events,
     )
+
+
+def member_head(point: Point) -> Group | Imbed:
+    """The head of a rule."""
+    match point.expression:
+        case Project(Merge(Group() | Imbed() as head)):
+            return head
+        case _:
+            raise InternalError("physical", f"{point.name} has no head")
 
 
 def accumulates(e: Expression) -> bool:

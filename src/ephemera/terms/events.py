@@ -35,10 +35,14 @@ class Event:
     term: Term
     time: Interval
     positional: bool = False
-    key: Key = field(init=False, repr=False)
+    _key: Key | None = field(init=False, repr=False, default=None)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "key", (self.time.end, self.time.begin, self.term.label, self.term.key))
+    @property
+    def key(self) -> Key:
+        """What it is compared by and sorted by; made when it is first asked for."""
+        if self._key is None:
+            object.__setattr__(self, "_key", (self.time.end, self.time.begin, self.term.label, self.term.key))
+        return self._key  # type: ignore[return-value]
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Event) and self.key == other.key

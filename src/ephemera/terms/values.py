@@ -32,18 +32,24 @@ class Term:
     children: tuple[Value, ...] = ()
     ordered: bool = True
     attributes: tuple[tuple[str, Value], ...] = ()
-    _key: Key = field(init=False, repr=False)
+    _key: Key | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
-        ordered = self.ordered or len(self.children) < 2
-        keys = [key(child) for child in self.children]
-        attributes = sorted((name, key(value)) for name, value in self.attributes)
-        inner = (self.label, ordered, tuple(keys if ordered else sorted(keys)), tuple(attributes))
-        object.__setattr__(self, "_key", (6, inner))
+        """The key of a deep term is made from the bottom up, so that nothing recurses deeply."""
+        for child in self.children:
+            if isinstance(child, Term) and (child._key is not None or any(isinstance(c, Term) for c in child.children)):
+                _ = self.key
+                return
 
     @property
     def key(self) -> Key:
-        return self._key
+        """What it is compared by; for a flat term it is made when it is first asked for."""
+        if self._key is None:
+            keys = [key(child) for child in self.children]
+            attributes = sorted((name, key(value)) for name, value in self.attributes)
+            inner = (self.label, self.is_ordered, tuple(keys if self.is_ordered else sorted(keys)), tuple(attributes))
+            object.__setattr__(self, "_key", (6, inner))
+        return self._key  # type: ignore[return-value]
 
     @property
     def is_ordered(self) -> bool:
@@ -51,10 +57,10 @@ class Term:
         return self.ordered or len(self.children) < 2
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Term) and self._key == other._key
+        return isinstance(other, Term) and self.key == other.key
 
     def __hash__(self) -> int:
-        return hash(self._key)
+        return hash(self.key)
 
 
 Value: TypeAlias = bool | int | float | str | Time | Term | None

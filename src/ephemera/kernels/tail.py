@@ -1,0 +1,104 @@
+"""This module keeps the newest tuples of a history row by row, as long as they come a few at a time.
+
+Searching a handful of rows by columns costs more in calls than in work. So the newest rows are kept as they are, with
+a table of the rows of each key, and become a columnar run when there are many, or when somebody asks for runs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ephemera.kernels.columns import UNBOUND, Batch, column
+from ephemera.terms.values import Value, key
+
+FEW = 16
+"""Batches of no more rows are kept row by row."""
+MANY = 256
+"""So many rows become a run."""
+
+Row: TypeAlias = Mapping[str, Any]
+Entry: TypeAlias = tuple[int, Row]
+"""The step in which a row arrived, and the row."""
+
+
+class Tail:
+    """Rows in the order in which they arrived."""
+
+    def __init__(self) -> None:
+        self.entries: deque[Entry] = deque()
+        self._by_key: dict[tuple[str, ...], dict[Any, deque[Entry]]] = {}
+
+    def __len__(self) -> int:
+        return len(self.entries)
+
+    def append(self, step: int, row: Row) -> None:
+        """One more row."""
+        entry = (step, row)
+        self.entries.append(entry)
+        for keys, rows in self._by_key.items():
+            rows.setdefault(key_of(row, keys), deque()).append(entry)
+
+    def drop_first(self) -> None:
+        """One row less: the oldest."""
+        _, row = self.entries.popleft()
+        for keys, rows in self._by_key.items():
+            found = key_of(row, keys)
+            rows[found].popleft()
+            if not rows[found]:
+                del rows[found]
+
+    def since(self, step: int) -> list[Row]:
+        """The rows that arrived after a step."""
+        found: list[Row] = []
+        for entry in reversed(self.entries):
+            if entry[0] <= step:
+                break
+            found.append(entry[1])
+        return found
+
+    def with_key(self, keys: tuple[str, ...], values: Any) -> Sequence[Entry]:
+        """The rows whose columns have these values, as `key_of` gives them."""
+        if not keys:
+            return self.entries
+        rows = self._by_key.get(keys)
+        if rows is None:
+            rows = self._by_key[keys] = {}
+            for entry in self.entries:
+                rows.setdefault(key_of(entry[1], keys), deque()).append(entry)
+        return rows.get(values, ())
+
+    def take_all(self) -> Iterator[tuple[int, Batch]]:
+        """All rows by columns, those of a step together; nothing is left."""
+        rows: list[Row] = []
+        step = 0
+        for number, row in self.entries:
+            if rows and number != step:
+                yield step, of_rows(rows)
+                rows = []
+            step = number
+            rows.append(row)
+        if rows:
+            yield step, of_rows(rows)
+        self.entries.clear()
+        self._by_key.clear()
+
+
+def of_rows(rows: Sequence[Row]) -> Batch:
+    """Rows by columns; what a row lacks has no value."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return Batch({name: column([row.get(name, UNBOUND) for row in rows]) for name in names}, len(rows))
+
+
+def key_of(row: Row, names: Sequence[str]) -> Any:
+    """What some values of a row are told apart by."""
+    if len(names) == 1:
+        return _key(row[names[0]])
+    return tuple(_key(row[name]) for name in names)
+
+
+def _key(value: Value) -> Any:
+    """Python tells numbers and texts apart as the language does; all else has a key, which equals none of them."""
+    kind = type(value)
+    return value if kind is int or kind is str or kind is float else key(value)

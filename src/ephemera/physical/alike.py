@@ -1,0 +1,212 @@
+"""This module finds rules that differ only in constants, so that a thousand of them cost little more than one.
+
+Such rules become one rule, in which a variable stands for each constant, and a table with a row for each of them. What
+the rule finds is joined with the table, and each row of it is an answer of the rule that the row is for. Constants in
+patterns become variables of the query, so that the rules share its history, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from ephemera.algebra.nodes import (
+    Calendar,
+    Detection,
+    Expression,
+    Group,
+    Imbed,
+    Input,
+    Match,
+    Merge,
+    Plan,
+    Point,
+    Project,
+    Rename,
+)
+from ephemera.algebra.scalar import Holds
+from ephemera.analysis.nodes import Facts
+from ephemera.base.tree import find, rebuild
+from ephemera.syntax.nodes import Derive
+from ephemera.terms.nodes import Atom, Bool, Label, Number, Text, Var
+from ephemera.terms.nodes import Expression as HeadExpression
+from ephemera.terms.values import Value
+
+Constant = Number | Text | Bool
+
+
+@dataclass(frozen=True, slots=True)
+class Alike:
+    """Some rules as one: the names of what differs, and for each rule its values."""
+
+    members: tuple[Point, ...]
+    names: tuple[str, ...]
+    rows: tuple[tuple[Value, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """A plan in which rules that are alike are one."""
+
+    plan: Plan
+    facts: Facts
+    alike: Mapping[str, Alike] = field(default_factory=dict)
+    """By the name of the rule that stands for them."""
+    queries: Mapping[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
+    """For each query that was made: the rule, and its variables for constants with what the rule calls them."""
+
+    @property
+    def replaced(self) -> frozenset[str]:
+        """The rules that another stands for."""
+        return frozenset(point.name for found in self.alike.values() for point in found.members)
+
+
+def merged(plan: Plan, facts: Facts) -> Merged:
+    """The plan with one rule for all that are alike."""
+    in_cycles = {name for cycle in plan.cycles for name in cycle}
+    groups: dict[object, list[_Abstract]] = {}
+    for point in plan.points.values():
+        if point.kind == "rule" and point.name not in in_cycles:
+            found = _Abstract(point, plan)
+            if found.is_plain:
+                groups.setdefault((found.signature, _bounds(facts, point.name)), []).append(found)
+    several = {group[0].point.name: group for group in groups.values() if len(group) > 1}
+    return _put_together(plan, facts, several) if several else Merged(plan, facts)
+
+
+def _bounds(facts: Facts, point: str) -> object:
+    return tuple((r.name, r.negated, tuple((b.stamp, b.time) for b in r.minimal)) for r in facts.of(point))
+
+
+def _put_together(plan: Plan, facts: Facts, several: Mapping[str, list[_Abstract]]) -> Merged:
+    points: dict[str, Point] = {}
+    alike: dict[str, Alike] = {}
+    queries: dict[str, tuple[str, Mapping[str, str]]] = {}
+    known, cases, relevance = dict(facts.known), dict(facts.cases), list(facts.relevance)
+    for name, point in plan.points.items():
+        group = several.get(name)
+        if group is not None:
+            first, own = group[0], f"{name} and {len(group) - 1} more"
+            inputs: dict[str, str] = {}
+            for old, (pattern, names) in first.queries.items():
+                new = f"{old} of {own}"
+                inputs[old] = new
+                points[new] = _query(plan.points[old], new, pattern)
+                queries[new] = (own, names)
+                known[new] = known[old]
+            points[own] = replace(point, name=own, expression=_reading(first.expression, inputs))
+            alike[own] = Alike(tuple(a.point for a in group), first.names, tuple(a.constants for a in group))
+            known[own] = known[name]
+            cases[own] = facts.cases.get(name, ())
+            relevance += [
+                replace(r, point=own, input=inputs.get(r.input, r.input)) for r in facts.relevance if r.point == name
+            ]
+        points[name] = point
+    made = replace(facts, known=known, cases=cases, relevance=tuple(relevance))
+    return Merged(replace(plan, points=points), made, alike, queries)
+
+
+def _query(point: Point, name: str, pattern: Atom) -> Point:
+    def change(node: object) -> object:
+        return replace(node, pattern=pattern) if isinstance(node, Match) else node
+
+    return replace(point, name=name, expression=rebuild(point.expression, change))
+
+
+def _reading(e: Expression, inputs: Mapping[str, str]) -> Expression:
+    """The expression with other queries in place of some, where a constant of theirs has a name."""
+
+    def change(node: object) -> object:
+        match node:
+            case Rename(Input(point), _, variables) if point in inputs and any(old[0] == "#" for old, _ in variables):
+                return replace(node, input=Input(inputs[point]))
+            case _:
+                return node
+
+    return rebuild(e, change)
+
+
+class _Abstract:
+    """A rule with names in place of constants."""
+
+    def __init__(self, point: Point, plan: Plan) -> None:
+        self.point = point
+        self._plan = plan
+        self._constants: dict[str, Value] = {}
+        self.queries: dict[str, tuple[Atom, dict[str, str]]] = {}
+        self.is_plain = not any(True for _ in find(point.expression, (Calendar, Detection)))
+        if self.is_plain:
+            self.expression = self._abstract(point.expression)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(self._constants)
+
+    @property
+    def constants(self) -> tuple[Value, ...]:
+        return tuple(self._constants.values())
+
+    @property
+    def signature(self) -> object:
+        """What it has in common with rules that are alike: all but constants and the name of what is derived."""
+        patterns = tuple(pattern for pattern, _ in self.queries.values())
+        known = {old: f"#{number}" for number, old in enumerate(self.queries)}
+        return rebuild(_reading(self.expression, known), _without_label), patterns
+
+    def _abstract(self, e: Expression) -> Expression:
+        match e:
+            case Project(Merge(Group() | Imbed() as head) as merge, _):
+                inner = replace(head, input=rebuild(head.input, self._change))
+                return replace(e, input=replace(merge, input=inner))
+            case _:
+                self.is_plain = False
+                return e
+
+    def _change(self, node: object) -> object:
+        match node:
+            case Holds(condition):
+                return Holds(rebuild(condition, self._named))
+            case Rename(Input(point), ((_, event), *_), variables):
+                pattern = self._pattern(point)
+                if pattern is None:
+                    return node
+                atom, constants = pattern
+                names = {f"#{k}": f"#{event}#{k}" for k in constants}
+                self._constants |= {names[f"#{k}"]: value for k, value in constants.items()}
+                if point in self.queries:
+                    self.is_plain = False  # the same query twice: its constants would have two names
+                self.queries[point] = (atom, names)
+                return replace(node, variables=(*variables, *names.items()))
+            case _:
+                return node
+
+    def _named(self, node: object) -> object:
+        if not isinstance(node, Constant):
+            return node
+        name = f"#{len(self._constants)}"
+        self._constants[name] = node.value
+        return Var(name)
+
+    def _pattern(self, point: str) -> tuple[Atom, dict[int, Value]] | None:
+        """The pattern of a query with variables in place of its constants, if it has any."""
+        matches = list(find(self._plan.points[point].expression, Match))
+        if len(matches) != 1 or not isinstance(matches[0].pattern, Atom):
+            return None
+        atom = matches[0].pattern
+        constants: dict[int, Value] = {k: a.value for k, a in enumerate(atom.arguments) if isinstance(a, Constant)}
+        if not constants:
+            return None
+        arguments = tuple(Var(f"#{k}") if k in constants else a for k, a in enumerate(atom.arguments))
+        return replace(atom, arguments=arguments), constants
+
+
+def _without_label(node: object) -> object:
+    match node:
+        case Derive():
+            return replace(node, label=Label(""), arguments=tuple(map(_without_value, node.arguments)))
+        case _:
+            return node
+
+
+def _without_value(e: HeadExpression) -> HeadExpression:
+    return Text("") if isinstance(e, Constant) else e

@@ -1,0 +1,101 @@
+"""This module shows that rules which differ in constants, and run as one, answer what each of them answers alone."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ephemera.base.span import Source
+from ephemera.engine.batch import Batch
+from ephemera.kernels.tail import FEW
+from ephemera.physical.alike import merged
+from ephemera.pipeline import check
+from ephemera.rules.outcome import World
+from ephemera.semantics.oracle import evaluate
+from ephemera.terms.atoms import attributes_term
+from ephemera.terms.events import Event, Interval
+from ephemera.terms.values import Value
+from tests.engine.test_local import rows_at_a_time
+from tests.strategies.cases import answers
+
+DECLARED = """
+EVENT A(id: int, x: int, v: any);
+EVENT B(id: int, x: int, v: any);
+"""
+CONSTANTS = ["1", "2", "1.0", "2.5", '"a"', '"b"', "true"]
+
+TEMPLATES = {
+    "a pattern": "Q{n}(i, j) <- a: A(i, x, {c}), b: B(j, x, _), {{a,b}} within 5;",
+    "two patterns": "Q{n}(i, j) <- a: A(i, x, {c}), b: B(j, x, {d}), {{a,b}} within 5;",
+    "an equality": "Q{n}(i, j) <- a: A(i, x, v), b: B(j, x, _), {{a,b}} within 5, v = {c};",
+    "two equalities": "Q{n}(i, j) <- a: A(i, x, v), b: B(j, x, w), {{a,b}} within 5, v = {c}, {d} = w;",
+    "one variable twice": "Q{n}(i) <- a: A(i, x, v), v = {c}, v = {d};",
+    "an inequality": "Q{n}(i, j) <- a: A(i, x, v), b: B(j, x, w), {{a,b}} within 5, v < {c};",
+    "an alternative": "Q{n}(i) <- a: A(i, x, v), (v = {c} or x = {n});",
+    "an absence": "Q{n}(i) <- a: A(i, x, _), w: extend(a, 3), while w: not B(_, x, {c});",
+    "an absence under a condition": "Q{n}(i) <- a: A(i, x, v), w: extend(a, 3), while w: not B(_, x, _), v = {c};",
+    "a collection": "Q{n}(i, count(j)) <- a: A(i, x, v), w: extend(a, 3), while w: collect B(j, x, {c}), v != {d};",
+    "a constant in the head": "Q{n}(i, {c}) <- a: A(i, x, {d});",
+    "what others read": "R(i, {c}) <- a: A(i, x, {c});\nQ{n}(i, j) <- r: R(i, {c}), b: B(j, x, _), {{r,b}} within 5;",
+    "nothing": "Q{n}(i) <- a: A(i, x, x);",
+}
+
+
+@st.composite
+def events(draw: st.DrawFn) -> list[Event]:
+    values: st.SearchStrategy[Value] = st.sampled_from([1, 2, 1.0, 2.5, "a", "b", True, None, 3])
+    found: list[Event] = []
+    for number in range(draw(st.integers(0, 40))):
+        end = draw(st.integers(0, 20))
+        attributes = [("id", number % 7), ("x", draw(st.integers(0, 2))), ("v", draw(values))]
+        term = attributes_term(draw(st.sampled_from("AB")), attributes)
+        found.append(Event(term, Interval(end * 1_000_000, end * 1_000_000), positional=True))
+    return found
+
+
+@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES.keys())
+@settings(max_examples=25)
+@given(data=st.data())
+def test_rules_that_are_alike_answer_what_the_oracle_answers(template: str, data: st.DataObject) -> None:
+    pairs = data.draw(
+        st.lists(st.tuples(st.sampled_from(CONSTANTS), st.sampled_from(CONSTANTS)), min_size=2, max_size=4)
+    )
+    rules = [template.format(n=n, c=c, d=d) for n, (c, d) in enumerate(pairs)]
+    checked = check(Source("alike.eq", DECLARED + "\n".join(rules)))
+    assert checked.rules is not None
+    assert checked.plan is not None
+    assert checked.facts is not None
+    given_events = data.draw(events())
+    expected = answers(evaluate(checked.rules, given_events, World()))
+    ends = sorted({e.time.end for e in given_events})
+    for stops, few in (([], 0), (ends, FEW), (ends, 0)):
+        with rows_at_a_time(few):
+            found = Batch(checked.rules, checked.plan, checked.facts, given_events, World()).run(stops)
+        assert answers(found) == expected
+
+
+@pytest.mark.parametrize("template", TEMPLATES.values(), ids=TEMPLATES.keys())
+def test_rules_that_are_alike_are_one(template: str) -> None:
+    checked = check(
+        Source("alike.eq", DECLARED + "\n".join(template.format(n=n, c=n + 10, d=n + 50) for n in range(3)))
+    )
+    assert checked.plan is not None
+    assert checked.facts is not None
+    (found, *_) = merged(checked.plan, checked.facts).alike.values()
+    assert len(found.members) == 3
+
+
+def test_rules_that_differ_in_more_are_not_one() -> None:
+    checked = check(
+        Source(
+            "alike.eq",
+            DECLARED
+            + "P(i) <- a: A(i, x, 1), b: B(j, x, _), {a,b} within 5;\n"
+            + "Q(i) <- a: A(i, x, 2), b: B(j, x, _), {a,b} within 6;"
+            + "R(i) <- a: A(i, x, 1); S(x) <- a: A(i, x, 2);",
+        )
+    )
+    assert checked.plan is not None
+    assert checked.facts is not None
+    assert not merged(checked.plan, checked.facts).alike
