@@ -6,7 +6,7 @@ text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, wh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal, overload
@@ -24,12 +24,12 @@ from ephemera.base.errors import ProgramError
 from ephemera.base.span import Source
 from ephemera.engine import batch
 from ephemera.engine import tables as columnar
-from ephemera.engine.live import Compiled, LiveEngine, Stamp, wall_clock
+from ephemera.engine.compiled import Compiled, Given, Reading
+from ephemera.engine.live import LiveEngine, Stamp, wall_clock
 from ephemera.io.jsonl import (
     BadEvent,
     read_row,
     read_time,
-    uses_text,
     write_event,
 )
 from ephemera.rules import explain as rules_explain
@@ -44,6 +44,7 @@ from ephemera.semantics.oracle import evaluate
 from ephemera.syntax import explain as syntax_explain
 from ephemera.syntax.parser import Parsed, parse
 from ephemera.terms.events import Event
+from ephemera.terms.values import Key
 
 Stage = Literal["syntax", "rules", "plan", "relevance"]
 ENGINES = ("local", "oracle")
@@ -93,6 +94,8 @@ class Run:
     messages: list[dict[str, Any]]
     bad: list[BadEvent]
     undefined: list[DeadLetter]
+    output: list[tuple[Key, dict[str, Any]]]
+    """Answers and messages together, by end, begin, event and data, each behind what it is sorted by."""
 
 
 class Program:
@@ -169,7 +172,7 @@ class Program:
 
     def run_all(  # noqa: PLR0913 - all of them named
         self,
-        events: Sequence[Mapping[str, Any] | str | bytes],
+        events: Iterable[Given],
         *,
         engine: str = "local",
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
@@ -178,28 +181,37 @@ class Program:
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """The same with what could not be read or computed; events may be lines of JSON, too."""
-        catalogue = self.catalogue
+        reading = self.reading()
+        for event in events:
+            reading.add(event)
+        return self.run_read(reading, engine=engine, tables=tables, calendars=calendars, until=until, progress=progress)
+
+    def reading(self) -> Reading:
+        """Where the events of a run are gathered as this program reads them, so that several may share the input."""
+        return Reading(self._compiled)
+
+    def run_read(  # noqa: PLR0913 - all of them named
+        self,
+        reading: Reading,
+        *,
+        engine: str = "local",
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        until: int | float | str | None = None,
+        progress: Callable[[float], None] = lambda _part: None,
+    ) -> Run:
+        """All that the program derives from events that have been read."""
         world = self._world(tables, calendars, until)
-        read = [self._compiled.read(event) for event in events]
-        good = [e for e in read if isinstance(e, Event)]
         if _known(engine) == "oracle":
-            outcome = evaluate(self._rules, good, world)
+            outcome = evaluate(self._rules, reading.events, world)
         else:
-            outcome = batch.run(self._rules, self._plan, self._compiled.facts, good, world, progress)
-        as_numbers = not any(uses_text(e) for e, r in zip(events, read, strict=True) if isinstance(r, Event))
-        return Run(
-            answers=[write_event(e, catalogue, as_numbers=as_numbers) for e in outcome.events],
-            messages=[
-                {
-                    **write_event(m.event, catalogue, as_numbers=as_numbers),
-                    "recipient": m.recipient,
-                    "transport": m.transport,
-                }
-                for m in outcome.messages
-            ],
-            bad=[e for e in read if isinstance(e, BadEvent)],
-            undefined=outcome.dead_letters,
-        )
+            outcome = batch.run(self._rules, self._plan, self._compiled.facts, reading.events, world, progress)
+        written = partial(write_event, catalogue=self.catalogue, as_numbers=reading.as_numbers)
+        answers = [written(e) for e in outcome.events]
+        messages = [{**written(m.event), "recipient": m.recipient, "transport": m.transport} for m in outcome.messages]
+        keys = [e.key for e in outcome.events] + [m.event.key for m in outcome.messages]
+        output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
+        return Run(answers, messages, reading.bad, outcome.dead_letters, output)
 
     def engine(
         self,

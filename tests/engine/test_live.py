@@ -56,7 +56,7 @@ def test_equal_stamps_are_never_late_and_earlier_ones_are() -> None:
     engine.send(event("order", 5, "a"))
     engine.send(event("shipped", 5, "a"))
     engine.send(event("order", 4, "b"))
-    assert [e.term.label for e in engine.late] == ["order"]
+    assert [late.event.term.label for late in engine.late] == ["order"]
     assert engine.finish() == []
 
 
@@ -273,3 +273,12 @@ def test_what_a_review_found_stays_mended(rules: str, events: list[dict[str, Any
     assert program.run(events) == expected
     assert live == expected
     assert not engine.late
+
+
+def test_a_rule_for_any_label_sees_what_no_stream_carries() -> None:
+    program = ephemera.compile("EVENT a(x: int); STREAM s CARRIES a; DETECT y { var L } ON event e: var L {{ }} END")
+    events = [event("a", 1, 1), event("b", 2, 1), event("a", 3, 1)]
+    expected = program.run(events, engine="oracle")
+    engine = program.engine()
+    assert program.run(events) == expected
+    assert engine.send_many(events) + engine.finish() == expected

@@ -20,7 +20,7 @@ import ephemera
 from ephemera.analysis.limits import Limits
 from ephemera.base.span import Source
 from ephemera.engine import table_reading
-from ephemera.engine.live import Compiled
+from ephemera.engine.compiled import Compiled
 from ephemera.engine.tables import TableRun, run_table
 from ephemera.io.jsonl import read_time
 from ephemera.pipeline import check
@@ -488,3 +488,84 @@ def test_frames_are_known_by_their_interface(monkeypatch: pytest.MonkeyPatch) ->
     answers = ephemera.compile(ECHO).run(frame(TABLE))
     assert type(answers) is frame
     assert answers.to_arrow().to_pylist() == ANSWERS
+
+
+# ---- live --------------------------------------------------------------------------------------------------
+
+STREAMS = """
+    EVENT a(x: int, y: float) LASTS AT MOST 5;
+    EVENT b(x: int, note: string) LASTS AT MOST 5;
+    EVENT s(x: int) LASTS AT MOST 5 ARRIVES AT BEGIN;
+    EVENT tags(of: string[]);
+    STREAM one CARRIES a, b WATERMARK 3;
+    STREAM two CARRIES s, tags WATERMARK 1;
+    pair(x, n) <- i: a(x, y), j: b(x, n), {i, j} within 10;
+    within(x) <- i: a(x, y), j: s(x), i during j;
+    tagged(t) <- i: tags(t);
+"""
+
+
+@st.composite
+def arrivals(draw: st.DrawFn) -> list[dict[str, Any]]:
+    rows = []
+    for k in range(draw(st.integers(0, 30))):
+        label = draw(st.sampled_from(["a", "b", "s", "tags", "other", None]))
+        begin = k + draw(st.integers(-8, 3))
+        length = draw(st.sampled_from([0, 0, 0, 2, 5, 6, -1])) if label != "tags" else 0
+        row = {"event": label, "begin": begin, "end": begin + length, "x": draw(st.integers(0, 2)), "y": 0.5}
+        rows.append({**row, "note": draw(st.sampled_from(["p", "q", None])), "of": ["t"]})
+    return rows
+
+
+@given(rows=arrivals(), size=st.integers(1, 31))
+def test_a_live_engine_takes_tables_as_it_takes_rows(rows: list[dict[str, Any]], size: int) -> None:
+    """Whichever way they come, the answers, what is late and what is bad are the same, and all totals."""
+    fields = [("event", pa.string()), ("begin", pa.int64()), ("end", pa.int64()), ("x", pa.int64())]
+    fields += [("y", pa.float64()), ("note", pa.string()), ("of", pa.list_(pa.string()))]
+    by_rows, by_table = (ephemera.compile(STREAMS).engine() for _ in range(2))
+    for k in range(0, len(rows), size):
+        part = rows[k : k + size]
+        one = by_rows.send_many(as_json(part))
+        assert by_table.send_many(pa.Table.from_pylist(part, pa.schema(fields))) == one
+        assert {late.event for late in by_table.late} == {late.event for late in by_rows.late}
+        assert [bad.reason for bad in by_table.bad if bad.label] == [bad.reason for bad in by_rows.bad if bad.label]
+        assert by_table.stats() == by_rows.stats()
+    assert by_table.finish() == by_rows.finish()
+    stats = by_table.stats()
+    assert stats.received == len(rows)
+
+
+def test_a_bad_or_late_row_is_kept_as_it_was() -> None:
+    engine = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x);").engine()
+    table = pa.table({"event": ["a", "a", "a"], "time": [5, 6, 4], "x": [1.0, 1.5, 2.0]})
+    assert engine.send_many(table) == []
+    assert engine.finish() == [{"event": "p", "time": 5, "data": [1]}]
+    (bad,), (late,) = engine.bad, engine.late
+    assert json.loads(bad.original) == {"event": "a", "time": 6, "x": 1.5}
+    assert json.loads(late.original) == {"event": "a", "time": 4, "data": [2]}
+
+
+def test_the_rows_of_a_table_are_stamped_when_they_arrive() -> None:
+    now = 7_000_000
+    engine = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x);").engine(stamp="arrival", now=lambda: now)
+    answers = engine.send_many(pa.table({"x": [1, 2], "time": [0, 0]}))
+    assert [(a["time"], a["data"]) for a in answers] == [("1970-01-01T00:00:07Z", [k]) for k in (1, 2)]
+
+
+def test_rows_of_flat_types_go_to_a_live_engine_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(table_reading, "read_object", lambda *_: pytest.fail("a row was read by itself"))
+    engine = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x), x > 1;").engine()
+    found = engine.send_many(pa.table({"event": ["a"] * 3, "time": [1, 2, 3], "x": [1, 2, 3]}))
+    assert [a["data"] for a in found + engine.finish()] == [[2], [3]]
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "duckdb", "arrow"])
+def test_a_live_engine_takes_every_kind_of_table(kind: str) -> None:
+    columns = {"event": ["a", "a", "a"], "time": [1, 2, 3], "x": [1, 2, 3]}
+    table: Any = pa.table(columns)
+    if kind == "duckdb":
+        table = duckdb.connect().from_arrow(table)
+    elif kind != "arrow":
+        table = pytest.importorskip(kind).DataFrame(columns)
+    engine = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x), x > 1;").engine()
+    assert [a["data"] for a in engine.send_many(table) + engine.finish()] == [[2], [3]]

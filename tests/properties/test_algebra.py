@@ -68,7 +68,7 @@ def streams(*, points: bool = False) -> SearchStrategy[Stream]:
 
 def meaning(expression: Expression, stream: Stream, *, restricted: bool = False) -> dict[Key, Interval]:
     """The instances of an expression, each with its time."""
-    found = instances(expression, restricted=restricted, facts=stream, catalogue=_catalogue())
+    found = instances(expression, restricted=restricted, facts=lambda _atom: stream, catalogue=_catalogue())
     return {identity: time for time, _, identity in found}
 
 

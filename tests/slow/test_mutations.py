@@ -139,6 +139,31 @@ FAULTS = {
         "result = max(before, key=start) | ak",
         "result = min(before, key=start) | ak",
     ),
+    "equal stamps are late": ("semantics/arrival.py", "known - watermark - 1", "known - watermark"),
+    "no watermark": ("semantics/arrival.py", "known - watermark - 1", "known - 1"),
+    "one bound for all": ("semantics/arrival.py", "if event.term.label in s.carries", ""),
+    "advance leaves its instant open": ("semantics/arrival.py", "known <= bounds[name]", "known < bounds[name]"),
+    "a late event moves the bound back": (
+        "semantics/arrival.py",
+        "bounds[name] = max(bounds.get(name, reached), reached)",
+        "bounds[name] = reached",
+    ),
+    "what is known at its begin is judged by its end": (
+        "semantics/arrival.py",
+        "event.time.begin if schema is not None and schema.arrives_at_begin else event.time.end",
+        "event.time.end",
+    ),
+    "nothing is idle": ("semantics/arrival.py", "if source.idle is None or", "if True or"),
+    "silence is not waited for": (
+        "semantics/arrival.py",
+        "bounds[source.name] += now - max(last, heard + source.idle)",
+        "bounds[source.name] += now - heard",
+    ),
+    "a source that was never heard waits for ever": (
+        "semantics/arrival.py",
+        "bounds[source.name] = min(bounds.values())",
+        "pass",
+    ),
 }
 
 

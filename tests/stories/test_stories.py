@@ -34,3 +34,28 @@ def test_a_story_without_its_parts_is_refused(change: object, complaint: str) ->
     assert callable(change)
     with pytest.raises(BadStory, match=complaint):
         read_story(change(text))
+
+
+LIVE = STORIES[0].parent / "late-a-late-event-retracts-nothing.md"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('["a"]     | 3 ', '["a"]     | 2 ', "given after row 3, and not after row 2"),
+        ('["d"]     | end', '["d"]     | 6', "given at the end, and not after row 6"),
+        ("| late    | 5   ", "| late    | 6   ", "late events: expected ['shipped'], found ['shipped at 5']"),
+        ('| late    | 5        | "shipped" |       |\n', "Live: indeed.\n", "late events: expected []"),
+    ],
+)
+def test_a_live_story_says_what_is_late_and_when_answers_are_given(old: str, new: str, complaint: str) -> None:
+    text = LIVE.read_text(encoding="utf-8")
+    assert judge(read_story(text), LIVE.name, engine="local") == []
+    wrong = judge(read_story(text.replace(old, new)), LIVE.name, engine="local")
+    assert [line for line in wrong if complaint in line]
+
+
+def test_after_names_a_row_or_the_end() -> None:
+    text = LIVE.read_text(encoding="utf-8").replace("| end   |", "| soon  |")
+    with pytest.raises(BadStory, match="`after` names a row"):
+        read_story(text)

@@ -109,3 +109,29 @@ def test_progress_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
         app, ["run", write(tmp_path, "p.eq", PROGRAM), "--progress"], input=line("order", 1, "a")
     )
     assert "100%" in result.stderr
+
+
+@pytest.mark.parametrize("follow", [False, True], ids=["standard input", "a file that grows"])
+def test_a_silent_source_holds_no_one_back_while_nothing_comes(tmp_path: Path, *, follow: bool) -> None:
+    program = """
+    EVENT order(id: string);
+    EVENT scan(id: string);
+    STREAM shop CARRIES order;
+    STREAM floor CARRIES scan IDLE 20 ms;
+    lost(id) <- o: order(id), w: extend(o, 50 ms), while w: not scan(id);
+    """
+    given = "\n".join([line("scan", 100, "x"), line("order", 100, "a"), line("order", 200, "b"), ""])
+    events = write(tmp_path, "e.jsonl", given)
+    command = [sys.executable, "-m", "ephemera", "run", write(tmp_path, "p.eq", program), "--mode", "stream"]
+    command += ["--follow", "--input", events] if follow else []
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        if not follow:
+            process.stdin.write(given)
+            process.stdin.flush()
+        assert json.loads(process.stdout.readline())["data"] == ["a"]
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+    assert process.returncode == 130

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from ephemera.base.diagnostic import Report, as_json, render
 from ephemera.base.span import Source
+from ephemera.io.jsonl import BadEvent
 from ephemera.rules.outcome import DeadLetter
 from ephemera.syntax.parser import decode
 from ephemera.terms.text import to_text
@@ -48,7 +49,7 @@ def write_file(path: Path, text: str) -> None:
     """All of a file or nothing: it is written under another name first."""
     temporary = path.with_name(path.name + ".part")
     try:
-        temporary.write_bytes(_utf_8(text))
+        temporary.write_bytes(utf_8(text))
         temporary.replace(path)
     except OSError as error:
         typer.echo(f"cannot write {path}: {error.strerror}", err=True)
@@ -57,10 +58,11 @@ def write_file(path: Path, text: str) -> None:
 
 def write_out(text: str) -> None:
     """Results on standard output: UTF-8 whatever the terminal speaks, since programs read them."""
-    typer.echo(_utf_8(text), nl=False)
+    typer.echo(utf_8(text), nl=False)
 
 
-def _utf_8(text: str) -> bytes:
+def utf_8(text: str) -> bytes:
+    """A text as bytes, whatever it holds."""
     # Half a character, which JSON can hold, becomes the escape that JSON writes for it.
     return text.encode("utf-8", "backslashreplace")
 
@@ -74,6 +76,16 @@ def print_reports(reports: Sequence[Report], *, machine: bool = False) -> None:
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for found in reports:
         console.print(Text.assemble(*((text, _STYLES[style]) for text, style in render(found))), end="")
+
+
+def names_of(programs: Sequence[Path]) -> list[dict[str, str]]:
+    """What a dead letter says of the program that it comes from: nothing if there is only one."""
+    return [{"program": str(path)} if len(programs) > 1 else {} for path in programs]
+
+
+def bad_letter(bad: BadEvent) -> dict[str, Any]:
+    """An input that is no event of the program, as it goes to the dead letters."""
+    return {"reason": bad.reason, "event": bad.original}
 
 
 def undefined_letter(letter: DeadLetter) -> dict[str, Any]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from enum import StrEnum
+from heapq import merge
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +20,8 @@ from ephemera.cli.files import (
     FAILED,
     WRONG_COMMAND,
     WRONG_PROGRAM,
+    bad_letter,
+    names_of,
     print_reports,
     read_program,
     undefined_letter,
@@ -26,6 +30,8 @@ from ephemera.cli.files import (
 )
 from ephemera.cli.progress import shown_progress
 from ephemera.cli.stream import Stream
+from ephemera.engine.compiled import Reading
+from ephemera.io.jsonl import decode_line
 from ephemera.pipeline import Checked, Program, Run, check
 from ephemera.stories.judge import judge
 from ephemera.stories.read import BadStory, read_story
@@ -81,21 +87,20 @@ def run_command(
             raise typer.Exit(WRONG_COMMAND)
         live = compile_all(programs, unbounded=None if allow_unbounded else "error")
         engines = [p.engine(tables=_tables(p, path.parent)) for p, path in zip(live, programs, strict=True)]
-        Stream(engines, output, dead_letter, emit or []).run(inputs or ["-"], follow=follow)
+        Stream(engines, names_of(programs), output, dead_letter, emit or []).run(inputs or ["-"], follow=follow)
         return
     compiled = compile_all(programs, unbounded=None if allow_unbounded or engine == Engine.oracle else "warning")
-    lines = _lines(inputs or ["-"])
     runs: list[Run] = []
-    for program, path in zip(compiled, programs, strict=True):
+    for program, path, reading in zip(compiled, programs, _read_all(compiled, inputs or ["-"]), strict=True):
         try:
             with shown_progress(path.name, wanted=progress) as tell:
                 tables = _tables(program, path.parent)
-                runs.append(program.run_all(lines, engine=engine.value, tables=tables, progress=tell))
+                runs.append(program.run_read(reading, engine=engine.value, tables=tables, progress=tell))
         except EphemeraError as error:
             typer.echo(f"{path}: {error}", err=True)
             raise typer.Exit(FAILED) from None
     _write_answers(runs, output, emit)
-    _write_dead_letters(runs, dead_letter)
+    _write_dead_letters(runs, names_of(programs), dead_letter)
 
 
 def stories_command(
@@ -145,17 +150,25 @@ def _text(path: Path) -> str:
         raise typer.Exit(WRONG_COMMAND) from None
 
 
-def _lines(inputs: Iterable[str]) -> list[bytes]:
-    """The lines of all inputs as they are; what is wrong with one is told of that one."""
-    lines: list[bytes] = []
+def _read_all(programs: Sequence[Program], inputs: Iterable[str]) -> list[Reading]:
+    """The events as each program reads them; every line is read and decoded once, and what it is told of each."""
+    readings = [program.reading() for program in programs]
+    for line in _lines(inputs):
+        message = decode_line(line)
+        for reading in readings:
+            reading.add(message)
+    return readings
+
+
+def _lines(inputs: Iterable[str]) -> Iterator[bytes]:
+    """The lines of all inputs as they are."""
     for name in inputs:
         try:
-            data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+            with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as file:
+                yield from (line.rstrip(b"\n") for line in file if line.strip())
         except OSError as error:
             typer.echo(f"cannot read {name}: {error.strerror}", err=True)
             raise typer.Exit(WRONG_COMMAND) from None
-        lines += [line for line in data.split(b"\n") if line.strip()]
-    return lines
 
 
 def _tables(program: Program, folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -183,7 +196,8 @@ def _cell(cell: str | None, declared: str) -> Any:
 
 
 def _write_answers(runs: list[Run], output: Path | None, emit: list[str] | None) -> None:
-    answers = [a for run in runs for a in (*run.answers, *run.messages) if not emit or a["event"] in emit]
+    merged = merge(*(run.output for run in runs), key=lambda line: line[0])
+    answers = [answer for _, answer in merged if not emit or answer["event"] in emit]
     text = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
     if output is None:
         write_out(text)
@@ -191,9 +205,10 @@ def _write_answers(runs: list[Run], output: Path | None, emit: list[str] | None)
         write_file(output, text)
 
 
-def _write_dead_letters(runs: list[Run], output: Path | None) -> None:
-    letters: list[dict[str, Any]] = [{"reason": b.reason, "event": b.original} for run in runs for b in run.bad]
-    letters += [undefined_letter(u) for run in runs for u in run.undefined]
+def _write_dead_letters(runs: Sequence[Run], names: Sequence[dict[str, str]], output: Path | None) -> None:
+    both = list(zip(runs, names, strict=True))
+    letters: list[dict[str, Any]] = [bad_letter(b) | name for run, name in both for b in run.bad]
+    letters += [undefined_letter(u) | name for run, name in both for u in run.undefined]
     if output is not None:
         write_file(output, "".join(json.dumps(letter, ensure_ascii=False, default=str) + "\n" for letter in letters))
     elif letters:

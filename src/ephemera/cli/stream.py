@@ -1,13 +1,15 @@
 """This module runs programs live from the command line: lines come in, answers go out as soon as they are certain.
 
-Lines are read as they come, from files one after the other, from standard input, or from a file that grows. What is
-wrong or late goes to the dead letters, and nothing stops the run but its end or Ctrl-C.
+Lines are read as they come, from files one after the other, from standard input, or from a file that grows; each is
+decoded once for all programs. What is wrong or late goes to the dead letters, and nothing stops the run but its end or
+Ctrl-C. While nothing comes, the engines are told the time, so that silent sources hold no one back.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -16,9 +18,9 @@ from typing import IO, Any
 
 import typer
 
-from ephemera.cli.files import FAILED, WRONG_COMMAND, undefined_letter, write_out
+from ephemera.cli.files import FAILED, WRONG_COMMAND, bad_letter, undefined_letter, utf_8, write_out
 from ephemera.engine.live import LiveEngine
-from ephemera.io.jsonl import write_event
+from ephemera.io.jsonl import decode_line
 
 CHUNK = 1 << 16
 PAUSE = 0.05
@@ -31,18 +33,27 @@ class Stream:
     """Engines, and where their answers and dead letters go."""
 
     def __init__(
-        self, engines: Sequence[LiveEngine], output: Path | None, dead: Path | None, emit: Sequence[str]
+        self,
+        engines: Sequence[LiveEngine],
+        names: Sequence[dict[str, str]],
+        output: Path | None,
+        dead: Path | None,
+        emit: Sequence[str],
     ) -> None:
+        """`names` is what the dead letters of each engine say of where they come from."""
         self._engines = engines
+        self._names = names
         self._emit = frozenset(emit)
         self._output = _opened(output)
         self._dead = _opened(dead)
 
     def run(self, inputs: Sequence[str], *, follow: bool) -> None:
         """Until the input ends; with `follow` the last file may grow for ever."""
+        watched = any(engine.has_idle_sources for engine in self._engines)
         try:
-            for lines in _chunks(inputs, follow=follow):
-                self._each(lambda engine, lines=lines: engine.send_many(lines))  # type: ignore[misc]
+            for lines in _chunks(inputs, follow=follow, watched=watched):
+                messages = [decode_line(line) for line in lines]
+                self._each(lambda engine, given=messages: engine.send_many(given))  # type: ignore[misc]
             self._each(LiveEngine.finish)
         except KeyboardInterrupt:
             typer.echo(f"stopped: {self._summary()}", err=True)
@@ -53,28 +64,27 @@ class Stream:
             typer.echo(self._summary(), err=True)
 
     def _each(self, work: Callable[[LiveEngine], list[dict[str, Any]]]) -> None:
-        for engine in self._engines:
+        for engine, name in zip(self._engines, self._names, strict=True):
             answers = [a for a in work(engine) if not self._emit or a["event"] in self._emit]
             text = "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in answers)
             if text and self._output is not None:
-                self._output.write(text.encode("utf-8", "backslashreplace"))
+                self._output.write(utf_8(text))
                 self._output.flush()
             elif text:
                 write_out(text)
                 sys.stdout.flush()
-            self._bury(engine)
+            self._bury(engine, name)
 
-    def _bury(self, engine: LiveEngine) -> None:
+    def _bury(self, engine: LiveEngine, name: dict[str, str]) -> None:
         """What was wrong, late or without a value since the last time, to the dead letters; it is not kept here."""
-        letters = [{"reason": b.reason, "event": b.original} for b in engine.bad]
-        for event in engine.late:
-            given = write_event(event, engine.catalogue, as_numbers=True)
-            letters.append({"reason": LATE, "event": json.dumps(given, default=str)})
+        letters = [bad_letter(bad) for bad in engine.bad]
+        letters += [{"reason": LATE, "event": late.original} for late in engine.late]
         letters += [undefined_letter(letter) for letter in engine.take_dead_letters()]
         engine.bad.clear()
         engine.late.clear()
         if letters and self._dead is not None:
-            self._dead.write("".join(json.dumps(x, ensure_ascii=False) + "\n" for x in letters).encode("utf-8"))
+            lines = (json.dumps(letter | name, ensure_ascii=False, default=str) + "\n" for letter in letters)
+            self._dead.write(utf_8("".join(lines)))
             self._dead.flush()
 
     def _summary(self) -> str:
@@ -100,11 +110,11 @@ def _opened(path: Path | None) -> IO[bytes] | None:
         raise typer.Exit(FAILED) from None
 
 
-def _chunks(inputs: Sequence[str], *, follow: bool) -> Iterator[list[bytes]]:
-    """The lines of all inputs, as many at a time as are there."""
+def _chunks(inputs: Sequence[str], *, follow: bool, watched: bool) -> Iterator[list[bytes]]:
+    """The lines of all inputs, as many at a time as are there; none while one is quiet, if that is `watched`."""
     for number, name in enumerate(inputs):
         if name == "-":
-            yield from _lines(sys.stdin.buffer, grows=False)
+            yield from _lines(sys.stdin.buffer, grows=False, watched=watched)
             continue
         try:
             file = Path(name).open("rb")  # noqa: SIM115 - closed below, and told apart from what goes wrong later
@@ -112,22 +122,37 @@ def _chunks(inputs: Sequence[str], *, follow: bool) -> Iterator[list[bytes]]:
             typer.echo(f"cannot read {name}: {error.strerror}", err=True)
             raise typer.Exit(WRONG_COMMAND) from None
         with file:
-            yield from _lines(file, grows=follow and number == len(inputs) - 1)
+            yield from _lines(file, grows=follow and number == len(inputs) - 1, watched=watched)
 
 
-def _lines(file: IO[bytes], *, grows: bool) -> Iterator[list[bytes]]:
-    rest = b""
+def _lines(file: IO[bytes], *, grows: bool, watched: bool) -> Iterator[list[bytes]]:
+    pieces: list[bytes] = []
     while True:
+        while watched and not _is_ready(file):
+            yield []
         data = _available(file)
         if not data and grows:
+            if watched:
+                yield []
             time.sleep(PAUSE)
             continue
-        *lines, rest = (rest + data).split(b"\n") if data else ([rest] if rest else []) + [b""]
-        found = [line for line in lines if line.strip()]
-        if found:
-            yield found
+        first, *more = data.split(b"\n")
+        pieces.append(first)
+        if more or not data:
+            found = [line for line in (b"".join(pieces), *more[:-1]) if line.strip()]
+            pieces = more[-1:]
+            if found:
+                yield found
         if not data:
             return
+
+
+def _is_ready(file: IO[bytes]) -> bool:
+    """Whether there is something to read, or the end, before the pause is over; what cannot be asked always is."""
+    try:
+        return bool(select.select([file], [], [], PAUSE)[0])
+    except (AttributeError, OSError, ValueError):
+        return True
 
 
 def _available(file: IO[bytes]) -> bytes:

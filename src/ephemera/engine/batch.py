@@ -13,6 +13,7 @@ import numpy as np
 from ephemera.algebra.nodes import Plan, Point
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
+from ephemera.engine.calendars import Days
 from ephemera.engine.events import END, of_events
 from ephemera.engine.lanes import Surroundings
 from ephemera.engine.local import Engine, Found
@@ -61,10 +62,10 @@ class Batch:
         self._first = min(ends or passed or [0])
         self._last = max([*ends, *passed], default=-1)
         calendars = {name: list(days) for name, days in world.calendars.items()}
-        self._parts += of_events([day for days in calendars.values() for day in days], plan.catalogue.attributes)
         self._clocked = by_the_clock(rules, frozenset(calendars))
         self._before = facts.reach
-        self.engine = Engine(plan, facts, Surroundings(world.tables, calendars, self._clock), self._is_wanted)
+        surroundings = Surroundings(world.tables, calendars, self._clock, Days(calendars))
+        self.engine = Engine(plan, facts, surroundings, self._is_wanted)
         self._found = Outcome()
 
     def slices(self) -> list[int]:

@@ -21,7 +21,7 @@ from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
-from ephemera.engine.events import BEGIN, END, REFERENCE, Events
+from ephemera.engine.events import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.engine.heads import Builder, is_message
 from ephemera.engine.matching import Query
 from ephemera.engine.parameters import MEMBER, Parameters, known_constants
@@ -59,6 +59,8 @@ class Surroundings:
     tables: Mapping[str, Sequence[Term]] = field(default_factory=dict)
     calendars: Mapping[str, Sequence[Event]] = field(default_factory=dict)
     clock: Clock = lambda _pattern, _after, _until: ()
+    days: Callable[[str, int, int], Sequence[Event]] = lambda _calendar, _after, _until: ()
+    """The days of a calendar that end after one time, until another."""
 
 
 class Lane:
@@ -88,6 +90,8 @@ class Lane:
         self._calendars: dict[str, Calendar] = {}
         self._tables: dict[Table, Batch] = {}
         self._needed: dict[str, Needed] = {}
+        self._days = Pool(0, -1)
+        """The days of calendars in this step: only queries by the name of a calendar see them."""
         self._given: dict[str, set[Any]] = {}
         """For each algebra expression the instances that were given in this step."""
         self.bound = -FAR
@@ -105,6 +109,8 @@ class Lane:
         """Which of the events from outside of this step some query has matched."""
         for name in self._names:
             self._prepare(plan.points[name])
+        labels = {plan.points[query].label for query in self._queries}
+        self._asked_calendars = [name for name in world.calendars if name in labels]
         for r in facts.relevance:
             if r.point in self._own:
                 self._need(r)
@@ -211,6 +217,8 @@ class Lane:
 
     def step(self, released: Sequence[Events], bound: int, calendar_until: int) -> dict[str, list[Events]]:
         """What the rules of the lane derive between the last bound and this one, from what was released by then."""
+        if self._asked_calendars:
+            self._tell_the_days(bound)
         pool = Pool(self.references, self.derived_references)
         given = sum(map(len, released))
         new = pool.add(released, derived=False)
@@ -230,6 +238,11 @@ class Lane:
         self.unused += int(np.count_nonzero(~self._used))
         self._forget()
         return derived
+
+    @property
+    def asks_for_any(self) -> bool:
+        """Whether some query is for events of any label."""
+        return any(self._plan.points[query].label is None for query in self._queries)
 
     @property
     def kept(self) -> int:
@@ -319,7 +332,14 @@ class Lane:
 
     def _asked(self, query: str, pool: Pool) -> list[Events]:
         label = self._plan.points[query].label
-        return pool.unread(query, label)
+        return (self._days if label in self._world.calendars else pool).unread(query, label)
+
+    def _tell_the_days(self, bound: int) -> None:
+        """The days of calendars since the last step."""
+        self._days = Pool(0, self.derived_references)
+        days = [day for name in self._asked_calendars for day in self._world.days(name, self.bound, bound)]
+        self._days.add(of_events(days, self._plan.catalogue.attributes))
+        self.derived_references = self._days.next_derived
 
     def _detect(self, point: str, detection: Detection, bound: int) -> None:
         """The instances of an algebra expression that end since the last step."""

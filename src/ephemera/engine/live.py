@@ -6,6 +6,7 @@ instant as it passes, and with `start` a background clock moves it on, so that a
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,32 +14,35 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
 
-from ephemera.algebra.nodes import Plan, Point
-from ephemera.analysis.limits import Limits
-from ephemera.analysis.nodes import Facts
+import pyarrow as pa
+
+from ephemera.algebra.nodes import Point
 from ephemera.engine.batch import by_the_clock
+from ephemera.engine.calendars import Days
+from ephemera.engine.compiled import Compiled, Given, given_message
 from ephemera.engine.lanes import Surroundings
 from ephemera.engine.local import Engine, Found
+from ephemera.engine.silence import Silence
 from ephemera.engine.snapshot import Snapshot, restore, take
 from ephemera.engine.stats import Stats, stats_of
+from ephemera.engine.table_reading import Reader, bad_events, stamped
+from ephemera.engine.tables import is_table, to_arrow
 from ephemera.io.jsonl import (
     BadEvent,
+    Message,
     original_text,
-    read_line,
-    read_object,
     read_time,
     uses_text,
     write_event,
 )
 from ephemera.kernels.history import FAR
 from ephemera.rules.clock import Clock
-from ephemera.rules.nodes import Catalogue, Ruleset
+from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 from ephemera.terms.nodes import Pattern
 
-Given = Mapping[str, Any] | str | bytes
 Answer = dict[str, Any]
 Stamp = Literal["event", "arrival"]
 
@@ -49,21 +53,11 @@ def wall_clock() -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
-    """A program as engines need it."""
+class LateEvent:
+    """An event that came behind the bound of its source, and the input that it was."""
 
-    rules: Ruleset
-    plan: Plan
-    facts: Facts
-    limits: Limits
-
-    def read(self, given: Given) -> Event | BadEvent:
-        """An event from an object or a line of JSON, or what is wrong with it."""
-        catalogue = self.rules.resolved.catalogue
-        event = read_line(given, catalogue) if isinstance(given, str | bytes) else read_object(given, catalogue)
-        if isinstance(event, Event) and (complaint := self.limits.complaint(event)) is not None:
-            return BadEvent(original_text(given), complaint, event.term.label)
-        return event
+    event: Event
+    original: str
 
 
 class LiveEngine:
@@ -89,15 +83,18 @@ class LiveEngine:
         calendars = {name: list(days) for name, days in world.calendars.items()}
         self._clocked = by_the_clock(compiled.rules, frozenset(calendars))
         self._before = compiled.facts.reach
-        self._first: int | None = None
-        surroundings = Surroundings(world.tables, calendars, self._calendar)
+        surroundings = Surroundings(world.tables, calendars, self._calendar, Days(calendars))
         self._engine = Engine(compiled.plan, compiled.facts, surroundings, self._is_wanted)
         self._received = 0
         self._bad_count = 0
         self.bad: list[BadEvent] = []
         """What was no event of the program, with the reason; whoever has dealt with it may clear it."""
+        self.late: list[LateEvent] = []
+        """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
         self._stamp = stamp
         self._now = now
+        idle = {s.name: s.idle for s in self._catalogue.sources if s.idle is not None and stamp == "event"}
+        self._silence = Silence(idle, now()) if idle else None
         self._as_numbers = True
         self._lock = threading.RLock()
         self._clock: _BackgroundClock | None = None
@@ -108,27 +105,76 @@ class LiveEngine:
         """One event; what is certain then."""
         return self.send_many([event])
 
-    def send_many(self, events: Iterable[Given]) -> list[Answer]:
-        """Several events in the order in which they arrive; what is certain then."""
+    def send_many(self, events: Iterable[Given] | Any) -> list[Answer]:
+        """Several events in the order in which they arrive; what is certain then.
+
+        They may be the rows of a table, of Arrow, pandas, Polars or DuckDB.
+        """
         with self._lock:
-            good: list[Event] = []
-            for given in events:
-                self._received += 1
-                event = self._read(given)
-                if isinstance(event, BadEvent):
-                    self._bad_count += 1
-                    self.bad.append(event)
-                else:
-                    good.append(event)
-            found = self._engine.send(good)
-            answers = self._written(found)
+            answers = self._let_pass()
+            answers += self._send_table(to_arrow(events)) if is_table(events) else self._send_each(events)
             return answers + self._written(self._engine.advance(self._now())) if self._stamp == "arrival" else answers
+
+    def _send_each(self, events: Iterable[Given]) -> list[Answer]:
+        good: list[Event] = []
+        originals: list[Given] = []
+        bad: list[BadEvent] = []
+        for given in events:
+            self._received += 1
+            event = self._read(given)
+            if isinstance(event, BadEvent):
+                bad.append(event)
+            else:
+                good.append(event)
+                originals.append(given)
+        self._refuse(bad)
+        self._hear(event.term.label for event in good)
+        found = self._engine.send(good)
+        if self._engine.late:
+            known = dict(zip(good, originals, strict=True))
+            self._take_late(lambda event: original_text(given_message(known[event]).original))
+        return self._written(found)
+
+    def _send_table(self, table: pa.Table) -> list[Answer]:
+        stamps = stamped(table, self._now(), self._catalogue) if self._stamp == "arrival" else table
+        read = Reader(stamps, self._compiled).read()
+        self._received += table.num_rows
+        self._refuse(bad_events(read.bad, table))
+        self._as_numbers = self._as_numbers and (read.numbers or not read.parts)
+        self._hear(part.label for part in read.parts)
+        found = self._engine.send_parts(read.parts, read.rows)
+        self._take_late(lambda event: json.dumps(write_event(event, self._catalogue, as_numbers=self._as_numbers)))
+        return self._written(found)
+
+    def _refuse(self, bad: Sequence[BadEvent]) -> None:
+        self._bad_count += len(bad)
+        self.bad += bad
+
+    def _hear(self, labels: Iterable[str]) -> None:
+        if self._silence is not None:
+            self._silence.heard({self._engine.sources.source(label) for label in labels}, self._now())
+
+    def _take_late(self, original: Callable[[Event], str]) -> None:
+        self.late += [LateEvent(event, original(event)) for event in self._engine.late]
+        self._engine.late.clear()
+
+    def tick(self) -> list[Answer]:
+        """Looks at the clock: sources that have been silent for their idle time hold no one back; what is certain then.
+
+        Every other call does so, too; this is for when nothing comes at all.
+        """
+        with self._lock:
+            return self._let_pass()
+
+    def _let_pass(self) -> list[Answer]:
+        silent = self._silence.passed(self._now()) if self._silence is not None else {}
+        return self._written(self._engine.let_pass(silent)) if silent else []
 
     def advance(self, now: float | str | None = None) -> list[Answer]:
         """Time passes until then: numbers count the program's unit, texts are ISO 8601; without one, until now."""
         with self._lock:
             bound = self._now() if now is None else read_time(now, self._catalogue.unit)
-            return self._written(self._engine.advance(bound))
+            return self._let_pass() + self._written(self._engine.advance(bound))
 
     def finish(self) -> list[Answer]:
         """The input has ended; everything that was pending is decided."""
@@ -137,10 +183,11 @@ class LiveEngine:
             return self._written(self._engine.finish(max(bounds, default=-FAR)))
 
     def _read(self, given: Given) -> Event | BadEvent:
-        if self._stamp == "arrival" and isinstance(given, Mapping):
-            given = {**given, "time": _as_text(self._now())}
-        event = self._compiled.read(given)
-        self._as_numbers = self._as_numbers and not (isinstance(event, Event) and uses_text(given))
+        message = given_message(given)
+        if self._stamp == "arrival" and isinstance(message.data, Mapping):
+            message = Message(message.original, {**message.data, "time": _as_text(self._now())})
+        event = self._compiled.read(message)
+        self._as_numbers = self._as_numbers and not (isinstance(event, Event) and uses_text(message.data))
         return event
 
     def _written(self, found: Found) -> list[Answer]:
@@ -162,7 +209,7 @@ class LiveEngine:
         """The state as a value; with an earlier one, only what that does not have. `save` writes it to a folder."""
         with self._lock:
             counts = [self._received, self._bad_count, self._engine.late_count]
-            more = {"numbers": self._as_numbers, "first": self._first, "counts": counts}
+            more = {"numbers": self._as_numbers, "first": self._engine.sources.first, "counts": counts}
             return take(self._engine, self._compiled.plan, since.names if since is not None else (), more)
 
     def restore(self, snapshot: Snapshot) -> LiveEngine:
@@ -170,7 +217,7 @@ class LiveEngine:
         with self._lock:
             restore(self._engine, self._compiled.plan, snapshot)
             more = snapshot.manifest["more"]
-            self._as_numbers, self._first = more["numbers"], more["first"]
+            self._as_numbers, self._engine.sources.first = more["numbers"], more["first"]
             self._received, self._bad_count, self._engine.late_count = more["counts"]
         return self
 
@@ -182,9 +229,9 @@ class LiveEngine:
         return self._catalogue
 
     @property
-    def late(self) -> list[Event]:
-        """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
-        return self._engine.late
+    def has_idle_sources(self) -> bool:
+        """Whether sources are declared that hold no one back when they are silent."""
+        return self._silence is not None
 
     def take_dead_letters(self) -> list[DeadLetter]:
         """The heads that had no value since the last time: the rule, what was bound, and why."""
@@ -200,9 +247,9 @@ class LiveEngine:
 
     def start(self, deliver: Callable[[Sequence[Answer]], None], every: float = 0.1) -> LiveEngine:
         """Lets time pass by itself: what becomes certain with no event is delivered by a background clock."""
-        if self._stamp != "arrival":
-            raise ValueError('only an engine with stamp="arrival" has a clock of its own')
-        self._clock = _BackgroundClock(self.advance, deliver, every)
+        if self._stamp != "arrival" and self._silence is None:
+            raise ValueError('only an engine with stamp="arrival" or an IDLE source has a clock of its own')
+        self._clock = _BackgroundClock(self.advance if self._stamp == "arrival" else self.tick, deliver, every)
         self._clock.start()
         return self
 
@@ -221,14 +268,14 @@ class LiveEngine:
         self.stop()
 
     def _calendar(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
-        if self._first is None:
-            self._first = until
-        first = until - self._before if after <= -FAR else after + 1
+        since = self._engine.sources.first
+        first = (until if since is None else since) - self._before if after <= -FAR else after + 1
         return Clock(self._catalogue.zone, first, until).events(pattern) if first <= until < FAR else ()
 
     def _is_wanted(self, point: Point, end: int) -> bool:
         """Answers that ask the clock are given from the first bound on."""
-        return point.rule not in self._clocked or self._first is None or end >= self._first
+        first = self._engine.sources.first
+        return point.rule not in self._clocked or first is None or end >= first
 
 
 class _BackgroundClock(threading.Thread):

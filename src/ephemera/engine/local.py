@@ -7,7 +7,7 @@ order they arrived within their bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,10 +15,11 @@ import numpy as np
 from ephemera.algebra.nodes import Base, Input, Plan, Point
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
-from ephemera.engine.events import END, Events, distinct, of_events
+from ephemera.engine.events import BEGIN, END, Events, distinct, of_events
 from ephemera.engine.heads import is_message
 from ephemera.engine.lanes import Lane, Surroundings
 from ephemera.engine.sources import UNNAMED, Sources, sources_of
+from ephemera.kernels.columns import Ints, Mask
 from ephemera.kernels.history import FAR
 from ephemera.physical.alike import merged
 from ephemera.rules.outcome import DeadLetter
@@ -48,7 +49,7 @@ class Engine:
         """For each lane the events that wait for its bound to pass them."""
         by_sources: dict[frozenset[str], list[str]] = {}
         one = merged(plan, facts)
-        for name, depends in _dependencies(one.plan, self.sources).items():
+        for name, depends in _dependencies(one.plan, self.sources, world.calendars).items():
             if one.plan.points[name].kind == "rule" and name not in one.replaced:
                 by_sources.setdefault(depends, []).append(name)
         for names, rules in sorted(by_sources.items(), key=lambda item: len(item[0])):
@@ -77,6 +78,35 @@ class Engine:
         self.load(of_events(good, self._plan.catalogue.attributes))
         return self._step(None)
 
+    def send_parts(self, parts: Sequence[Events], orders: Sequence[Ints]) -> Found:
+        """Events by columns, each with its place in the order in which they arrive; what is certain then."""
+        for part, late in zip(parts, self._late_rows(parts, orders), strict=True):
+            self._be_late(part.take(late).events() if late.any() else [])
+            self._wait(part.take(~late) if late.any() else part)
+        return self._step(None)
+
+    def _late_rows(self, parts: Sequence[Events], orders: Sequence[Ints]) -> list[Mask]:
+        """For each part which of its events come behind the bound of their source."""
+        found: list[Mask] = [np.zeros(len(part), dtype=np.bool_) for part in parts]
+        by_source: dict[str, list[int]] = {}
+        for k, part in enumerate(parts):
+            if len(part):
+                by_source.setdefault(self.sources.source(part.label), []).append(k)
+        for name, own in sorted(by_source.items(), key=lambda item: min(int(orders[k].min()) for k in item[1])):
+            order = np.argsort(np.concatenate([orders[k] for k in own]))
+            times = np.concatenate([parts[k].batch[BEGIN if self._is_early(parts[k].label) else END] for k in own])
+            late = np.empty(len(order), dtype=np.bool_)
+            late[order] = ~self.sources.arrive(name, times[order])
+            for k, rows in zip(own, np.split(late, np.cumsum([len(parts[k]) for k in own])[:-1]), strict=True):
+                found[k] = rows
+        return found
+
+    def let_pass(self, silent: Mapping[str, int]) -> Found:
+        """Time has passed for silent sources, for each so much; what is certain then."""
+        for name, time in silent.items():
+            self.sources.let_pass(name, time)
+        return self._step(None)
+
     def _send_one(self, event: Event) -> Found:
         if self.sources.arrive_one(self.sources.source(event.term.label), self._arrival(event)):
             self.load(of_events([event], self._plan.catalogue.attributes))
@@ -94,8 +124,11 @@ class Engine:
 
     def _arrival(self, event: Event) -> int:
         """When an event is known: at its end, or at its begin if its type is declared so."""
-        schema = self._plan.catalogue.events.get(event.term.label)
-        return event.time.begin if schema is not None and schema.arrives_at_begin else event.time.end
+        return event.time.begin if self._is_early(event.term.label) else event.time.end
+
+    def _is_early(self, label: str) -> bool:
+        schema = self._plan.catalogue.events.get(label)
+        return schema is not None and schema.arrives_at_begin
 
     def load(self, parts: Iterable[Events]) -> None:
         """Events of which the order means nothing: all is known, and nothing is late."""
@@ -121,16 +154,21 @@ class Engine:
         return sum(len(part) for part in self.waiting_parts[names])
 
     def _wait(self, part: Events) -> None:
-        """An event waits in every lane that depends on its source; one that rules derive, too, in all."""
+        """An event waits in every lane that depends on its source.
+
+        One that no stream carries also waits in all lanes if rules derive it, and in those that ask for any label.
+        """
         source = self.sources.source(part.label)
         is_derived = part.label in self._plan.catalogue.derived
+        late = np.zeros(len(part), dtype=np.bool_)
         for names, waiting in self.waiting_parts.items():
             if source in names:
                 waiting.append(part)
-            elif is_derived and source == UNNAMED:
+            elif source == UNNAMED and (is_derived or self.lanes[names].asks_for_any):
                 in_time = part.batch[END] > self.lanes[names].bound
-                self._be_late(part.take(~in_time).events() if not in_time.all() else [])
+                late |= ~in_time
                 waiting.append(part.take(in_time))
+        self._be_late(part.take(late).events() if late.any() else [])
 
     def _step(self, calendar_until: int | None) -> Found:
         found = Found()
@@ -195,15 +233,16 @@ def _split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Ev
     return released, kept
 
 
-def _dependencies(plan: Plan, sources: Sources) -> dict[str, frozenset[str]]:
+def _dependencies(plan: Plan, sources: Sources, calendars: Container[str]) -> dict[str, frozenset[str]]:
     """For each point the sources that its tuples depend on; one that depends on none goes with all of them."""
     found: dict[str, frozenset[str]] = dict.fromkeys(plan.points, frozenset())
     derived = plan.catalogue.derived
 
     def source(label: str) -> frozenset[str]:
-        """What a label is read from; what rules derive and no stream carries need not come from outside at all."""
+        """What a label is read from; calendars, and what rules derive and no stream carries, need no source."""
         name = sources.source(label)
-        return frozenset() if name == UNNAMED and label in derived else frozenset([name])
+        is_inner = label in calendars or (name == UNNAMED and label in derived)
+        return frozenset() if is_inner else frozenset([name])
 
     labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
     used = frozenset[str]().union(*(source(label) for label in labels if label is not None))

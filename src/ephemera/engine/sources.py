@@ -2,7 +2,8 @@
 
 An event that ends at t moves the bound of its source to just before t less its watermark, so that equal stamps are
 never late. What then arrives at or behind the bound is late. Events are judged in the order in which they arrive, so
-it makes no difference how they are cut into batches.
+it makes no difference how they are cut into batches. No clock is known here: that time passes for a silent source is
+told from outside.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class Sources:
     carried_by: Mapping[str, str]
     """For each label the source that it is read from."""
     bounds: dict[str, int] = field(default_factory=dict)
+    first: int | None = None
+    """The first bound of all: that which the first event makes, or the first instant that is closed."""
 
     def source(self, label: str) -> str:
         return self.carried_by.get(label, UNNAMED)
@@ -45,16 +48,31 @@ class Sources:
         reached = np.maximum.accumulate(times) - (self.watermarks.get(name, 0) + 1)
         known = np.maximum(np.concatenate([[before], reached[:-1]]), before)
         self.bounds[name] = max(before, int(reached[-1]))
+        if self.first is None:
+            self.first = int(reached[0])
         return np.asarray(times > known, dtype=np.bool_)
+
+    def let_pass(self, name: str, time: int) -> None:
+        """Time has passed for a silent source; one that was never heard begins where the slowest other stands."""
+        bound = self.bounds.get(name, -FAR)
+        others = [b for b in self.bounds.values() if b > -FAR]
+        if bound > -FAR:
+            self.bounds[name] = min(bound + time, FAR)
+        elif others:
+            self.bounds[name] = min(others)
 
     def arrive_one(self, name: str, time: int) -> bool:
         """The same for one event."""
         before = self.bounds.get(name, -FAR)
         self.bounds[name] = max(before, time - self.watermarks.get(name, 0) - 1)
+        if self.first is None:
+            self.first = self.bounds[name]
         return time > before
 
     def advance(self, bound: int) -> None:
         """Everything that ends by then is here, whatever the source."""
+        if self.first is None:
+            self.first = bound
         for name in {*self.watermarks, *self.carried_by.values(), UNNAMED}:
             self.bounds[name] = max(self.bounds.get(name, -FAR), bound)
 

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from ephemera.engine.events import BEGIN, END, Events, of_events, position
-from ephemera.engine.live import Compiled
+from ephemera.engine.compiled import Compiled
+from ephemera.engine.events import BEGIN, END, Events, flat_values, of_events, position
 from ephemera.engine.table_columns import (
     as_text,
     column_of,
@@ -22,7 +22,7 @@ from ephemera.engine.table_columns import (
     stamps_of,
     whole_column,
 )
-from ephemera.io.jsonl import BadEvent, read_object
+from ephemera.io.jsonl import BadEvent, original_text, read_object
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.events import Event
@@ -43,6 +43,8 @@ class Read:
     """The events of a table, and how it writes times: all as numbers, and so in its attributes."""
 
     parts: list[Events] = field(default_factory=list)
+    rows: list[Ints] = field(default_factory=list)
+    """For each part the rows that it comes from."""
     bad: list[BadRow] = field(default_factory=list)
     numbers: bool = True
     plain_numbers: bool = True
@@ -70,16 +72,21 @@ class Reader:
         used = used & set(self._arrays) if self._catalogue.events else set(self._arrays)
         self._found.numbers = all(is_numeric(self._arrays[n].type) for n in self._times)
         self._found.plain_numbers = self._found.numbers and not any(is_instant(self._arrays[n].type) for n in used)
-        singles: list[Event] = []
+        singles: dict[tuple[str, int | None], list[tuple[int, Event]]] = {}
         for label, rows in self._labels():
             schema = self._catalogue.events.get(label)
             if schema is not None and schema.attributes is not None and not _has_lists(schema):
                 part, good = self._flat(schema, schema.attributes, rows)
-                self._found.parts += [part] if len(part) else []
+                if len(part):
+                    self._found.parts.append(part)
+                    self._found.rows.append(rows[good])
                 rows = rows[~good]  # noqa: PLW2901 - what is left
-            if len(rows):
-                singles += self._one_by_one(label, schema, rows)
-        self._found.parts += of_events(singles, self._catalogue.attributes)
+            for row, event in self._one_by_one(label, schema, rows) if len(rows) else ():
+                values = flat_values(event.term, self._catalogue.attributes(label))
+                singles.setdefault((label, None if values is None else len(values)), []).append((row, event))
+        for found in singles.values():
+            self._found.parts += of_events([event for _, event in found], self._catalogue.attributes)
+            self._found.rows.append(np.array([row for row, _ in found], dtype=np.int64))
         return self._found
 
     def _labels(self) -> Iterator[tuple[str, Ints]]:
@@ -114,7 +121,7 @@ class Reader:
         batch = Batch(columns, len(rows))
         return Events(schema.label, batch if good.all() else batch.take(good), len(attributes), schema.names), good
 
-    def _one_by_one(self, label: str, schema: Schema | None, rows: Ints) -> Iterator[Event]:
+    def _one_by_one(self, label: str, schema: Schema | None, rows: Ints) -> Iterator[tuple[int, Event]]:
         """The events of some rows as JSON objects would be read; what is none is bad."""
         is_open = schema is None or schema.attributes is None
         types = dict(schema.attributes or ()) if schema is not None else {}
@@ -129,7 +136,7 @@ class Reader:
             if reason is not None:
                 self._found.bad.append(BadRow(row, reason, label))
             elif isinstance(event, Event):
-                yield event
+                yield row, event
 
 
 def _read_row(
@@ -170,3 +177,20 @@ def _time_columns(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]
 
 def _has_lists(schema: Schema) -> bool:
     return any(declared.endswith("[]") for _, declared in schema.attributes or ())
+
+
+def bad_events(bad: Sequence[BadRow], table: pa.Table) -> list[BadEvent]:
+    """Bad rows with what they were."""
+    ordered = sorted(bad, key=lambda one: one.row)
+    given = table.take(pa.array([one.row for one in ordered], pa.int64())).to_pylist() if ordered else []
+    return [BadEvent(original_text(row), one.reason, one.label) for one, row in zip(ordered, given, strict=True)]
+
+
+def stamped(table: pa.Table, now: int, catalogue: Catalogue) -> pa.Table:
+    """The table with all its rows happening now; columns that say when make way."""
+    attributes = {name for schema in catalogue.events.values() for name in schema.names}
+    kept = table.select([n for n in table.column_names if n not in {"time", "begin", "end"} - attributes])
+    stamps = pa.array([now] * table.num_rows, pa.timestamp("us", tz="UTC"))
+    for name in ("time",) if "time" not in attributes else ("begin", "end"):
+        kept = kept.append_column(name, stamps)
+    return kept

@@ -20,8 +20,8 @@ import pyarrow as pa
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
 from ephemera.engine.batch import Batch as History
+from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, Events
-from ephemera.engine.live import Compiled
 from ephemera.engine.table_reading import BadRow, Reader
 from ephemera.engine.table_writing import Writer
 from ephemera.rules.nodes import Ruleset
@@ -55,7 +55,7 @@ def run_table(compiled: Compiled, given: Any, world: World, evaluate: Evaluate |
 
     `evaluate` runs the events instead of the engine.
     """
-    read = Reader(_to_arrow(given), compiled).read()
+    read = Reader(to_arrow(given), compiled).read()
     if evaluate is not None:
         outcome = evaluate([event for part in read.parts for event in part.events()], world)
     else:
@@ -85,7 +85,8 @@ def _kind(given: object) -> str | None:
     return next((name for name in names if name in _KINDS), None)
 
 
-def _to_arrow(given: Any) -> pa.Table:
+def to_arrow(given: Any) -> pa.Table:
+    """A table of any kind as one of Arrow."""
     match _kind(given):
         case "pandas.DataFrame":
             try:

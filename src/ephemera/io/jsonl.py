@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -19,7 +20,7 @@ from typing import Any
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.atoms import attributes_term
 from ephemera.terms.compute import EPOCH
-from ephemera.terms.errors import BadMessage
+from ephemera.terms.errors import LARGEST_LINE, BadMessage
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.json import decode, from_object, to_object
 from ephemera.terms.text import from_text, iso, to_text
@@ -39,33 +40,46 @@ class BadEvent:
     label: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Message:
+    """An input decoded once, however many programs read it: what it was, what it says, or why it cannot be read."""
+
+    original: Any
+    data: Any
+    complaint: str | None = None
+
+
 def original_text(given: Any) -> str:
     """An input as it was given, or as JSON if it was no text."""
     if isinstance(given, bytes):
         return given.decode("utf-8", "backslashreplace")
-    return given if isinstance(given, str) else json.dumps(given, default=str)
-
-
-def read_line(line: str | bytes, catalogue: Catalogue) -> Event | BadEvent:
-    """An event from one line of JSON."""
-    original = original_text(line)
     try:
-        data = decode(line, fraction=Decimal)
+        return given if isinstance(given, str) else json.dumps(given, default=str)
+    except (RecursionError, TypeError, ValueError):
+        return reprlib.repr(given)  # what is no JSON at all: too deep, within itself, or with keys that are no texts
+
+
+def decode_line(line: str | bytes) -> Message:
+    """One line of JSON, decoded."""
+    try:
+        return Message(line, decode(line, fraction=Decimal, largest=LARGEST_LINE))
     except BadMessage as error:
-        return BadEvent(original, str(error))
-    return read_object(data, catalogue, original)
+        return Message(line, None, str(error))
 
 
-def read_object(data: Any, catalogue: Catalogue, original: str | None = None) -> Event | BadEvent:
+def read_message(message: Message, catalogue: Catalogue) -> Event | BadEvent:
+    """An event from what was decoded."""
+    if message.complaint is not None:
+        return BadEvent(original_text(message.original), message.complaint)
+    return read_object(message.data, catalogue, message.original)
+
+
+def read_object(data: Any, catalogue: Catalogue, original: Any = None) -> Event | BadEvent:
     """An event from decoded JSON, whose fractions may be decimals."""
     label = data.get("event") if isinstance(data, Mapping) else None
-
-    def bad(reason: str) -> BadEvent:
-        return BadEvent(original_text(data) if original is None else original, reason, label)
-
+    given = data if original is None else original
     if not isinstance(label, str):
-        label = None
-        return bad("an event has a name under `event`")
+        return BadEvent(original_text(given), "an event has a name under `event`")
     try:
         time = _interval(data.get("time"), catalogue.unit)
         schema = catalogue.events.get(label)
@@ -74,9 +88,9 @@ def read_object(data: Any, catalogue: Catalogue, original: str | None = None) ->
             raise BadMessage("it lasts longer than declared")
         term, positional = _term(label, data, schema, catalogue.unit)
     except BadMessage as error:
-        return bad(str(error))
+        return BadEvent(original_text(given), str(error), label)
     except RecursionError:
-        return bad("its data nests too deep")
+        return BadEvent(original_text(given), "its data nests too deep", label)
     return Event(term, time, positional)
 
 
@@ -122,13 +136,8 @@ def _in_range(microseconds: int) -> int:
     return microseconds
 
 
-def uses_text(event: Mapping[str, Any] | str | bytes) -> bool:
-    """Whether an event writes its time as text, so that answers do, too."""
-    if isinstance(event, str | bytes):
-        try:
-            event = json.loads(event)
-        except ValueError:
-            return False
+def uses_text(event: object) -> bool:
+    """Whether an event, decoded, writes its time as text, so that answers do, too."""
     time = event.get("time") if isinstance(event, Mapping) else None
     return any(isinstance(t, str) for t in (time if isinstance(time, list | tuple) else [time]))
 

@@ -31,14 +31,14 @@ class Occurrence:
 
 
 Instance: TypeAlias = frozenset[Occurrence]
+Facts: TypeAlias = Callable[[Pattern], Sequence[Event]]
+"""The events that a primitive is matched against."""
 Found: TypeAlias = tuple[Interval, Substitution, Key]
 """An instance of the whole: when, with which variables, and what identifies it."""
 
 
-def instances(
-    expression: AlgebraExpression, *, restricted: bool, facts: Sequence[Event], catalogue: Catalogue
-) -> list[Found]:
-    """Every instance of an expression among the facts."""
+def instances(expression: AlgebraExpression, *, restricted: bool, facts: Facts, catalogue: Catalogue) -> list[Found]:
+    """Every instance of an expression among the facts that its primitives ask for."""
     atoms = list(primitives(expression))
     names = [pattern_bindings(atom).sure for atom in atoms]
     shared = frozenset(v for k, own in enumerate(names) for v in own if any(v in o for o in names[:k] + names[k + 1 :]))
@@ -56,7 +56,7 @@ def instances(
 class _Streams:
     """The primitive streams for one value of the shared variables, and what each occurrence binds."""
 
-    def __init__(self, values: Substitution, facts: Sequence[Event], catalogue: Catalogue) -> None:
+    def __init__(self, values: Substitution, facts: Facts, catalogue: Catalogue) -> None:
         self._values = values
         self._facts = facts
         self._catalogue = catalogue
@@ -64,7 +64,7 @@ class _Streams:
 
     def of(self, atom: Pattern) -> list[Occurrence]:
         found: list[Occurrence] = []
-        for event in self._facts:
+        for event in self._facts(atom):
             for substitution in match_event(atom, event, self._values, self._catalogue.attributes):
                 occurrence = Occurrence(event, _marks(substitution))
                 self._bound[occurrence] = substitution
@@ -83,11 +83,11 @@ def _marks(substitution: Substitution) -> tuple[tuple[str, Key], ...]:
 
 
 def _shared_values(
-    atoms: Sequence[Pattern], shared: frozenset[str], facts: Sequence[Event], catalogue: Catalogue
+    atoms: Sequence[Pattern], shared: frozenset[str], facts: Facts, catalogue: Catalogue
 ) -> list[Substitution]:
     """Every combination of values that the shared variables take somewhere."""
     values: dict[str, dict[Key, Value]] = {name: {} for name in shared}
-    for atom, event in product(atoms, facts):
+    for atom, event in ((a, e) for a in atoms for e in facts(a)):
         for substitution in match_event(atom, event, {}, catalogue.attributes):
             for name in shared & substitution.keys():
                 values[name].setdefault(key(substitution[name]), substitution[name])

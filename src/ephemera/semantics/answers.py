@@ -80,9 +80,12 @@ class Reader:
         label = pattern_label(pattern)
         if label is not None and str(label) == "timer:datetime":
             return self.clock.events(pattern)
-        if label is not None and str(label) in self.calendars:
-            return list(self.calendars[str(label)])
-        return facts
+        return self.recorded(pattern, facts)
+
+    def recorded(self, pattern: Pattern, facts: Sequence[Event]) -> Sequence[Event]:
+        """Those of them that were told: the facts, or the days of a calendar; no clock takes part in the algebra."""
+        label = pattern_label(pattern)
+        return list(self.calendars.get(str(label), facts)) if label is not None else facts
 
     def is_table(self, pattern: Pattern) -> bool:
         label = pattern_label(pattern)
@@ -189,7 +192,10 @@ class _Disjunct:
 
     def _with_algebra(self, partial: _Partial, name: str, literal: Algebra) -> Iterator[_Partial]:
         found = algebra.instances(
-            literal.expression, restricted=literal.restricted, facts=self._facts, catalogue=self._reader.catalogue
+            literal.expression,
+            restricted=literal.restricted,
+            facts=lambda pattern: self._reader.recorded(pattern, self._facts),
+            catalogue=self._reader.catalogue,
         )
         for time, variables, identity in found:
             known = partial.variables

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
 
 from ephemera.base.diagnostic import render_text
 from ephemera.base.errors import EphemeraError
@@ -14,8 +14,23 @@ from ephemera.base.span import Source
 from ephemera.io.jsonl import BadEvent, read_object, read_time
 from ephemera.pipeline import Program, check
 from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.semantics.arrival import Arrival, late_arrivals
 from ephemera.stories.read import Rows, Story
+from ephemera.terms.events import Event
 from ephemera.terms.values import Key
+
+Tables: TypeAlias = Mapping[str, list[dict[str, Any]]]
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a program made of a story."""
+
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    after: list[int] | None = None
+    """For each answer the row that made it certain, if the engine was asked row by row; 0 is the end."""
+    bad: list[BadEvent] = field(default_factory=list)
+    late: list[Event] = field(default_factory=list)
 
 
 def judge(story: Story, name: str = "story.eq", *, engine: str = "oracle") -> list[str]:
@@ -26,19 +41,65 @@ def judge(story: Story, name: str = "story.eq", *, engine: str = "oracle") -> li
     program = Program(checked)
     catalogue = program.catalogue
     tables = {label: typed_rows(catalogue.tables[label], rows) for label, rows in story.tables.items()}
-    times = [e["time"] for e in story.events] + story.advances
     try:
-        until = max(story.advances, key=lambda t: read_time(t, catalogue.unit), default=None)
-        run = program.run_all(story.events, engine=engine, tables=tables, until=until)
+        run = _run_live if story.is_live and engine == "local" else _run_whole
+        found = run(program, story, tables, engine)
     except EphemeraError as error:
         return [str(error)]
-    found = [a for a in (*run.answers, *run.messages) if story.emit is None or a["event"] in story.emit]
-    wrong = _differences(story.answers, found, catalogue)
-    if Counter(e.label or "" for e in run.bad) != Counter(story.bad):
-        wrong.append(f"bad events: expected {sorted(story.bad)}, found {[(e.label, e.reason) for e in run.bad]}")
-    if not times:
+    wrong = _differences(story, found, catalogue)
+    if Counter(e.label or "" for e in found.bad) != Counter(story.bad):
+        wrong.append(f"bad events: expected {sorted(story.bad)}, found {[(e.label, e.reason) for e in found.bad]}")
+    wrong += _late_differences(story, found.late, catalogue)
+    if not story.steps:
         wrong.append("the story has no input")
     return wrong
+
+
+def _run_whole(program: Program, story: Story, tables: Tables, engine: str) -> _Found:
+    """All of the input at once, without what is late if it stands in the order in which it arrives."""
+    unit = program.catalogue.unit
+    until = max(story.advances, key=lambda t: read_time(t, unit), default=None)
+    arrivals = _arrivals(program, story)
+    late = late_arrivals(arrivals, program.catalogue) if story.is_live else []
+    given = [step.event for k, step in enumerate(story.steps) if step.event is not None and k not in late]
+    run = program.run_all(given, engine=engine, tables=tables, until=until)
+    return _Found([*run.answers, *run.messages], None, run.bad, [e for k in late if (e := arrivals[k].event)])
+
+
+def _arrivals(program: Program, story: Story) -> list[Arrival]:
+    """The rows as events that arrive; bad ones do not."""
+    unit = program.catalogue.unit
+    found: list[Arrival] = []
+    for step, now in zip(story.steps, _clock(story, unit), strict=True):
+        event = read_object(step.event, program.catalogue) if step.event is not None else None
+        closes = None if step.advance is None else read_time(step.advance, unit)
+        found.append(Arrival(event if isinstance(event, Event) else None, closes, now))
+    return found
+
+
+def _clock(story: Story, unit: int) -> list[int]:
+    """What the clock says at each row."""
+    found: list[int] = []
+    for step in story.steps:
+        found.append(read_time(step.now, unit) if step.now is not None else found[-1] if found else 0)
+    return found
+
+
+def _run_live(program: Program, story: Story, tables: Tables, _engine: str) -> _Found:
+    """Row by row, by the clock of the story."""
+    clock = _clock(story, program.catalogue.unit)
+    now = clock[0] if clock else 0
+    live = program.engine(now=lambda: now, tables=tables)
+    answers: list[tuple[int, dict[str, Any]]] = []
+    for number, step in enumerate(story.steps, 1):
+        now = clock[number - 1]
+        given = live.tick()
+        given += live.send(step.event) if step.event is not None else []
+        given += live.advance(step.advance) if step.advance is not None else []
+        answers += [(number, answer) for answer in given]
+    answers += [(0, answer) for answer in live.finish()]
+    late = [late.event for late in live.late]
+    return _Found([answer for _, answer in answers], [number for number, _ in answers], live.bad, late)
 
 
 def typed_rows(schema: Schema, rows: Rows) -> list[dict[str, Any]]:
@@ -67,9 +128,38 @@ def _canonical(answer: Mapping[str, Any], catalogue: Catalogue) -> Key:
     return (event.key, event.positional, answer.get("recipient"))
 
 
-def _differences(expected: list[dict[str, Any]], found: list[dict[str, Any]], catalogue: Catalogue) -> list[str]:
-    """The answers that are missing, and those that are too much, as JSON."""
-    wanted = {_canonical(a, catalogue): a for a in expected}
-    given = {_canonical(a, catalogue): a for a in found}
-    missing = [f"missing:  {json.dumps(a, default=float)}" for k, a in wanted.items() if k not in given]
-    return missing + [f"too much: {json.dumps(a, default=float)}" for k, a in given.items() if k not in wanted]
+def _differences(story: Story, found: _Found, catalogue: Catalogue) -> list[str]:
+    """The answers that are missing, those that are too much, and those that come at another row, as JSON."""
+    after: Sequence[int | None] = found.after if found.after is not None else [None] * len(found.answers)
+    wanted = {_canonical(a, catalogue): (a, row) for a, row in zip(story.answers, story.after, strict=True)}
+    given = {
+        _canonical(a, catalogue): (a, row)
+        for a, row in zip(found.answers, after, strict=True)
+        if story.emit is None or a["event"] in story.emit
+    }
+    wrong = [f"missing:  {json.dumps(a, default=float)}" for k, (a, _) in wanted.items() if k not in given]
+    wrong += [f"too much: {json.dumps(a, default=float)}" for k, (a, _) in given.items() if k not in wanted]
+    for k, (answer, row) in wanted.items():
+        came = given[k][1] if k in given else None
+        if row is not None and came is not None and row != came:
+            text = json.dumps(answer, default=float)
+            wrong.append(f"given {_row(came)}, and not {_row(row)}: {text}")
+    return wrong
+
+
+def _row(number: int) -> str:
+    return f"after row {number}" if number else "at the end"
+
+
+def _late_differences(story: Story, late: list[Event], catalogue: Catalogue) -> list[str]:
+    expected = Counter((e["event"], *_times(e["time"], catalogue.unit)) for e in story.late)
+    found = Counter((e.term.label, e.time.begin, e.time.end) for e in late)
+    if expected == found:
+        return []
+    described = sorted(f"{e.term.label} at {e.time.end / catalogue.unit:g}" for e in late)
+    return [f"late events: expected {sorted(e['event'] for e in story.late)}, found {described}"]
+
+
+def _times(time: Any, unit: int) -> tuple[int, int]:
+    begin, end = time if isinstance(time, list) else (time, time)
+    return read_time(begin, unit), read_time(end, unit)

@@ -13,6 +13,7 @@ from ephemera.base.errors import EphemeraError
 
 _PROGRAM = re.compile(r"^```eq\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TABLE_NAME = re.compile(r"^Table `([^`]+)`:", re.MULTILINE)
+_LIVE = re.compile(r"^Live:", re.MULTILINE)
 _EMIT = re.compile(r"^Emit: (.*)$", re.MULTILINE)
 
 
@@ -24,17 +25,41 @@ Rows = list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A row of input: an event, or (None) nothing; until when time passes, if it does; and what the clock says.
+
+    Without a word of the clock it stands where it stood, and at 0 in the beginning.
+    """
+
+    event: dict[str, Any] | None = None
+    advance: Any = None
+    now: Any = None
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
     """A program with an input and the answers to it; events are JSON objects as on lines of input."""
 
     title: str
     program: str
     tables: Mapping[str, Rows]
-    events: list[dict[str, Any]]
-    advances: list[Any]
+    steps: list[Step]
     answers: list[dict[str, Any]]
+    after: list[int | None]
+    """For each answer the row of input that makes it certain, counted from 1; 0 is the end, None is not said."""
     bad: list[str]
+    late: list[dict[str, Any]]
     emit: frozenset[str] | None
+    is_live: bool
+    """Whether the rows stand in the order in which they arrive."""
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        return [step.event for step in self.steps if step.event is not None]
+
+    @property
+    def advances(self) -> list[Any]:
+        return [step.advance for step in self.steps if step.advance is not None]
 
 
 def read_story(text: str) -> Story:
@@ -50,24 +75,21 @@ def read_story(text: str) -> Story:
     answered = list(_markdown_tables(after))
     if len(inputs) > 1 or len(answered) > 1 or (not answered and "No answers." not in after):
         raise BadStory("a story has one table of input and one of answers (or the words `No answers.`)")
-    events, advances = [], []
-    for row in inputs[0] if inputs else []:
-        if row["event"] == "advance":
-            advances.append(_json(row["time"]))
-        else:
-            events.append(_event(row))
-    answers = [row for row in (answered[0] if answered else []) if row["event"] != "bad"]
-    bad = [str(_json(row["data"])) for row in (answered[0] if answered else []) if row["event"] == "bad"]
+    rows = answered[0] if answered else []
+    answers = [row for row in rows if row["event"] != "bad" and not _is_late(row)]
+    late = [row for row in rows if _is_late(row)]
     emit = _EMIT.search(text)
     return Story(
         title=text.split("\n", 1)[0].removeprefix("# "),
         program=programs[0],
         tables=tables,
-        events=events,
-        advances=advances,
+        steps=[_step(row) for row in (inputs[0] if inputs else [])],
         answers=[_event(row) for row in answers],
-        bad=bad,
+        after=[_after(row) for row in answers],
+        bad=[str(_json(row["data"])) for row in rows if row["event"] == "bad"],
+        late=[{"event": str(_json(row["data"])), "time": _json(row["time"])} for row in late],
         emit=frozenset(re.findall(r"`([^`]+)`", emit[1])) if emit else None,
+        is_live=bool(late) or _LIVE.search(text) is not None,
     )
 
 
@@ -97,6 +119,28 @@ def _markdown_tables(text: str) -> Iterator[Rows]:
             header = lines[0]
             yield [dict(zip(header, row, strict=False)) for row in lines[2:]]
             lines = []
+
+
+def _is_late(row: dict[str, str]) -> bool:
+    """Whether a row of answers names a late event: by its type, as a text; rules may derive events called `late`."""
+    data = row.get("data", "")
+    return row["event"] == "late" and data != "" and isinstance(_json(data), str)
+
+
+def _step(row: dict[str, str]) -> Step:
+    now = _json(row["now"]) if row.get("now") else None
+    if row["event"] != "advance":
+        return Step(event=_event(row), now=now)
+    return Step(advance=_json(row["time"]) if row.get("time") else None, now=now)
+
+
+def _after(row: dict[str, str]) -> int | None:
+    cell = row.get("after", "").strip("`")
+    if not cell:
+        return None
+    if cell != "end" and not (cell.isdecimal() and int(cell) > 0):
+        raise BadStory(f"`after` names a row of input by its number, or the `end`, not {cell}")
+    return 0 if cell == "end" else int(cell)
 
 
 def _event(row: dict[str, str]) -> dict[str, Any]:

@@ -8,6 +8,9 @@ from ephemera.terms.values import LARGEST_INTEGER, is_valid
 LARGEST_MESSAGE = 10_000_000
 """Bytes in UTF-8."""
 
+LARGEST_LINE = 64_000_000
+"""Bytes of a line of input, which may hold a message of the largest size as text, escapes included."""
+
 DEEPEST_TERM = 200
 """How deep elements may nest; a term without children is one deep."""
 
@@ -29,14 +32,14 @@ def too_deep(what: str, where: str) -> BadMessage:
     return BadMessage(f"{what} nests elements more than {DEEPEST_TERM} deep {where}")
 
 
-def decode(data: str | bytes, what: str) -> str:
+def decode(data: str | bytes, what: str, largest: int = LARGEST_MESSAGE) -> str:
     """The text of a message, without a byte order mark, if it is UTF-8 and not too large.
 
     >>> decode(b"<a/>", "the XML")
     '<a/>'
     """
-    if len(data) > LARGEST_MESSAGE or (isinstance(data, str) and len(whole(data, what).encode()) > LARGEST_MESSAGE):
-        raise BadMessage(f"{what} has more than {LARGEST_MESSAGE:,} bytes")
+    if len(data) > largest or (isinstance(data, str) and len(whole(data, what).encode()) > largest):
+        raise BadMessage(f"{what} has more than {largest:,} bytes")
     try:
         return (data if isinstance(data, str) else data.decode()).removeprefix("\ufeff")
     except UnicodeDecodeError as error:

@@ -21,12 +21,14 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from ephemera.terms import errors
-from ephemera.terms.errors import DEEPEST_TERM, BadMessage, excerpt, in_range, too_deep, whole
+from ephemera.terms.errors import DEEPEST_TERM, LARGEST_MESSAGE, BadMessage, excerpt, in_range, too_deep, whole
 from ephemera.terms.text import Scalar, canonical, iso, parse_number
 from ephemera.terms.values import Term, Time, Value, is_number, is_valid, key
 
 
-def decode(text: str | bytes, *, fraction: Callable[[str], object] = parse_number) -> object:
+def decode(
+    text: str | bytes, *, fraction: Callable[[str], object] = parse_number, largest: int = LARGEST_MESSAGE
+) -> object:
     """What a JSON text says, if it is one by the letter of RFC 8259, in UTF-8, with our numbers and no key twice.
 
     `fraction` reads the numbers that are no integers; with `Decimal` they stay exact, as times need.
@@ -34,7 +36,7 @@ def decode(text: str | bytes, *, fraction: Callable[[str], object] = parse_numbe
     >>> decode('{"id": 4711, "item": ["a", "b"]}')
     {'id': 4711, 'item': ['a', 'b']}
     """
-    document = errors.decode(text, "the JSON")
+    document = errors.decode(text, "the JSON", largest)
     try:
         found: object = json.loads(
             document,

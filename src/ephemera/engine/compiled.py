@@ -1,0 +1,62 @@
+"""This module holds a program as engines need it, and reads events as it declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from ephemera.algebra.nodes import Plan
+from ephemera.analysis.limits import Limits
+from ephemera.analysis.nodes import Facts
+from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text, read_message, uses_text
+from ephemera.rules.nodes import Ruleset
+from ephemera.terms.events import Event
+
+Given: TypeAlias = Mapping[str, Any] | str | bytes | Message
+"""An event as it is given: an object, a line of JSON, or such a line decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program as engines need it."""
+
+    rules: Ruleset
+    plan: Plan
+    facts: Facts
+    limits: Limits
+
+    def read(self, given: Given) -> Event | BadEvent:
+        """An event from an object or a line of JSON, or what is wrong with it."""
+        message = given_message(given)
+        event = read_message(message, self.rules.resolved.catalogue)
+        if isinstance(event, Event) and (complaint := self.limits.complaint(event)) is not None:
+            return BadEvent(original_text(message.original), complaint, event.term.label)
+        return event
+
+
+class Reading:
+    """The events of a run as one program reads them: what is good, what is bad, and whether times are numbers."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self._compiled = compiled
+        self.events: list[Event] = []
+        self.bad: list[BadEvent] = []
+        self.as_numbers = True
+
+    def add(self, given: Given) -> None:
+        """One more event."""
+        message = given_message(given)
+        event = self._compiled.read(message)
+        if isinstance(event, BadEvent):
+            self.bad.append(event)
+            return
+        self.events.append(event)
+        self.as_numbers = self.as_numbers and not uses_text(message.data)
+
+
+def given_message(given: Given) -> Message:
+    """What was given, decoded."""
+    if isinstance(given, Message):
+        return given
+    return decode_line(given) if isinstance(given, str | bytes) else Message(given, given)
