@@ -24,7 +24,7 @@ from ephemera.base.tree import find
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.engine.heads import Builder, is_message
 from ephemera.engine.matching import Query
-from ephemera.engine.parameters import MEMBER, Parameters, known_constants
+from ephemera.engine.parameters import MEMBER, Parameters, asked_for
 from ephemera.engine.pool import Pool
 from ephemera.engine.rules import Rule
 from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, ints, stack
@@ -66,7 +66,15 @@ class Surroundings:
 class Lane:
     """Rules that share a bound."""
 
-    def __init__(self, merged: Merged, rules: Sequence[str], world: Surroundings) -> None:
+    def __init__(
+        self,
+        merged: Merged,
+        rules: Sequence[str],
+        world: Surroundings,
+        mine: Mapping[str, Callable[[Batch], Batch]] | None = None,
+    ) -> None:
+        """`mine` says for some queries which of their matches belong here."""
+        self._mine = mine or {}
         plan, facts = merged.plan, merged.facts
         self._plan = plan
         self._facts = facts
@@ -166,12 +174,11 @@ class Lane:
         return self._plan.points[rule].label in self._read or None in self._read
 
     def _asked_for(self, query: str) -> Callable[[Batch], Batch] | None:
-        """For a query that stands for several: which of its matches these ask for."""
-        if query not in self._merged.queries:
-            return None
-        rule, names = self._merged.queries[query]
-        constants, own = known_constants(self._merged.alike[rule], names)
-        return lambda batch: batch.take(constants.known(batch, own))
+        """Which matches of a query are asked for here, where that is not all."""
+        mine, asked = self._mine.get(query), asked_for(self._merged, query)
+        if mine is None or asked is None:
+            return mine or asked
+        return lambda batch: mine(asked(batch))
 
     def _need(self, found: Relevance) -> None:
         """How long a reader needs a history."""

@@ -19,9 +19,9 @@ from ephemera.engine.events import BEGIN, END, Events, distinct, of_events
 from ephemera.engine.heads import is_message
 from ephemera.engine.lanes import Lane, Surroundings
 from ephemera.engine.sources import UNNAMED, Sources, sources_of
-from ephemera.kernels.columns import Ints, Mask
+from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.history import FAR
-from ephemera.physical.alike import merged
+from ephemera.physical.alike import Merged, merged
 from ephemera.rules.outcome import DeadLetter
 from ephemera.terms.events import Event
 
@@ -34,26 +34,47 @@ class Found:
     few: list[Event] = field(default_factory=list)
     """Events that are too few for columns."""
     messages: list[tuple[int, Events]] = field(default_factory=list)
+    derived: list[Events] = field(default_factory=list)
+    """Where only some rules of a program run: all that others may read, asked for or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rules of a program, and for their queries which matches belong here."""
+
+    merged: Merged
+    rules: frozenset[str]
+    mine: Mapping[str, Callable[[Batch], Batch]]
 
 
 class Engine:
     """A program at work."""
 
-    def __init__(self, plan: Plan, facts: Facts, world: Surroundings, is_wanted: Callable[[Point, int], bool]) -> None:
-        """`is_wanted` says whether what a rule gives at a time is asked for."""
+    def __init__(
+        self,
+        plan: Plan,
+        facts: Facts,
+        world: Surroundings,
+        is_wanted: Callable[[Point, int], bool],
+        part: Part | None = None,
+    ) -> None:
+        """`is_wanted` says whether what a rule gives at a time is asked for; a part runs only some of the rules."""
         self._plan = plan
+        self._part = part
         self._is_wanted = is_wanted
         self.sources: Sources = sources_of(plan.catalogue)
         self.lanes: dict[frozenset[str], Lane] = {}
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
         """For each lane the events that wait for its bound to pass them."""
         by_sources: dict[frozenset[str], list[str]] = {}
-        one = merged(plan, facts)
+        one = merged(plan, facts) if part is None else part.merged
+        mine = part.mine if part is not None else {}
         for name, depends in _dependencies(one.plan, self.sources, world.calendars).items():
-            if one.plan.points[name].kind == "rule" and name not in one.replaced:
+            is_own = name not in one.replaced if part is None else name in part.rules
+            if one.plan.points[name].kind == "rule" and is_own:
                 by_sources.setdefault(depends, []).append(name)
         for names, rules in sorted(by_sources.items(), key=lambda item: len(item[0])):
-            self.lanes[names] = Lane(one, rules, world)
+            self.lanes[names] = Lane(one, rules, world, mine)
             self.waiting_parts[names] = []
         self.late: list[Event] = []
         """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
@@ -197,6 +218,7 @@ class Engine:
             found.messages += [(point.rule or 0, p) for p in distinct(_wanted(parts, point, self._is_wanted))]
             return
         found.events += _wanted(parts, point, self._is_wanted)
+        found.derived += parts if self._part is not None else []
         for others, waiting in self.waiting_parts.items():
             if others > names:
                 waiting.extend(parts)

@@ -67,7 +67,9 @@ class Query:
         mask: Mask | None = None
         variables: dict[str, Column] = {}
         for k, argument in enumerate(pattern.arguments):
-            values = events.batch.columns[position(k)]
+            values = events.batch.columns.get(position(k))
+            if values is None:  # nobody asks for it, so it was not read
+                continue
             match argument:
                 case Var(name) if name in variables:
                     mask = _both(mask, joins(variables[name], values))

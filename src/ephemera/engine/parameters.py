@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +12,7 @@ from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints, pa
 from ephemera.kernels.equality import joins
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.tail import FEW, Row, key_of
-from ephemera.physical.alike import Alike
+from ephemera.physical.alike import Alike, Merged
 from ephemera.physical.nodes import RulePlan, Test
 from ephemera.syntax.nodes import Comparison
 from ephemera.terms.nodes import Var
@@ -130,3 +130,12 @@ def known_constants(alike: Alike, names: Mapping[str, str]) -> tuple[Constants, 
     places = [alike.names.index(name) for name in names.values()]
     columns = [column([row[p] for row in alike.rows]) for p in places]
     return Constants(columns, len(alike.rows)), tuple(names)
+
+
+def asked_for(merged: Merged, query: str) -> Callable[[Batch], Batch] | None:
+    """Which matches rules ask for of a query that was made for several, where they are alike."""
+    if query not in merged.queries:
+        return None
+    rule, names = merged.queries[query]
+    constants, own = known_constants(merged.alike[rule], names)
+    return lambda batch: batch.take(constants.known(batch, own))

@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import product
+from itertools import islice, product
 
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Point, Rename
+from ephemera.algebra.nodes import Group as Grouping
 from ephemera.algebra.schema import Schema, schemas
 from ephemera.base.tree import find
 from ephemera.physical.alike import Merged
@@ -70,13 +71,14 @@ class Stages:
         return max((g.level for g in self.groups), default=-1) + 1
 
 
-def stages(merged: Merged) -> Stages:
-    """How the rules of a plan are spread over partitions."""
-    return _Spreading(merged).spread()
+def stages(merged: Merged, calendars: frozenset[str] = frozenset()) -> Stages:
+    """How the rules of a plan are spread over partitions; the days of calendars are everywhere."""
+    return _Spreading(merged, calendars).spread()
 
 
 class _Spreading:
-    def __init__(self, merged: Merged) -> None:
+    def __init__(self, merged: Merged, calendars: frozenset[str]) -> None:
+        self._days = calendars
         self._merged = merged
         self._plan = merged.plan
         self._schemas: Mapping[str, Schema] = schemas(merged.plan)
@@ -117,12 +119,17 @@ class _Spreading:
     def _keys_of(self, point: Point) -> list[str]:
         """The variables by which a rule may be cut; the whole event, if nothing meets in it."""
         uses = self._uses[point.name]
-        if not uses or (any(True for _ in find(point.expression, Calendar)) and not self._is_driven(point)):
+        asks_the_clock = any(True for _ in find(point.expression, Calendar))
+        if not uses or any(use.label in self._days for use in uses) or (asks_the_clock and not self._is_driven(point)):
             return []
         keys = frozenset.intersection(*(use.sure for use in uses))
         for detection in find(point.expression, Detection):
             keys &= frozenset(detection.shared)
         is_alone = len(uses) == 1 and not any(True for _ in find(point.expression, Detection))
+        head = member_head(point)
+        if isinstance(head, Grouping):  # what makes up one answer must be in one place
+            keys &= frozenset(head.by)
+            is_alone = is_alone and any(name.endswith(".ref") for name in head.by)
         return sorted(keys) + ([WHOLE] if is_alone else [])
 
     def _is_driven(self, point: Point) -> bool:
@@ -165,11 +172,7 @@ class _Spreading:
         """Puts rules that belong together where they can run earliest, beside others if possible."""
         choices = [[*self._keys[name], None] if len(names) == 1 else [*self._keys[name]] for name in names]
         best: tuple[tuple[int, ...], int, tuple[str | None, ...]] | None = None
-        tried = 0
-        for keys in product(*choices):
-            tried += 1
-            if tried > MOST_CHOICES:
-                break
+        for keys in islice(product(*choices), MOST_CHOICES):
             for number in range(len(self._groups) + 1):
                 rank = self._rank(number, dict(zip(names, keys, strict=True)))
                 if rank is not None and (best is None or rank > best[0]):

@@ -1,0 +1,52 @@
+"""This module packs events for the way between partitions: some rows of one label as one Arrow message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ephemera.engine.events import END, REFERENCE, Events
+from ephemera.kernels.arrow import from_arrow, to_arrow
+from ephemera.kernels.columns import Batch
+from ephemera.rules.nodes import Catalogue
+
+OUT, SCATTERED, DEAD, STATS = -1, -2, -3, -4
+"""Groups that are none: answers, answers that may be there twice, dead letters, and what an engine tells of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shipment:
+    """Events on their way to a group in a place, or a word about them."""
+
+    program: int
+    group: int
+    place: int
+    first: int
+    """The earliest end among them; shipments are opened in this order."""
+    count: int
+    label: str
+    arity: int | None
+    rule: int
+    """For messages the rule that sends them, counted from 1; otherwise 0."""
+    load: bytes
+
+
+def pack(events: Events, program: int, group: int, place: int, rule: int = 0) -> Shipment:
+    """Events as a shipment; how they were numbered does not matter any more."""
+    columns = {n: c for n, c in events.batch.columns.items() if n != REFERENCE}
+    table = to_arrow(Batch(columns, len(events)))
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_table(table)
+    first = int(np.min(events.batch[END]))
+    load = sink.getvalue().to_pybytes()
+    return Shipment(program, group, place, first, len(events), events.label, events.arity, rule, load)
+
+
+def unpack(shipment: Shipment, catalogue: Catalogue) -> Events:
+    """The events of a shipment."""
+    with pa.ipc.open_stream(shipment.load) as reader:
+        batch = from_arrow(reader.read_all())
+    return Events(shipment.label, batch, shipment.arity, catalogue.attributes(shipment.label))

@@ -1,0 +1,287 @@
+"""This module runs a program in several places: events are routed to where they meet, and each place has engines.
+
+A place is a partition of whatever hosts this: a process, or Spark. First all events are routed to the groups that read
+them. Level by level the engines of the groups run in all places, each through its own events in the order of time, and
+route what they derive to the groups of later levels. What several places may derive meets once more at the end, so
+that it is given once. Nothing here knows where a place is or how shipments travel.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from ephemera.algebra.nodes import Match, Point
+from ephemera.base.tree import find
+from ephemera.engine.batch import SLICE, by_the_clock
+from ephemera.engine.calendars import Days
+from ephemera.engine.compiled import Compiled
+from ephemera.engine.events import END, REFERENCE, Events, distinct, of_events
+from ephemera.engine.lanes import Surroundings
+from ephemera.engine.local import Engine, Found, Part
+from ephemera.engine.matching import Query
+from ephemera.engine.parameters import asked_for
+from ephemera.engine.shipments import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
+from ephemera.engine.stats import stats_of
+from ephemera.kernels.columns import Batch, Ints, Mask, ints
+from ephemera.kernels.hashing import hash_columns
+from ephemera.kernels.history import FAR
+from ephemera.physical.alike import Merged, merged
+from ephemera.physical.partition import WHOLE, Stages, position_of, stages
+from ephemera.rules.clock import Clock
+from ephemera.rules.outcome import World
+from ephemera.syntax.nodes import Derive
+from ephemera.terms.events import Event
+from ephemera.terms.nodes import Pattern
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A program, how it is spread, and what it runs on; the same in all places."""
+
+    compiled: Compiled
+    world: World
+    number: int
+    """Which of the programs of a run it is."""
+    places: int
+    first: int
+    last: int
+    """The earliest and the latest end of all events; time passes from the one to the other."""
+    emit: frozenset[str] = frozenset()
+    """The labels that are asked for; none are all."""
+    merged: Merged = field(init=False)
+    stages: Stages = field(init=False)
+
+    def __post_init__(self) -> None:
+        one = merged(self.compiled.plan, self.compiled.facts)
+        object.__setattr__(self, "merged", one)
+        object.__setattr__(self, "stages", stages(one, frozenset(self.world.calendars)))
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is made when it is first asked for does not travel."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms")}
+
+    # ---- routing -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _routes(self) -> dict[str | None, list[tuple[int, Query, str | None]]]:
+        """For each label the groups that read it, by which query, and how that is cut."""
+        found: dict[str | None, list[tuple[int, Query, str | None]]] = {}
+        for number, group in enumerate(self.stages.groups):
+            for name, cut in group.cuts.items():
+                point = self.merged.plan.points[name]
+                patterns = [m.pattern for m in find(point.expression, Match)]
+                only = asked_for(self.merged, name)
+                query = Query(patterns, self.merged.plan.catalogue, keeps_events=False, only=only)
+                found.setdefault(point.label, []).append((number, query, cut))
+        return found
+
+    def route(self, parts: Iterable[Events], after: int = -1) -> Iterator[Shipment]:
+        """Events to all groups of later levels that read them."""
+        for part in parts:
+            asking = [*self._routes.get(part.label, ()), *self._routes.get(None, ())]
+            groups = {number for number, _, _ in asking if self.stages.groups[number].level > after}
+            for number in sorted(groups):
+                queries = [(query, cut) for other, query, cut in asking if other == number]
+                yield from self._shipped(part, number, self._places(part, number, queries))
+
+    def _places(self, part: Events, group: int, queries: Sequence[tuple[Query, str | None]]) -> tuple[Ints, Ints]:
+        """The rows of some events that a group needs, and the places where it needs them."""
+        numbered = part.batch.with_columns({REFERENCE: ints(np.arange(len(part)))})
+        known = Events(part.label, numbered, part.arity, part.names)
+        found: list[tuple[Ints, Ints]] = []
+        for query, cut in queries:
+            matched = query.match(known)
+            if matched is not None:
+                rows = matched[REFERENCE]
+                found.append((rows, self._place_of(matched, rows, part, group, cut)))
+        if not found:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        rows = np.concatenate([r for r, _ in found])
+        places = np.concatenate([p for _, p in found])
+        if len(found) == 1 and len(rows) <= len(part) and bool((np.diff(rows) > 0).all()):
+            return rows, places
+        both = np.unique(rows * self.places + places)
+        return both // self.places, both % self.places
+
+    def _place_of(self, matched: Batch, rows: Ints, part: Events, group: int, cut: str | None) -> Ints:
+        if cut is None:
+            return np.full(len(rows), self.pinned(group), dtype=np.int64)
+        if cut == WHOLE:
+            return self._of_hashes(_hash_of(part)[rows])
+        return self._of_hashes(hash_columns([matched.columns[cut]], len(matched)))
+
+    def _of_hashes(self, hashes: np.ndarray) -> Ints:
+        return np.asarray(hashes % np.uint64(self.places), dtype=np.int64)
+
+    def pinned(self, group: int) -> int:
+        """The one place of the rules of a group that cannot be cut."""
+        return zlib.crc32(f"{self.number}/{group}".encode()) % self.places
+
+    def _shipped(self, part: Events, group: int, routed: tuple[Ints, Ints], rule: int = 0) -> Iterator[Shipment]:
+        rows, places = routed
+        if not len(rows):
+            return
+        order = np.argsort(places.astype(np.uint16), kind="stable")
+        cuts = np.flatnonzero(np.diff(places[order])) + 1
+        for own in np.split(order, cuts):
+            yield pack(part.take(rows[own]), self.number, group, int(places[own[0]]), rule)
+
+    # ---- engines -------------------------------------------------------------------------------------------
+
+    def needs_no_events(self, group: int) -> bool:
+        """Whether a group may derive something with no event at all, by the clock."""
+        return any(
+            self.merged.plan.points[r].rule in self._clocked and self.stages.placed[r].key is None
+            for r in self.stages.groups[group].rules
+        )
+
+    @property
+    def _clocked(self) -> frozenset[int]:
+        return by_the_clock(self.compiled.rules, frozenset(self.world.calendars))
+
+    def run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
+        """What the engine of a group makes of its shipments in one place, which come by their earliest end."""
+        engine = self._engine(group, place)
+        level = self.stages.groups[group].level
+        catalogue = self.merged.plan.catalogue
+        loaded = received = 0
+        for shipment in shipments:
+            bound = shipment.first - 1
+            if loaded >= SLICE and bound > min((lane.bound for lane in engine.lanes.values()), default=bound):
+                yield from self._given(engine.advance(bound, min(bound, self.last)), level, place)
+                loaded = 0
+            engine.load([unpack(shipment, catalogue)])
+            loaded += shipment.count
+            received += shipment.count
+        yield from self._given(engine.finish(self.last), level, place)
+        for letter in engine.take_dead_letters():
+            told = {"rule": letter.rule, "variables": _plain(letter.variables), "reason": letter.reason}
+            yield self._word(DEAD, place, told)
+        yield self._word(STATS, place, self._told(engine, group, received))
+
+    def _engine(self, group: int, place: int) -> Engine:
+        calendars = {name: list(days) for name, days in self.world.calendars.items()}
+        surroundings = Surroundings(self.world.tables, calendars, self._clock, Days(calendars))
+        clocked = self._clocked
+
+        def is_wanted(point: Point, end: int) -> bool:
+            return self.first <= end and (point.rule not in clocked or end <= self.last)
+
+        part = Part(self.merged, frozenset(self.stages.groups[group].rules), self._mine(group, place))
+        return Engine(self.compiled.plan, self.compiled.facts, surroundings, is_wanted, part)
+
+    def _clock(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
+        first = self.first - self.compiled.facts.reach if after <= -FAR else after + 1
+        last = min(until, self.last)
+        return Clock(self.merged.plan.catalogue.zone, first, last).events(pattern) if first <= last else ()
+
+    def _mine(self, group: int, place: int) -> dict[str, Callable[[Batch], Batch]]:
+        """For each query of a group which matches belong to a place; most events are only where they belong."""
+        cuts = self.stages.groups[group].cuts
+        found: dict[str, Callable[[Batch], Batch]] = {}
+        for name, cut in cuts.items():
+            if cut is None:
+                found[name] = (lambda batch: batch) if place == self.pinned(group) else (lambda batch: batch.cut(0, 0))
+            elif cut != WHOLE and not self._is_alone(name, cuts):
+                found[name] = lambda batch, cut=cut: self._belonging(batch, cut, place)  # type: ignore[misc]
+        return found
+
+    def _belonging(self, batch: Batch, cut: str, place: int) -> Batch:
+        here: Mask = self._of_hashes(hash_columns([batch.columns[cut]], len(batch))) == place
+        return batch if here.all() else batch.take(here)
+
+    def _is_alone(self, name: str, cuts: Mapping[str, str | None]) -> bool:
+        """Whether all that read a label find its key at one place in it, so that no event is anywhere else."""
+        points = self.merged.plan.points
+        label = points[name].label
+        readers = [n for n in cuts if points[n].label in (label, None)]
+        places = {self._position(n, cuts[n]) for n in readers}
+        return len(places) == 1 and None not in places
+
+    def _position(self, name: str, cut: str | None) -> tuple[str, int] | None:
+        matches = list(find(self.merged.plan.points[name].expression, Match))
+        if len(matches) != 1 or cut is None or cut == WHOLE:
+            return None
+        return position_of(matches[0], cut, self.merged.plan.catalogue)
+
+    # ---- what comes of it ----------------------------------------------------------------------------------
+
+    def _given(self, found: Found, level: int, place: int) -> Iterator[Shipment]:
+        few = of_events(found.few, self.merged.plan.catalogue.attributes)
+        for part in [*found.events, *few]:
+            if len(part) and (not self.emit or part.label in self.emit):
+                if part.label in self.stages.scattered:
+                    yield from self._scatter(part)
+                else:
+                    yield pack(part, self.number, OUT, place)
+        for rule, part in found.messages:
+            if len(part) and (not self.emit or part.label in self.emit):
+                yield from self._scatter(part, rule)
+        yield from self.route([part for part in found.derived if len(part)], level)
+
+    def _scatter(self, part: Events, rule: int = 0) -> Iterator[Shipment]:
+        """Events to the place where all that are equal to them meet."""
+        whole = part.as_terms() if part.label in self._terms else part
+        places = self._of_hashes(_hash_of(whole))
+        yield from self._shipped(whole, SCATTERED, (np.arange(len(whole)), places), rule)
+
+    @cached_property
+    def _terms(self) -> frozenset[str]:
+        """The labels that some rule derives as terms; all of their events are compared as such."""
+        heads = {n: rule.head for n, rule in enumerate(self.compiled.rules.resolved.rules, 1)}
+        derived = self.compiled.rules.resolved.catalogue.derived
+        return frozenset(
+            label for label, rules in derived.items() if any(not isinstance(heads[n], Derive) for n in rules)
+        )
+
+    def gather(self, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
+        """The answers that several places may have given, each once; they come by their earliest end."""
+        waiting: dict[int, list[Events]] = {}
+        loaded = 0
+        for shipment in shipments:
+            if loaded >= SLICE:
+                yield from self._gathered(waiting, shipment.first - 1, place)
+                loaded = 0
+            waiting.setdefault(shipment.rule, []).append(unpack(shipment, self.merged.plan.catalogue))
+            loaded += shipment.count
+        yield from self._gathered(waiting, FAR, place)
+
+    def _gathered(self, waiting: dict[int, list[Events]], bound: int, place: int) -> Iterator[Shipment]:
+        for rule, parts in waiting.items():
+            ready = [part.batch[END] <= bound for part in parts]
+            due = [part if r.all() else part.take(r) for part, r in zip(parts, ready, strict=True) if r.any()]
+            waiting[rule] = [part.take(~r) for part, r in zip(parts, ready, strict=True) if not r.all()]
+            for part in distinct(due) if due else ():
+                yield pack(part, self.number, OUT, place, rule)
+
+    def _word(self, group: int, place: int, told: object) -> Shipment:
+        load = json.dumps(told, ensure_ascii=False, default=str).encode()
+        return Shipment(self.number, group, place, 0, 0, "", None, 0, load)
+
+    def _told(self, engine: Engine, group: int, received: int) -> dict[str, object]:
+        stats = stats_of(engine, received, 0)
+        return {
+            "group": group,
+            "level": self.stages.groups[group].level,
+            "events": received,
+            "examined": stats.examined,
+            "given": stats.given,
+        }
+
+
+def _hash_of(events: Events) -> np.ndarray:
+    """A hash of each event as a whole."""
+    columns = [c for name, c in events.batch.columns.items() if name != REFERENCE]
+    return hash_columns(columns, len(events))
+
+
+def _plain(variables: Mapping[str, object]) -> dict[str, object]:
+    return {
+        name: v if isinstance(v, int | float | str | bool) or v is None else str(v) for name, v in variables.items()
+    }

@@ -1,0 +1,69 @@
+"""This module runs a program spread over places of one process: a host that only carries shipments about."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Sequence
+
+from ephemera.algebra.nodes import Plan
+from ephemera.analysis.limits import Limits
+from ephemera.analysis.nodes import Facts
+from ephemera.engine.compiled import Compiled
+from ephemera.engine.events import of_events
+from ephemera.engine.shipments import DEAD, OUT, SCATTERED, Shipment, unpack
+from ephemera.engine.spread import Spread
+from ephemera.rules.nodes import Ruleset
+from ephemera.rules.outcome import Message, Outcome, World
+from ephemera.syntax.nodes import Raise
+from ephemera.terms.events import Event
+
+PART = 7
+"""Events are routed so many at a time."""
+
+
+def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
+    rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World, places: int
+) -> tuple[Outcome, set[int]]:
+    """What a program derives in several places, and the places in which its engines had something to do."""
+    ends = [e.time.end for e in events]
+    passed = [world.until] if world.until is not None else []
+    first, last = min(ends or passed or [0]), max([*ends, *passed], default=-1)
+    spread = Spread(Compiled(rules, plan, facts, Limits(plan, facts)), world, 0, places, first, last)
+    spread = pickle.loads(pickle.dumps(spread))
+    attributes = plan.catalogue.attributes
+    carried: list[Shipment] = []
+    for k in range(0, len(events), PART):
+        carried += spread.route(of_events(events[k : k + PART], attributes))
+    busy: set[int] = set()
+    for level in range(spread.stages.levels):
+        for number, group in enumerate(spread.stages.groups):
+            if group.level != level:
+                continue
+            for place in range(places):
+                own = _at(carried, number, place)
+                if own or (spread.needs_no_events(number) and place == spread.pinned(number)):
+                    busy |= {place} if own else set()
+                    carried += list(spread.run(number, place, own))
+    for place in range(places):
+        carried += list(spread.gather(place, _at(carried, SCATTERED, place)))
+    return _outcome(rules, plan, carried), busy
+
+
+def _at(carried: Iterable[Shipment], group: int, place: int) -> list[Shipment]:
+    own = [s for s in carried if (s.group, s.place) == (group, place)]
+    return sorted(own, key=lambda s: s.first)
+
+
+def _outcome(rules: Ruleset, plan: Plan, carried: Iterable[Shipment]) -> Outcome:
+    found = Outcome()
+    for shipment in carried:
+        if shipment.group != OUT:
+            assert shipment.group != DEAD or shipment.load
+            continue
+        events = unpack(shipment, plan.catalogue).events()
+        head = rules.resolved.rules[shipment.rule - 1].head if shipment.rule else None
+        if isinstance(head, Raise):
+            found.messages += [Message(e, head.recipient, head.transport) for e in events]
+        else:
+            found.events += events
+    return found
