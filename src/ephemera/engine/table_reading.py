@@ -61,7 +61,7 @@ class Reader:
         if twice:
             raise ValueError(f"the table has several columns `{twice[0]}`; rename all but one")
         self._arrays = {n: whole_column(c) for n, c in zip(table.column_names, table.columns, strict=True)}
-        self._times = _time_columns(self._arrays, self._catalogue)
+        self._times = time_columns(self._arrays, self._catalogue)
         stamps = [stamps_of(self._arrays[n], self._catalogue.unit) for n in self._times]
         self._begin, self._end = stamps[0][0], stamps[-1][0]
         self._good = stamps[0][1] & stamps[-1][1] & (self._begin <= self._end)
@@ -92,7 +92,7 @@ class Reader:
     def _labels(self) -> Iterator[tuple[str, Ints]]:
         """The labels with their rows; rows without one are bad."""
         if "event" not in self._arrays:
-            yield _only_label(self._catalogue), np.arange(self._length)
+            yield only_label(self._catalogue), np.arange(self._length)
             return
         array = self._arrays["event"]
         if not kinds.is_large_string(array.type):
@@ -152,7 +152,8 @@ def _read_row(
     return Event(Term(label, event.term.children + more, ordered=False, attributes=event.term.attributes), event.time)
 
 
-def _only_label(catalogue: Catalogue) -> str:
+def only_label(catalogue: Catalogue) -> str:
+    """The type of the rows of a table that does not name it."""
     labels = list(catalogue.events)
     if len(labels) > 1:
         labels = [label for label in labels if label not in catalogue.derived]
@@ -164,7 +165,7 @@ def _only_label(catalogue: Catalogue) -> str:
     return labels[0]
 
 
-def _time_columns(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
+def time_columns(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
     """The columns that say when; `time` may also be an attribute, and then `begin` and `end` come first."""
     given = set(names)
     is_attribute = any("time" in schema.names for schema in catalogue.events.values())

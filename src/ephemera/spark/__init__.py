@@ -1,0 +1,1 @@
+"""This package runs programs over history on Spark; whoever runs one imports it then, since `pyspark` is large."""

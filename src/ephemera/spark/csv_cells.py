@@ -1,0 +1,116 @@
+"""This module turns the cells of CSV files into columns of events, and says for which rows it cannot vouch.
+
+A cell that is empty is null. A cell of an attribute that is declared `string` is a text; any other is read as JSON,
+and is a text if it is none: just as the cells of tables are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from ephemera.engine.table_reading import only_label, time_columns
+from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.spark.flat import (
+    Cell,
+    Flat,
+    Rows,
+    Shape,
+    any_of,
+    flat_types,
+    is_good,
+    length_faults,
+    select,
+    stamp_faults,
+    times,
+)
+
+_INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
+_NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?$"
+"""Numbers that are doubles without a doubt; others are read in Python."""
+
+
+def flat_cells(
+    frame: DataFrame, catalogue: Catalogue, wanted: Mapping[str, frozenset[str]]
+) -> tuple[Flat | None, DataFrame]:
+    """The events of a CSV file by columns, and the rows that have to be read one by one."""
+    names = set(frame.columns)
+    stamps = [_stamp(name, catalogue.unit) for name in time_columns(names, catalogue)]
+    event = _given("event") if "event" in names else f.lit(only_label(catalogue))
+    flat = flat_types(catalogue, wanted)
+    others = [label for label in wanted if label not in {s.label for s in flat}]
+    begin, end = stamps[0], stamps[-1]
+    shapes = [_shape(schema, names, begin.value, end.value) for schema in flat]
+    faults = [(s.schema.label, any_of((*begin.faults, *end.faults, *s.faults))) for s in shapes]
+    rest = frame.where(
+        any_of(
+            [
+                event.isNull(),
+                *([event.isin(others)] if others else []),
+                *((event == label) & fault for label, fault in faults),
+            ]
+        )
+    )
+    if not shapes:
+        return None, rest
+    good = any_of((event == label) & is_good(fault) for label, fault in faults)
+    return select(Rows(frame.where(good), event, begin.value, end.value), shapes, wanted), rest
+
+
+def _given(name: str) -> Column:
+    return f.nullif(f.col("`" + name.replace("`", "``") + "`"), f.lit(""))
+
+
+def _stamp(name: str, unit: int) -> Cell:
+    cell = _given(name)
+    number = f.when(cell.rlike(_INTEGER), cell.try_cast("bigint"))
+    return Cell(times(number, unit), "time", stamp_faults(number, unit))
+
+
+def _shape(schema: Schema, names: set[str], begin: Column, end: Column) -> Shape:
+    cells = {name: _cell(name, declared, name in names) for name, declared in schema.attributes or ()}
+    faults = [fault for cell in cells.values() for fault in cell.faults]
+    return Shape(schema, cells, (*faults, *length_faults(begin, end, schema.longest)))
+
+
+def _cell(name: str, declared: str, is_there: bool) -> Cell:
+    cell = _given(name) if is_there else f.lit(None).cast("string")
+    match declared:
+        case "int":
+            return Cell(f.when(cell.rlike(_INTEGER), cell.try_cast("bigint")), "int", (~cell.rlike(_INTEGER),))
+        case "float":
+            return Cell(f.when(cell.rlike(_NUMBER), cell.try_cast("double")), "float", (~cell.rlike(_NUMBER),))
+        case "bool":
+            return Cell(f.when(cell.isin("true", "false"), cell == "true"), "bool", (~cell.isin("true", "false"),))
+        case "string":
+            return Cell(cell, "string")
+        case _:
+            return Cell(cell, "string", (cell.isNotNull(),))
+
+
+def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, Any]:
+    """A row of a CSV file as the JSON object of an event."""
+    stamps = [_read(row.get(name), "time") for name in time_columns(row, catalogue)]
+    label = row.get("event") or None if "event" in row else only_label(catalogue)
+    schema = catalogue.events.get(label) if label is not None else None
+    types = dict(schema.attributes or ()) if schema is not None else {}
+    is_open = schema is None or schema.attributes is None
+    names = [n for n in row if n not in ("event", *time_columns(row, catalogue))] if is_open else list(types)
+    data = {name: _read(row.get(name), types.get(name, "any")) for name in names}
+    time = stamps[0] if len(stamps) == 1 else stamps
+    return {"event": label, "time": time, "data": {n: v for n, v in data.items() if v is not None}}
+
+
+def _read(cell: str | None, declared: str) -> Any:
+    if cell is None or cell == "":
+        return None
+    if declared == "string":
+        return cell
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell

@@ -1,0 +1,139 @@
+"""This module holds events by columns of a data frame, and the conditions under which a row is one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Literal
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from ephemera.io.jsonl import LATEST
+from ephemera.rules.nodes import Catalogue, Schema
+
+Kind = Literal["int", "float", "string", "bool", "time"]
+"""What a column holds: bigint, double, string, boolean, or bigint microseconds."""
+EVENT, BEGIN, END, TEXT = "event", "s", "e", "text"
+EXACT = 2**53
+"""Whole numbers up to here are doubles, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Where an attribute is: in which column, and of which kind."""
+
+    column: str
+    kind: Kind
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """Events by columns: `event`, `s`, `e`, and those that hold the attributes of each type.
+
+    Where types declare an attribute of one name differently, it has several columns. Lines have a column `text`, too:
+    whether the event wrote its time as text.
+    """
+
+    frame: DataFrame
+    held: Mapping[tuple[str, str], Held]
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value by column, and what is wrong with a row; a fault that is unknown is none."""
+
+    value: Column
+    kind: Kind
+    faults: tuple[Column, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """An event type by columns: the cells of all its attributes, and the faults of a row of the type."""
+
+    schema: Schema
+    cells: Mapping[str, Cell]
+    faults: tuple[Column, ...]
+
+
+def is_flat(schema: Schema | None) -> bool:
+    """Whether the events of a type are declared with one value for each attribute."""
+    if schema is None or schema.attributes is None:
+        return False
+    return not any(declared.endswith("[]") for _, declared in schema.attributes)
+
+
+def flat_types(catalogue: Catalogue, wanted: Iterable[str]) -> list[Schema]:
+    """The flat types among those wanted."""
+    return [catalogue.events[label] for label in wanted if is_flat(catalogue.events.get(label))]
+
+
+def stamp_faults(stamp: Column, unit: int) -> tuple[Column, ...]:
+    """What is wrong with a number that counts the unit: it is none, or too far from 1970."""
+    furthest = LATEST // unit
+    return stamp.isNull(), stamp > f.lit(furthest), stamp < f.lit(-furthest)
+
+
+def times(stamp: Column, unit: int) -> Column:
+    """Numbers that count the unit in microseconds; only good ones are used."""
+    return stamp if unit == 1 else f.try_multiply(stamp, f.lit(unit))
+
+
+def length_faults(begin: Column, end: Column, longest: int | None) -> tuple[Column, ...]:
+    """What is wrong with an interval: it ends before it begins, or lasts longer than declared."""
+    backwards = begin > end
+    return (backwards,) if longest is None else (backwards, f.try_subtract(end, begin) > f.lit(min(longest, 2**63 - 1)))
+
+
+def any_of(conditions: Iterable[Column]) -> Column:
+    """Whether one of some conditions holds; each is there once, so that scans can use them."""
+    distinct = list({str(c): c for c in conditions}.values())
+    return reduce(or_, distinct) if distinct else f.lit(False)
+
+
+def is_good(fault: Column) -> Column:
+    """Whether a row has no fault; one that is unknown is none."""
+    return ~f.coalesce(fault, f.lit(False))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows that are events: of which type, and when."""
+
+    frame: DataFrame
+    event: Column
+    begin: Column
+    end: Column
+
+
+def select(
+    rows: Rows, shapes: Iterable[Shape], wanted: Mapping[str, frozenset[str]], more: Iterable[Column] = ()
+) -> Flat:
+    """Events by the columns of the attributes that are wanted."""
+    asked = [(shape, name) for shape in shapes for name in sorted(wanted[shape.schema.label])]
+    kinds: dict[str, set[Kind]] = {}
+    for shape, name in asked:
+        kinds.setdefault(name, set()).add(shape.cells[name].kind)
+    held: dict[tuple[str, str], Held] = {}
+    values: dict[str, list[tuple[str, Column]]] = {}
+    for shape, name in asked:
+        cell = shape.cells[name]
+        is_plain = len(kinds[name]) == 1 and name not in (EVENT, BEGIN, END, TEXT)
+        column = name if is_plain else f"{name}:{cell.kind}"
+        held[shape.schema.label, name] = Held(column, cell.kind)
+        values.setdefault(column, []).append((shape.schema.label, cell.value))
+    columns = [_by_label(rows.event, found).alias(column) for column, found in values.items()]
+    stamps = rows.begin.alias(BEGIN), rows.end.alias(END)
+    return Flat(rows.frame.select(rows.event.alias(EVENT), *stamps, *more, *columns), held)
+
+
+def _by_label(event: Column, values: Sequence[tuple[str, Column]]) -> Column:
+    """The values of a column; types may find them in different places."""
+    (_, result), *others = values
+    for label, value in others:
+        if str(value) != str(result):
+            result = f.when(event == label, value).otherwise(result)
+    return result

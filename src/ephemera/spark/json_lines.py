@@ -1,0 +1,182 @@
+"""This module turns lines of JSON into columns of events, and says for which lines it cannot vouch.
+
+A line is parsed as a variant, which keeps what is a number, a text or null, and refuses keys that stand twice. A line
+is taken only if all of its keys and types are those that its event type declares, with no value missing; so numbers
+that would have to be converted, null and further keys are for Python, too.
+
+Spark does not mind what stands behind an object. So each line is wrapped into another object, behind it a number that
+nobody can guess: only if that comes out, the line was one value and nothing else.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from ephemera.io.jsonl import LATEST
+from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.spark.flat import EXACT, TEXT, Cell, Flat, Kind, Rows, Shape, flat_types, length_faults, select, times
+
+_LONGEST_LINE = 1_000_000
+_TIME = r"BIGINT|STRING|ARRAY<BIGINT>|ARRAY<STRING>"
+_MOMENT = r"^(?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
+"""Moments that Python and Spark read alike."""
+_READ: dict[str, tuple[Kind, str, str]] = {
+    "int": ("int", "bigint", "BIGINT"),
+    "float": ("float", "double", r"(?:BIGINT|DOUBLE|DECIMAL\(\d+,\d+\))"),
+    "string": ("string", "string", "STRING"),
+    "bool": ("bool", "boolean", "BOOLEAN"),
+    "time": ("time", "bigint", "(?:BIGINT|STRING)"),
+}
+"""For each declared type the kind of its column, what it is read as, and what it must be."""
+
+
+def flat_lines(
+    lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, frozenset[str]]
+) -> tuple[Flat | None, DataFrame]:
+    """The events of lines by columns, and the lines that have to be read one by one."""
+    schemas = [s for s in flat_types(catalogue, catalogue.events) if _is_simple(s)]
+    if not schemas:
+        return None, lines
+    secret = secrets.randbits(62)
+    parsed = _parsed(lines, secret)
+    shapes = [_shape(schema, catalogue.unit) for schema in schemas]
+    clean = f.lit(False)
+    for shape in reversed(shapes):
+        good = f.coalesce(_all(shape.faults), f.lit(False))
+        clean = f.when(f.col("event") == shape.schema.label, good).otherwise(clean)
+    taken = (
+        f.col("shape").isNotNull()
+        & (f.col("secret") == f.lit(secret))
+        & (f.octet_length("line") < _LONGEST_LINE)
+        & _is_time(catalogue.unit)
+        & clean
+    )
+    is_taken = f.coalesce(taken, f.lit(False))
+    used = [shape for shape in shapes if shape.schema.label in wanted]
+    rest = parsed.where(~is_taken).select("line", "file")
+    if not used:
+        return None, rest
+    good_rows = parsed.where(is_taken & f.col("event").isin([s.schema.label for s in used]))
+    text = f.col("time").rlike("STRING").alias(TEXT)
+    return select(Rows(good_rows, f.col("event"), *_stamps(catalogue.unit)), used, wanted, [text]), rest
+
+
+def _is_simple(schema: Schema) -> bool:
+    return all(
+        declared in _READ and name.isidentifier() and name.isascii() for name, declared in schema.attributes or ()
+    )
+
+
+def _parsed(lines: DataFrame, secret: int) -> DataFrame:
+    """Lines with their variants and what these hold, each computed once: filters are not pushed through a generator."""
+    whole = f.concat(f.lit('{"l":'), f.col("line"), f.lit(f',"z":{secret}}}'))
+    valid = f.when(f.is_valid_utf8("line"), f.try_parse_json(whole))
+    variant = lines.select("line", "file", f.explode(f.array(valid)).alias("v"))
+    told = f.struct(
+        f.try_variant_get("v", "$.l.event", "string").alias("event"),
+        f.schema_of_variant("v").alias("shape"),
+        f.schema_of_variant(f.try_variant_get("v", "$.l.time", "variant")).alias("time"),
+        f.try_variant_get("v", "$.z", "bigint").alias("secret"),
+    )
+    return variant.select("line", "file", "v", f.inline(f.array(told)))
+
+
+# ---- time --------------------------------------------------------------------------------------------------
+
+
+def _points() -> tuple[Column, Column]:
+    is_pair = f.col("time").startswith("ARRAY")
+    return f.when(is_pair, _text("$.l.time[0]")).otherwise(_text("$.l.time")), f.when(
+        is_pair, _text("$.l.time[1]")
+    ).otherwise(_text("$.l.time"))
+
+
+def _text(path: str) -> Column:
+    return f.try_variant_get("v", path, "string")
+
+
+def _moment(text: Column, is_text: Column, unit: int) -> Column:
+    """A point in time in microseconds, null where there is none."""
+    number = text.try_cast("bigint")
+    near = number.between(f.lit(-(LATEST // unit)), f.lit(LATEST // unit))
+    read = f.when(text.rlike(_MOMENT), f.unix_micros(text.try_cast("timestamp")))
+    return f.when(is_text, read).otherwise(f.when(near, times(number, unit)))
+
+
+def _stamps(unit: int) -> tuple[Column, Column]:
+    begin, end = _points()
+    is_text = f.col("time").contains("STRING")
+    return _moment(begin, is_text, unit), _moment(end, is_text, unit)
+
+
+def _is_time(unit: int) -> Column:
+    begin, end = _stamps(unit)
+    is_pair = f.size(f.try_variant_get("v", "$.l.time", "array<variant>")) == 2
+    return f.col("time").rlike(f"^(?:{_TIME})$") & (f.col("time").isin("BIGINT", "STRING") | is_pair) & (begin <= end)
+
+
+# ---- data --------------------------------------------------------------------------------------------------
+
+
+def _shape(schema: Schema, unit: int) -> Shape:
+    """An event type; its `faults` are here the conditions that must all hold."""
+    attributes = schema.attributes or ()
+    is_object = f.col("shape").rlike(_pattern(schema))
+    cells = {name: _cell(name, k, declared, is_object, unit) for k, (name, declared) in enumerate(attributes)}
+    arity = f.size(f.try_variant_get("v", "$.l.data", "array<variant>")) == len(attributes)
+    is_array = f.col("shape").rlike(
+        rf"^OBJECT<l: OBJECT<data: ARRAY<[A-Z]+(?:\(\d+,\d+\))?>, event: STRING, time: (?:{_TIME})>, z: BIGINT>$"
+    )
+    typed = _all(
+        tuple(
+            f.schema_of_variant(f.try_variant_get("v", f"$.l.data[{k}]", "variant")).rlike(f"^{_READ[declared][2]}$")
+            for k, (_, declared) in enumerate(attributes)
+        )
+    )
+    begin, end = _stamps(unit)
+    right = [is_object | (is_array & arity & typed)]
+    right += [~fault for cell in cells.values() for fault in cell.faults]
+    right += [~fault for fault in length_faults(begin, end, schema.longest)]
+    return Shape(schema, cells, tuple(right))
+
+
+def _pattern(schema: Schema) -> str:
+    """What the shape of an event looks like whose data is an object with all attributes and nothing else."""
+    fields = ", ".join(f"{_name(n)}: {_READ[declared][2]}" for n, declared in sorted(schema.attributes or ()))
+    return rf"^OBJECT<l: OBJECT<data: OBJECT<{fields}>, event: STRING, time: (?:{_TIME})>, z: BIGINT>$"
+
+
+def _name(name: str) -> str:
+    return f"`?{name}`?"
+
+
+def _cell(name: str, k: int, declared: str, is_object: Column, unit: int) -> Cell:
+    kind, read_as, _ = _READ[declared]
+
+    def got(form: str) -> Column:
+        by_name = f.try_variant_get("v", f"$.l.data.{name}", form)
+        return f.when(is_object, by_name).otherwise(f.try_variant_get("v", f"$.l.data[{k}]", form))
+
+    if declared == "time":
+        is_text = f.schema_of_variant(got("variant")) == "STRING"
+        value = _moment(got("string"), is_text, unit)
+        return Cell(value, kind, (value.isNull(),))
+    value = got(read_as)
+    if declared == "float":
+        limit = f.lit(1.7976931348623157e308)
+        is_whole = f.schema_of_variant(got("variant")) == "BIGINT"
+        far = is_whole & ~got("bigint").between(f.lit(-EXACT), f.lit(EXACT))
+        signed_zero = (value == 0) & f.col("line").contains("-0")
+        return Cell(value, kind, (value.isNull(), far, value > limit, value < -limit, f.isnan(value), signed_zero))
+    return Cell(value, kind, (value.isNull(),))
+
+
+def _all(conditions: tuple[Column, ...]) -> Column:
+    result = f.lit(True)
+    for condition in conditions:
+        result = result & condition
+    return result

@@ -1,0 +1,135 @@
+"""This module reads events through Spark: from files, tables and data frames, as columns wherever that is safe.
+
+Events of flat declared types become columns without any Python: `event`, `s` and `e` in microseconds, and a column for
+each attribute that is asked for. What columns cannot vouch for, be it bad, nested or of no declared type, is the
+`rest` of a source: it goes to Python as it is, and `read_rest` reads it there exactly as the local engine would. Both
+frames scan the source; the filters of both reach the files.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Literal, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from ephemera.engine.live import Compiled
+from ephemera.engine.table_reading import Reader
+from ephemera.io.jsonl import BadEvent
+from ephemera.rules.nodes import Catalogue
+from ephemera.spark.csv_cells import flat_cells, object_of_cells
+from ephemera.spark.flat import Flat
+from ephemera.spark.json_lines import flat_lines
+from ephemera.spark.table_columns import flat_rows
+from ephemera.terms.events import Event
+
+Format = Literal["json", "parquet", "csv", "table"]
+Form = Literal["lines", "rows", "cells"]
+Wanted: TypeAlias = Mapping[str, frozenset[str]]
+"""The event types that a program uses, and of each the attributes."""
+
+_ENDINGS: dict[str, Format] = {
+    ".jsonl": "json",
+    ".json": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".csv": "csv",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """Something to read: a path, the name of a table, or a data frame; paths tell their format by how they end."""
+
+    given: str | DataFrame
+    format: Format | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What is read from an input: events by columns, and the rest, which `read_rest` reads in Python."""
+
+    flat: Flat | None
+    rest: DataFrame
+    form: Form
+    names: tuple[str, ...] = field(default=())
+    """The columns of the rest."""
+
+
+def read(spark: SparkSession, inputs: Sequence[Input], catalogue: Catalogue, wanted: Wanted) -> list[Source]:
+    """The events of some inputs, each apart."""
+    return [_read(spark, one, catalogue, wanted) for one in inputs]
+
+
+def _read(spark: SparkSession, given: Input, catalogue: Catalogue, wanted: Wanted) -> Source:
+    if isinstance(given.given, DataFrame):
+        return _of_rows(given.given, catalogue, wanted)
+    match given.format or _format(given.given):
+        case "json":
+            return _of_lines(spark.read.option("lineSep", "\n").text(given.given), catalogue, wanted)
+        case "csv":
+            options = {"header": "true", "escape": '"', "maxCharsPerColumn": "-1"}
+            return _of_cells(spark.read.options(**options).csv(given.given), catalogue, wanted)
+        case "parquet":
+            return _of_rows(spark.read.parquet(given.given), catalogue, wanted)
+        case "table":
+            return _of_rows(spark.table(given.given), catalogue, wanted)
+
+
+def _format(path: str) -> Format:
+    name = path.rstrip("/")
+    found = _ENDINGS.get(PurePath(name).suffix.lower())
+    if found is None:
+        raise ValueError(
+            f"`{path}` does not say what it holds; name it {', '.join('*' + e for e in _ENDINGS)}, or say its format"
+        )
+    return found
+
+
+def _of_lines(lines: DataFrame, catalogue: Catalogue, wanted: Wanted) -> Source:
+    named = lines.select(f.col("value").alias("line"), f.col("_metadata.file_path").alias("file"))
+    flat, rest = flat_lines(named.where(f.col("line").rlike(r"[^ \t\n\r\x0b\x0c]")), catalogue, wanted)
+    return Source(flat, rest.select(f.col("line").cast("binary").alias("line"), "file"), "lines", ("line", "file"))
+
+
+def _of_rows(frame: DataFrame, catalogue: Catalogue, wanted: Wanted) -> Source:
+    flat, rest = flat_rows(frame, catalogue, wanted)
+    return Source(flat, rest, "rows", tuple(rest.columns))
+
+
+def _of_cells(frame: DataFrame, catalogue: Catalogue, wanted: Wanted) -> Source:
+    flat, rest = flat_cells(frame, catalogue, wanted)
+    return Source(flat, rest, "cells", tuple(rest.columns))
+
+
+# ---- in Python -----------------------------------------------------------------------------------------------
+
+
+def read_rest(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator[Event | BadEvent]:
+    """The events of what columns could not vouch for, and what is none with the reason."""
+    match form:
+        case "lines":
+            for line in batch.column("line").to_pylist():
+                yield compiled.read(line)
+        case "cells":
+            for row in batch.to_pylist():
+                given = object_of_cells(row, compiled.rules.resolved.catalogue)
+                event = compiled.read(given)
+                yield _as_given(event, row) if isinstance(event, BadEvent) else event
+        case "rows":
+            found = Reader(pa.Table.from_batches([batch]), compiled).read()
+            for part in found.parts:
+                yield from part.events()
+            for bad in found.bad:
+                row = batch.slice(bad.row, 1).to_pylist()[0]
+                yield _as_given(BadEvent("", bad.reason, bad.label), row)
+
+
+def _as_given(bad: BadEvent, row: Mapping[str, Any]) -> BadEvent:
+    """A bad row with the row as a JSON object."""
+    return BadEvent(json.dumps(row, default=str, ensure_ascii=False), bad.reason, bad.label)

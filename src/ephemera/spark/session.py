@@ -1,0 +1,92 @@
+"""This module opens Spark sessions: by default an embedded one in local threads, quiet, that leaves nothing behind.
+
+A session that is there already is used as it is, be it of a notebook or of `spark-submit`. Whatever Spark writes for
+itself goes to a folder of the session, which is removed when the process ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from ephemera.spark.java import find_java, home_for_spark
+
+LOCAL = "local[*]"
+BATCH = 100_000
+"""Records in an Arrow batch, at most."""
+_LOGGING = Path(__file__).with_name("log4j2.properties")
+_GATEWAY = "PYSPARK_GATEWAY_PORT"
+"""Set by `spark-submit`, which has started Java and chosen the master."""
+
+
+def session(master: str | None = None, *, debug: bool = False, more: Mapping[str, str] | None = None) -> SparkSession:
+    """The session that is there, else a new one; `debug` lets Spark say on standard error what it warns of."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    builder = SparkSession.builder.appName("ephemera")
+    settings = _settings()
+    if _GATEWAY not in os.environ:
+        chosen = master or os.environ.get("MASTER") or LOCAL
+        settings |= _launched(chosen, debug=debug)
+        builder = builder.master(chosen)
+    for name, value in (settings | dict(more or {})).items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _settings() -> dict[str, str]:
+    """What holds for any session that we open."""
+    return {
+        "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def _launched(master: str, *, debug: bool) -> dict[str, str]:
+    """What holds where we start Java, too; sets the environment in which that happens."""
+    os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
+    folder = Path(tempfile.mkdtemp(prefix="ephemera-spark-"))
+    atexit.register(_close, folder)
+    level = "warn" if debug else "off"
+    settings = {
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} -Dephemera.log={level}",
+        "spark.local.dir": str(folder),
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.ui.enabled": "false",
+        "spark.python.worker.reuse": "true",
+    }
+    if master.startswith("local"):
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        settings |= {
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": f"{_memory()}m",
+        }
+    return settings
+
+
+def _memory() -> int:
+    """Megabytes for Java in a local session: a quarter of what there is, from one to four GB."""
+    try:
+        there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
+    except (AttributeError, OSError, ValueError):
+        there = 0
+    return min(max(there // 4, 1_024), 4_096)
+
+
+def _close(folder: Path) -> None:
+    """Ends the session at the end of the process, so that Java does not write into the folder as it goes."""
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        active.stop()
+    shutil.rmtree(folder, ignore_errors=True)

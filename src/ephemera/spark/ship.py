@@ -1,0 +1,78 @@
+"""This module sends the package to workers that do not have it.
+
+It goes as one zip of sources and their bytecode, so that a worker need not compile it at every start; Spark wants the
+same version of Python everywhere anyway. What the package stands on cannot travel so: lxml, numpy and pyarrow have to
+be where the workers are, and `missing` tells whoever forgot.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import marshal
+import re
+import zipfile
+from hashlib import sha256
+from pathlib import Path
+from tempfile import mkdtemp
+
+from pyspark.sql import SparkSession
+
+from ephemera.base.errors import EphemeraError
+
+NEEDED = ("lxml", "numpy", "pyarrow")
+"""What workers must have; the package itself is sent."""
+_PACKAGE = Path(__file__).parent.parent
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""Files in a zip have a date; with the same one the same sources make the same zip."""
+
+
+class MissingPackage(EphemeraError):
+    """Workers lack a package that cannot be sent to them."""
+
+
+def ship(spark: SparkSession, folder: Path | None = None) -> Path | None:
+    """Sends the package to the workers; those of a local session share this installation and need nothing."""
+    context = spark.sparkContext
+    if str(context.master).startswith("local"):
+        return None
+    archive = packed(Path(mkdtemp(prefix="ephemera-ship-")) if folder is None else folder)
+    context.addPyFile(str(archive))
+    return archive
+
+
+def packed(folder: Path) -> Path:
+    """The package as a zip in a folder, under a name that says its contents."""
+    files = {f"{_PACKAGE.name}/{p.relative_to(_PACKAGE).as_posix()}": p.read_bytes() for p in _sources()}
+    name = sha256(b"\0".join(part for n, data in sorted(files.items()) for part in (n.encode(), data))).hexdigest()
+    archive = folder / f"ephemera-{name[:12]}.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
+        for path, source in sorted(files.items()):
+            file.writestr(zipfile.ZipInfo(path, _EARLIEST), source)
+            if path.endswith(".py"):
+                file.writestr(zipfile.ZipInfo(f"{path}c", _EARLIEST), _bytecode(path, source))
+    return archive
+
+
+def _sources() -> list[Path]:
+    return [p for p in _PACKAGE.rglob("*") if p.is_file() and "__pycache__" not in p.parts and p.suffix != ".pyc"]
+
+
+def _bytecode(path: str, source: bytes) -> bytes:
+    """A file of bytecode that is taken without a look at its source (PEP 552)."""
+    code = compile(source, path, "exec", dont_inherit=True)
+    unchecked = (1).to_bytes(4, "little")
+    hashed = importlib.util.source_hash(source)
+    return importlib.util.MAGIC_NUMBER + unchecked + hashed + marshal.dumps(code)
+
+
+def missing(error: BaseException) -> MissingPackage | None:
+    """What to tell people if a job failed because workers lack a package; None if it failed otherwise."""
+    told = re.search(r"No module named '([A-Za-z0-9_]+)", str(error)) or re.search(
+        r"\[PACKAGE_NOT_INSTALLED\] (\w+)", str(error)
+    )
+    if told is None or told[1].lower() not in NEEDED:
+        return None
+    return MissingPackage(
+        f"the Python of the workers has no {told[1].lower()}; it needs {', '.join(NEEDED)} (Ephemera itself is sent). "
+        "Install them there, or name another Python with PYSPARK_PYTHON or --conf spark.pyspark.python"
+    )

