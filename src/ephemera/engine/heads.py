@@ -11,8 +11,8 @@ from ephemera.algebra.nodes import TERM, Group, Imbed
 from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.truth import Tester
 from ephemera.engine.events import BEGIN, END, Events, position
-from ephemera.engine.windows import COUNT, total_of
-from ephemera.kernels.columns import Batch, Column, column, constant, ints, objects
+from ephemera.engine.windows import COUNT, named
+from ephemera.kernels.columns import Batch, Column, column, constant, earliest, ints, latest, objects
 from ephemera.kernels.groups import aggregate, average, grouped
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive, Head, Raise
@@ -42,9 +42,7 @@ class Builder:
         return self._grouped(batch, self._head)
 
     def _times(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        first = np.minimum.reduce([batch[begin(n)] for n in self._covers])
-        last = np.maximum.reduce([batch[end(n)] for n in self._covers])
-        return first, last
+        return earliest(batch, [begin(n) for n in self._covers]), latest(batch, [end(n) for n in self._covers])
 
     def _plain(self, batch: Batch, head: Head) -> list[Events]:
         if isinstance(head, Derive):
@@ -96,9 +94,13 @@ class Builder:
             match argument:
                 case Aggregate(_, None):
                     columns.append(ints(counts))
-                case Aggregate(function, Var(name)):
-                    sums = np.add.reduceat(batch[total_of(name)][groups.order], groups.starts)
+                case Aggregate("sum" | "avg" as function, Var(name)):
+                    sums = np.add.reduceat(batch[named(("sum", name))][groups.order], groups.starts)
                     columns.append(ints(sums) if function == "sum" else average(sums, counts))
+                case Aggregate("min" | "max" as function, Var(name)):
+                    c = batch.columns[named((function, name))].take(groups.order)
+                    extreme = np.minimum if function == "min" else np.maximum
+                    columns.append(Column(extreme.reduceat(c.values, groups.starts), c.kind))
                 case _:
                     columns.append(_shown(argument, firsts) or self._computed(argument, firsts))
         return [self._flat(head, columns, firsts)]
