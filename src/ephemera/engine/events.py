@@ -118,6 +118,8 @@ def flat_values(term: Term, names: Names) -> tuple[Value, ...] | None:
 
 def distinct(parts: Sequence[Events]) -> list[Events]:
     """Each event once, by label and shape; what comes in both shapes is taken as terms."""
+    if len(parts) == 1:
+        return [_distinct(parts)]
     groups: dict[tuple[str, int | None], list[Events]] = {}
     labels: dict[str, set[int | None]] = {}
     for part in parts:

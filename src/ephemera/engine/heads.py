@@ -10,7 +10,7 @@ import numpy as np
 from ephemera.algebra.nodes import TERM, Group, Imbed
 from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.truth import Tester
-from ephemera.engine.events import BEGIN, END, Events, position
+from ephemera.engine.events import BEGIN, END, Events, distinct, position
 from ephemera.engine.windows import COUNT, named
 from ephemera.kernels.columns import Batch, Column, column, constant, earliest, ints, latest, objects
 from ephemera.kernels.groups import aggregate, average, grouped
@@ -34,12 +34,12 @@ class Builder:
         """What was bound where a head had no value, and why."""
 
     def build(self, batch: Batch) -> list[Events]:
-        """The events of all tuples, not yet told apart."""
+        """The events of all tuples, each once."""
         if not len(batch):
             return []
         if isinstance(self._head, Imbed):
-            return self._plain(batch, self._head.head)
-        return self._grouped(batch, self._head)
+            return distinct(self._plain(batch, self._head.head))
+        return distinct(self._grouped(batch, self._head))
 
     def _times(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
         return earliest(batch, [begin(n) for n in self._covers]), latest(batch, [end(n) for n in self._covers])

@@ -133,9 +133,9 @@ class Rule:
         for run in self._histories(leaf.source).runs:
             if run.step > until:
                 continue
-            other = _of_leaf(run.batch, leaf, None)
             for rows, others in search(run, asked):
                 self.examined += len(rows)
+                other = _of_leaf(run.batch, leaf, None)
                 pairs = self._tested(_agreeing(batch, rows, other, others, told, kept), tests)
                 if len(pairs):
                     found.append(pairs)

@@ -98,7 +98,8 @@ def _index(run: Run, keys: Sequence[str], stamp: str) -> Index:
         return Index(order, None, True, stamps[order] - first, first, span, 1)
     columns = [run.batch.columns[k] for k in keys]
     numbering, numbers = numbered(hash_columns(columns, len(stamps)))
-    exact = all(bool(same(c, c.take(numbering.rows[numbers])).all()) for c in columns)
+    exact = len(numbering) == len(stamps)
+    exact = exact or all(bool(same(c, c.take(numbering.rows[numbers])).all()) for c in columns)
     # A run that spans so long a time that keys and microseconds do not fit one number counts time more coarsely.
     grain = 1
     while len(numbering) * (span // grain + 2) >= LARGEST:
@@ -114,7 +115,7 @@ def _index(run: Run, keys: Sequence[str], stamp: str) -> Index:
 
 
 def _ascends(values: Ints) -> bool:
-    return bool((values[1:] >= values[:-1]).all())
+    return len(values) < 2 or bool((values[1:] >= values[:-1]).all())
 
 
 class History:
@@ -197,7 +198,7 @@ def ranges(run: Run, asked: Question) -> tuple[Ints, Ints, Ints]:
     With an exact index of grain 1 all that lies between is what was asked for.
     """
     first = run.first(asked.stamp)
-    asking = np.flatnonzero((asked.least <= run.last(asked.stamp)) & (asked.most >= first))
+    asking: Ints = ((asked.least <= run.last(asked.stamp)) & (asked.most >= first)).nonzero()[0]
     if not len(asking):
         return asking, asking, asking
     index = run.index(asked.keys, asked.stamp)
@@ -211,15 +212,15 @@ def ranges(run: Run, asked: Question) -> tuple[Ints, Ints, Ints]:
     low, high = np.maximum(low, 0), np.minimum(high, index.span - 2)
     if offset is not None:
         low, high = low + offset, high + offset
-    starts = np.searchsorted(index.packed, low, side="left")
-    stops = np.searchsorted(index.packed, high, side="right")
+    starts = index.packed.searchsorted(low, side="left")
+    stops = index.packed.searchsorted(high, side="right")
     return asking, starts, np.maximum(starts, stops)
 
 
 def _keyed(run: Run, keys: Numbering, asked: Question, asking: Ints, *, exact: bool) -> tuple[Ints, Ints]:
     """Those of the rows that ask for a key of the run, and its numbers; many are sorted by them, to ask in turn."""
     numbers = keys.find(asked.hashes if len(asking) == len(asked.hashes) else asked.hashes[asking])
-    found = np.flatnonzero(numbers >= 0)
+    found = (numbers >= 0).nonzero()[0]
     if len(found) < len(asking):
         asking, numbers = asking[found], numbers[found]
     if exact and asked.columns:
@@ -248,7 +249,7 @@ def search(run: Run, asked: Question) -> Iterator[tuple[Ints, Ints]]:
 
 def _unfolded(asking: Ints, starts: Ints, counts: Ints) -> Iterator[tuple[Ints, Ints]]:
     """Each row with each place of its range."""
-    ends = np.cumsum(counts)
+    ends = counts.cumsum()
     total = int(ends[-1])
     if total == len(asking) and counts.max() == 1:
         yield asking, starts

@@ -57,8 +57,7 @@ class Numbering:
         ascending = self.hashes[self.sorted_from :]
         if not len(ascending):
             return np.full(len(hashes), -1, dtype=np.int64)
-        places = np.searchsorted(ascending, hashes)
-        places[places == len(ascending)] = 0
+        places = ascending[:-1].searchsorted(hashes)  # what is greater than all but the last can only be the last
         return np.where(ascending[places] == hashes, places + self.sorted_from, -1)
 
 
@@ -85,11 +84,14 @@ def _bits(count: int) -> int:
 
 def numbered(hashes: Hashes) -> tuple[Numbering, Ints]:
     """The distinct hashes, and the number of each row's."""
+    if len(hashes) <= FEW:
+        some, numbers = _by_sorting(hashes)
+        return Numbering(hashes[some], some, (), 0), numbers
     levels: list[Level] = []
     rows: list[Ints] = []
     count, skip = 0, 0
     left: Ints | None = None
-    numbers: Ints = np.empty(0, dtype=np.int64)
+    numbers = np.empty(0, dtype=np.int64)
     while True:
         mine = hashes if left is None else hashes[left]
         bits = _bits(len(mine))
@@ -114,26 +116,25 @@ def numbered(hashes: Hashes) -> tuple[Numbering, Ints]:
             left = left[other]
         levels.append(Level(slots, np.uint64(skip), np.uint64(64 - bits)))
         count, skip = count + len(used), skip + bits
-    if len(mine):
+    if len(mine) and left is not None:
         first, inner = _by_sorting(mine)
-        if left is None:
-            numbers, rows = inner, [first]
-        else:
-            numbers[left] = inner + count
-            rows.append(left[first])
+        numbers[left] = inner + count
+        rows.append(left[first])
     every = rows[0] if len(rows) == 1 else np.concatenate(rows)
     return Numbering(hashes[every], every, tuple(levels), count), numbers
 
 
 def _by_sorting(hashes: Hashes) -> tuple[Ints, Ints]:
     """For each hash in their order the first row that has it, and each row's number."""
-    order = np.argsort(hashes, kind="stable")
+    order = hashes.argsort(kind="stable")
+    if len(hashes) == 1:
+        return order, order
     ascending = hashes[order]
     starts = np.empty(len(hashes), dtype=np.bool_)
     starts[:1] = True
     np.not_equal(ascending[1:], ascending[:-1], out=starts[1:])
     numbers = np.empty(len(hashes), dtype=np.int64)
-    numbers[order] = np.cumsum(starts) - 1
+    numbers[order] = starts.cumsum() - 1
     return order[starts], numbers
 
 
