@@ -175,10 +175,12 @@ def test_a_run_over_thousands_of_years_and_many_keys_is_searched_all_the_same() 
     assert found == [0]
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=1, max_size=30))
-def test_aggregates_by_columns_are_those_of_python(rows: list[tuple[int, int]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=1, max_size=30), st.sampled_from([1, 512]))
+def test_aggregates_by_columns_are_those_of_python(rows: list[tuple[int, int]], few: int) -> None:
     batch = Batch({"k": ints([k for k, _ in rows]), "v": ints([v for _, v in rows])}, len(rows))
-    groups = grouped(batch, ["k"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "FEW", few)
+        groups = grouped(batch, ["k"])
     of = {int(k): [v for g, v in rows if g == k] for k in batch["k"][groups.first]}
     expected: dict[str, Any] = {
         "sum": [sum(v) for v in of.values()],

@@ -155,8 +155,10 @@ def _ascend(columns: Sequence[Ints]) -> bool:
     for one in columns:
         if not (one[1:] >= one[:-1]).all():
             continue
+        if (one[1:] > one[:-1]).all():
+            return True
         ties = np.flatnonzero(one[1:] == one[:-1])
-        if any((other[ties + 1] > other[ties]).all() for other in columns):
+        if len(ties) < len(one) - 1 and any((other[ties + 1] > other[ties]).all() for other in columns):
             return True
     return False
 
