@@ -14,7 +14,7 @@ from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.batch import Batch
 from ephemera.engine.snapshot import restore, take
-from ephemera.kernels import history
+from ephemera.kernels import history, numbering
 from ephemera.kernels.tail import FEW
 from ephemera.semantics.oracle import evaluate
 from ephemera.stories.judge import judge
@@ -63,6 +63,22 @@ def test_a_random_program_answers_what_the_oracle_answers(case: Case, data: st.D
         with rows_at_a_time(few):
             found = Batch(case.ruleset, plan, facts, case.events, case.world).run(stops)
         assert answers(found) == expected
+
+
+@given(case=cases())
+def test_a_random_program_answers_the_same_by_the_ways_for_many_rows(case: Case) -> None:
+    plan = lower(case.ruleset)
+    facts = derive(plan)
+    ends = sorted({e.time.end for e in case.events})
+    expected = answers(case.outcome())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "FEW", 1)
+        patch.setattr(history, "UNSORTED", 1)
+        patch.setattr(history, "FEW", 0)
+        patch.setattr(history, "MOST_PAIRS", 2)
+        for stops in ([], ends[::3]):
+            found = Batch(case.ruleset, plan, facts, case.events, case.world).run(stops)
+            assert answers(found) == expected
 
 
 @given(case=cases(), data=st.data())

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import ephemera
+from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import flat_term
-from ephemera.engine.live import Compiled
 from ephemera.engine.table_reading import Reader
 from ephemera.io.jsonl import BadEvent
 from ephemera.spark.csv_cells import object_of_cells

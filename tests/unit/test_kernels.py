@@ -10,12 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ephemera.kernels import groups as grouping
+from ephemera.kernels import history as histories
+from ephemera.kernels import numbering
 from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.columns import UNBOUND, Batch, Column, column, concat, ints
 from ephemera.kernels.equality import joins, same
+from ephemera.kernels.extremes import Extremes
 from ephemera.kernels.groups import aggregate, grouped
-from ephemera.kernels.hashing import hash_column, hash_columns
+from ephemera.kernels.hashing import fingerprints, hash_column, hash_columns
 from ephemera.kernels.history import History, Question, search
+from ephemera.kernels.numbering import all_distinct, numbered, sorted_by
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time, equal, key
 
@@ -66,11 +70,97 @@ def test_a_search_finds_what_looking_at_every_row_finds(rows: list[tuple[int, in
     found = sorted(
         (int(a), int(run.batch["k"][b]), int(run.batch["$.e"][b]))
         for run in history.runs
-        for a, b in zip(*search(run, question), strict=True)
+        for rows, others in search(run, question)
+        for a, b in zip(rows, others, strict=True)
     )
     assert found == sorted(
         (a, k, t) for a in range(4) for k, t in rows if k == asking["k"][a] and asking["lo"][a] <= t <= asking["hi"][a]
     )
+
+
+KEYED = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 30)), min_size=1, max_size=60)
+
+
+@given(
+    rows=KEYED,
+    asking=st.lists(st.tuples(st.integers(0, 7), st.integers(-3, 33), st.integers(-1, 20)), min_size=1, max_size=60),
+)
+@pytest.mark.parametrize("alike", [False, True])
+@pytest.mark.parametrize("grain", [1, 1 << 56])
+def test_many_questions_find_what_few_do(
+    rows: list[tuple[int, int]], asking: list[tuple[int, int, int]], alike: bool, grain: int
+) -> None:
+    """The ways for many rows, for keys that share a hash, and for more pairs than are made at a time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "FEW", 1)
+        patch.setattr(histories, "UNSORTED", 1)
+        patch.setattr(histories, "MOST_PAIRS", 7)
+        if alike:
+            patch.setattr(histories, "hash_columns", lambda columns, length: hash_columns(columns, length) % 2)
+        history = History(("$.e",))
+        history.append(
+            Batch({"k": ints([k for k, _ in rows]), "$.e": ints([t * grain for _, t in rows])}, len(rows)), 1
+        )
+        keys = ints([k for k, _, _ in asking])
+        hashes = hash_columns([keys], len(asking))
+        least, most = ints([lo * grain for _, lo, _ in asking]), ints([(lo + n) * grain for _, lo, n in asking])
+        question = Question(("k",), hashes % 2 if alike else hashes, "$.e", least.values, most.values, (keys,))
+        (run,) = history.runs
+        parts = list(search(run, question))
+        assert all(len(r) <= 7 for r, _ in parts)
+        found = sorted((int(a), int(b)) for r, o in parts for a, b in zip(r, o, strict=True))
+    assert found == sorted(
+        (a, b)
+        for a, (key, lo, n) in enumerate(asking)
+        for b, (k, t) in enumerate(rows)
+        if k == key and lo <= t <= lo + n
+    )
+
+
+@given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9), min_size=1, max_size=60), st.integers(1, 8))
+def test_numbers_stand_for_hashes(hashes: list[int], few: int) -> None:
+    given = np.array(hashes, dtype=np.uint64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "FEW", few)
+        found, numbers = numbered(given)
+        assert found.hashes[numbers].tolist() == hashes == given[found.rows][numbers].tolist()
+        assert len(found) == len(set(hashes))
+        others = np.array([*hashes, *range(12)], dtype=np.uint64)
+        places = found.find(others)
+        assert [p if p < 0 else int(found.hashes[p]) for p in places.tolist()] == [
+            h if h in hashes else -1 for h in others.tolist()
+        ]
+        assert not all_distinct(given) or len(set(hashes)) == len(hashes)
+
+
+@given(st.lists(st.integers(0, 2**40), min_size=1, max_size=60))
+def test_rows_are_sorted_by_their_numbers(given: list[int]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "FEW", 1)
+        assert sorted_by(np.array(given), max(given) + 1).tolist() == np.argsort(given, kind="stable").tolist()
+
+
+@given(MANY, MANY)
+def test_equal_rows_have_equal_fingerprints(a: list[Any], b: list[Any]) -> None:
+    both = [*a, *b]
+    found = fingerprints([column(both), column(both[::-1])], len(both))
+    for x, one in enumerate(zip(both, both[::-1], strict=True)):
+        for y, other in enumerate(zip(both, both[::-1], strict=True)):
+            if [key(v) for v in one] == [key(v) for v in other]:
+                assert found[x] == found[y]
+
+
+def test_runs_that_would_outlive_their_tuples_are_not_merged() -> None:
+    def filled(relevant: int | None) -> History:
+        history = History(("$.e",))
+        history.relevant = relevant
+        for step in range(64):
+            history.append(Batch({"$.e": ints(np.arange(step * 5000, step * 5000 + 5000))}, 5000), step)
+            history.compact(step + 1)
+        return history
+
+    assert 5_000 < max(len(run.batch) for run in filled(160_000).runs) <= 20_000
+    assert max(len(run.batch) for run in filled(None).runs) > 100_000
 
 
 def test_a_run_over_thousands_of_years_and_many_keys_is_searched_all_the_same() -> None:
@@ -81,14 +171,16 @@ def test_a_run_over_thousands_of_years_and_many_keys_is_searched_all_the_same() 
     history.append(Batch({"k": ints([k for k, _ in rows]), "$.e": ints([t for _, t in rows])}, len(rows)), 1)
     asked = Question(("k",), hash_columns([ints([7])], 1), "$.e", np.array([-5]), np.array([5]))
     (run,) = history.runs
-    found = [int(run.batch["$.e"][b]) for _, b in zip(*search(run, asked), strict=True)]
-    assert 0 in found
+    found = [int(run.batch["$.e"][b]) for _, others in search(run, asked) for b in others]
+    assert found == [0]
 
 
-@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=1, max_size=30))
-def test_aggregates_by_columns_are_those_of_python(rows: list[tuple[int, int]]) -> None:
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=1, max_size=30), st.sampled_from([1, 512]))
+def test_aggregates_by_columns_are_those_of_python(rows: list[tuple[int, int]], few: int) -> None:
     batch = Batch({"k": ints([k for k, _ in rows]), "v": ints([v for _, v in rows])}, len(rows))
-    groups = grouped(batch, ["k"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "FEW", few)
+        groups = grouped(batch, ["k"])
     of = {int(k): [v for g, v in rows if g == k] for k in batch["k"][groups.first]}
     expected: dict[str, Any] = {
         "sum": [sum(v) for v in of.values()],
@@ -127,3 +219,13 @@ def test_columns_of_two_kinds_become_one_of_any() -> None:
     whole = concat([ints([1]), column(["a"]), Column(np.array([2.5]), "float")])
     assert whole.kind == "any"
     assert whole.tolist() == [1, "a", 2.5]
+
+
+@given(st.lists(st.integers(-9, 9), min_size=1, max_size=70), st.data())
+def test_extremes_of_ranges_are_those_of_python(values: list[int], data: st.DataObject) -> None:
+    places = st.integers(0, len(values) - 1)
+    pairs = data.draw(st.lists(st.tuples(places, places).map(sorted), min_size=1, max_size=9))
+    starts, stops = np.array([a for a, _ in pairs]), np.array([b + 1 for _, b in pairs])
+    for greatest, extreme in ((False, min), (True, max)):
+        found = Extremes(np.array(values), greatest=greatest).of(starts, stops)
+        assert found.tolist() == [extreme(values[a : b + 1]) for a, b in pairs]

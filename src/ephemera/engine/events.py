@@ -15,7 +15,8 @@ import numpy as np
 from ephemera.algebra.nodes import TERM
 from ephemera.kernels.columns import Batch, Column, Ints, column, ints, objects, stack
 from ephemera.kernels.equality import same
-from ephemera.kernels.hashing import hash_columns
+from ephemera.kernels.hashing import fingerprints
+from ephemera.kernels.numbering import all_distinct
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Value
@@ -37,12 +38,14 @@ class Events:
     arity: int | None
     names: Names
     """The attributes, if the type is declared with them."""
+    is_set: bool = False
+    """Whether it is known that no two of them are equal."""
 
     def __len__(self) -> int:
         return len(self.batch)
 
     def take(self, rows: Ints | np.ndarray) -> Events:
-        return Events(self.label, self.batch.take(rows), self.arity, self.names)
+        return Events(self.label, self.batch.take(rows), self.arity, self.names, self.is_set)
 
     def terms(self) -> list[Term]:
         """The data of each event as a term."""
@@ -128,18 +131,36 @@ def distinct(parts: Sequence[Events]) -> list[Events]:
 
 
 def _distinct(parts: Sequence[Events]) -> Events:
+    if len(parts) == 1 and parts[0].is_set:
+        return parts[0]
     batch = stack([p.batch for p in parts])
-    whole = Events(parts[0].label, batch, parts[0].arity, parts[0].names)
+    whole = Events(parts[0].label, batch, parts[0].arity, parts[0].names, is_set=True)
     if len(batch) < 2:
         return whole
-    if (np.diff(batch[END]) > 0).all():  # no two end together, so no two are equal
+    ends: Ints = batch[END]
+    if (ends[1:] > ends[:-1]).all():  # no two end together, so no two are equal
         return whole
     names = [n for n in batch.columns if n != REFERENCE]
-    hashes = hash_columns([batch.columns[n] for n in names], len(batch))
-    ascending = np.sort(hashes)
-    if (ascending[1:] != ascending[:-1]).all():
+    columns = list({id(c.values): c for c in (batch.columns[n] for n in names)}.values())
+    if _ascend([c.values for c in columns if c.kind == "int"]):
+        return whole
+    hashes = fingerprints(columns, len(batch))
+    if all_distinct(hashes):
         return whole
     return whole.take(_first_of_equal(batch, names, hashes, np.argsort(hashes, kind="stable")))
+
+
+def _ascend(columns: Sequence[Ints]) -> bool:
+    """Whether rows ascend by a column, and where they do not, by another: then no two are equal."""
+    for one in columns:
+        if not (one[1:] >= one[:-1]).all():
+            continue
+        if (one[1:] > one[:-1]).all():
+            return True
+        ties = np.flatnonzero(one[1:] == one[:-1])
+        if len(ties) < len(one) - 1 and any((other[ties + 1] > other[ties]).all() for other in columns):
+            return True
+    return False
 
 
 def _first_of_equal(batch: Batch, names: Sequence[str], hashes: np.ndarray, order: Ints) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.scalar import Distance, Every, Formula, Holds, Matches, begin, end, reference
+from ephemera.algebra.scalar import Distance, Every, Formula, Holds, Matches
 from ephemera.algebra.truth import Tester
 from ephemera.base.tree import find
 from ephemera.engine.parameters import Parameters
@@ -25,8 +25,6 @@ from ephemera.terms.compute import compare
 from ephemera.terms.nodes import Expression, Number, Text, Var
 
 Check = Callable[[Mapping[str, Any]], bool]
-Tests = Sequence[tuple[frozenset[str], Check]]
-"""Tests with the attributes that they need."""
 
 
 class Few:
@@ -40,17 +38,17 @@ class Few:
         parameters: Parameters | None = None,
     ) -> None:
         self._histories = histories
-        tests = [(t.needs, check(t.condition, tester)) for t in plan.tests]
-        if parameters is not None and parameters.by:
-            tests.append((frozenset(parameters.by), lambda row: bool(parameters.members_of(row))))
-        self._starts = [_Start(first, plan, tests) for first in range(len(plan.leaves))]
+        self._starts = [_Start(first, plan, tester, parameters) for first in range(len(plan.leaves))]
         self.examined = 0
 
     @staticmethod
     def can(plan: RulePlan) -> bool:
         """Whether a rule may be joined row by row."""
         return all(leaf.variables == leaf.sure for leaf in plan.leaves) and not any(
-            True for test in plan.tests for _ in find(test.condition, Matches)
+            True
+            for order in plan.orders
+            for f in (*order.tests, *(f for probe in order.probes for f in probe.tests))
+            for _ in find(f, Matches)
         )
 
     def new(self, tick: int, seen: int) -> list[Row] | None:
@@ -95,24 +93,15 @@ class Few:
             yield from self._stored(row, step, stored, least, most)
 
     def _stored(self, row: Row, step: _Step, runs: Sequence[Run], least: int, most: int) -> Iterator[Row]:
-        columns = [column([row[k]]) for k in step.probe.keys]
-        asked = Question(
-            step.keys,
-            hash_columns(columns, 1),
-            step.stamp,
-            np.array([least], dtype=np.int64),
-            np.array([most], dtype=np.int64),
-        )
-        wanted = key_of(row, step.probe.keys)
-        if step.probe.keys and _has_null(wanted):
+        if step.probe.keys and _has_null(key_of(row, step.probe.keys)):
             return
+        columns = [column([row[k]]) for k in step.probe.keys]
+        limits = (np.array([least], dtype=np.int64), np.array([most], dtype=np.int64))
+        asked = Question(step.keys, hash_columns(columns, 1), step.stamp, *limits, tuple(columns))
         for run in runs:
-            _, others = search(run, asked)
-            self.examined += len(others)
-            if len(others):
-                for other in run.batch.take(others).rows():
-                    if not step.keys or key_of(other, step.keys) == wanted:
-                        yield other
+            for _, others in search(run, asked):
+                self.examined += len(others)
+                yield from run.batch.take(others).rows()
 
 
 def _has_null(values: Any) -> bool:
@@ -122,11 +111,11 @@ def _has_null(values: Any) -> bool:
 class _Named:
     """A leaf, the names of its columns in the rule, and what is tested once it is there."""
 
-    def __init__(self, leaf: Leaf, tests: Tests, before: frozenset[str]) -> None:
+    def __init__(self, leaf: Leaf, checks: Sequence[Check], known: frozenset[str]) -> None:
         self.leaf = leaf
         self._names = leaf.names
-        self.known = before | _columns(leaf)
-        self._checks = [test for needs, test in tests if needs <= self.known and not needs <= before]
+        self._checks = checks
+        self.known = known | leaf.variables
 
     def named(self, row: Row) -> dict[str, Any]:
         names = self._names
@@ -139,9 +128,8 @@ class _Named:
 class _Step(_Named):
     """How the next leaf is searched."""
 
-    def __init__(self, probe: Probe, plan: RulePlan, tests: Tests, before: frozenset[str]) -> None:
-        leaf = plan.leaves[probe.leaf]
-        super().__init__(leaf, tests, before)
+    def __init__(self, probe: Probe, leaf: Leaf, checks: Sequence[Check], known: frozenset[str]) -> None:
+        super().__init__(leaf, checks, known)
         own = {new: old for old, new in leaf.names.items()}
         self.probe = probe
         self.keys = tuple(own.get(k, k) for k in probe.keys)
@@ -161,18 +149,27 @@ class _Step(_Named):
 class _Start(_Named):
     """A leaf that is new, and how the others follow."""
 
-    def __init__(self, first: int, plan: RulePlan, tests: Tests) -> None:
-        super().__init__(plan.leaves[first], tests, frozenset())
+    def __init__(self, first: int, plan: RulePlan, tester: Tester, parameters: Parameters | None) -> None:
+        order = plan.orders[first]
+        checks = [check(f, tester) for f in order.tests]
+        super().__init__(plan.leaves[first], checks, frozenset())
         self.first = first
         self.steps: list[_Step] = []
-        known = self.known
-        for probe in plan.orders[first]:
-            self.steps.append(_Step(probe, plan, tests, known))
+        known, asked = self.known, parameters is None
+        if parameters is not None and parameters.by <= known:
+            checks.append(_has_constants(parameters))
+            asked = True
+        for probe in order.probes:
+            more = [check(f, tester) for f in probe.tests]
+            self.steps.append(_Step(probe, plan.leaves[probe.leaf], more, known))
             known = self.steps[-1].known
+            if not asked and parameters is not None and parameters.by <= known:
+                more.append(_has_constants(parameters))
+                asked = True
 
 
-def _columns(leaf: Leaf) -> frozenset[str]:
-    return leaf.variables | {begin(leaf.name), end(leaf.name), reference(leaf.name)}
+def _has_constants(parameters: Parameters) -> Check:
+    return lambda row: bool(parameters.members_of(row))
 
 
 def check(f: Formula, tester: Tester) -> Check:

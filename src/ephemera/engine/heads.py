@@ -10,9 +10,9 @@ import numpy as np
 from ephemera.algebra.nodes import TERM, Group, Imbed
 from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.truth import Tester
-from ephemera.engine.events import BEGIN, END, Events, flat_term, position
-from ephemera.engine.windows import COUNT, total_of
-from ephemera.kernels.columns import Batch, Column, column, constant, ints, objects
+from ephemera.engine.events import BEGIN, END, Events, distinct, flat_term, position
+from ephemera.engine.windows import COUNT, named
+from ephemera.kernels.columns import Batch, Column, column, constant, earliest, ints, latest, objects
 from ephemera.kernels.groups import aggregate, average, grouped
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive, Head, Raise
@@ -36,12 +36,12 @@ class Builder:
         """What was bound where a head had no value, and why."""
 
     def build(self, batch: Batch) -> list[Events]:
-        """The events of all tuples, not yet told apart."""
+        """The events of all tuples, each once."""
         if not len(batch):
             return []
         if isinstance(self.head, Imbed):
-            return self._plain(batch, self.head.head)
-        return self._grouped(batch, self.head)
+            return distinct(self._plain(batch, self.head.head))
+        return distinct(self._grouped(batch, self.head))
 
     @property
     def is_simple(self) -> bool:
@@ -62,9 +62,7 @@ class Builder:
         )
 
     def _times(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        first = np.minimum.reduce([batch[begin(n)] for n in self._covers])
-        last = np.maximum.reduce([batch[end(n)] for n in self._covers])
-        return first, last
+        return earliest(batch, [begin(n) for n in self._covers]), latest(batch, [end(n) for n in self._covers])
 
     def _plain(self, batch: Batch, head: Head) -> list[Events]:
         if isinstance(head, Derive):
@@ -116,9 +114,13 @@ class Builder:
             match argument:
                 case Aggregate(_, None):
                     columns.append(ints(counts))
-                case Aggregate(function, Var(name)):
-                    sums = np.add.reduceat(batch[total_of(name)][groups.order], groups.starts)
+                case Aggregate("sum" | "avg" as function, Var(name)):
+                    sums = np.add.reduceat(batch[named(("sum", name))][groups.order], groups.starts)
                     columns.append(ints(sums) if function == "sum" else average(sums, counts))
+                case Aggregate("min" | "max" as function, Var(name)):
+                    c = batch.columns[named((function, name))].take(groups.order)
+                    extreme = np.minimum if function == "min" else np.maximum
+                    columns.append(Column(extreme.reduceat(c.values, groups.starts), c.kind))
                 case _:
                     columns.append(_shown(argument, firsts) or self._computed(argument, firsts))
         return [self._flat(head, columns, firsts)]

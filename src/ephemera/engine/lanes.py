@@ -122,6 +122,8 @@ class Lane:
         for r in facts.relevance:
             if r.point in self._own:
                 self._need(r)
+        for name, history in self.histories.items():
+            history.relevant = self.reach(name)
 
     # ---- what there is -------------------------------------------------------------------------------------
 

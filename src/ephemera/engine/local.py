@@ -206,7 +206,7 @@ class Engine:
             found.events += of_events(found.few, self._plan.catalogue.attributes)
             found.few = []
         found.few = list(dict.fromkeys(found.few)) if len(found.few) > 1 else found.few
-        found.events = distinct(found.events) if found.events else []
+        found.events = distinct(found.events) if len(found.events) > 1 else found.events
         self.given += len(found.few) + sum(map(len, found.events)) + sum(len(part) for _, part in found.messages)
         return found
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ephemera.algebra.scalar import Holds
+from ephemera.algebra.scalar import Formula, Holds
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints, paired
 from ephemera.kernels.equality import joins
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.tail import FEW, Row, key_of
 from ephemera.physical.alike import Alike, Merged
-from ephemera.physical.nodes import RulePlan, Test
+from ephemera.physical.nodes import RulePlan
 from ephemera.syntax.nodes import Comparison
 from ephemera.terms.nodes import Var
 
@@ -72,7 +72,8 @@ class Parameters:
         values = dict(zip(alike.names, zip(*alike.rows, strict=True), strict=True)) if alike.names else {}
         table = {name: column(found) for name, found in values.items()}
         found = {name: name for name in alike.names if name in sure} | equal
-        self.by = tuple(found.values())
+        self._names = tuple(found.values())
+        self.by = frozenset(self._names)
         """The columns of tuples that find their constants."""
         self._rest = {name: c for name, c in table.items() if name not in found} | {
             MEMBER: ints(np.arange(len(alike.members)))
@@ -90,7 +91,7 @@ class Parameters:
         """The tuples that have constants."""
         if self.constants is None:
             return batch
-        known = self.constants.known(batch, self.by)
+        known = self.constants.known(batch, self._names)
         return batch if known.all() else batch.take(known)
 
     def joined(self, batch: Batch) -> Batch:
@@ -99,15 +100,15 @@ class Parameters:
             rows = np.repeat(np.arange(len(batch)), self.count)
             others = np.tile(np.arange(self.count), len(batch))
         else:
-            rows, others = self.constants.pairs([batch.columns[n] for n in self.by], len(batch))
+            rows, others = self.constants.pairs([batch.columns[n] for n in self._names], len(batch))
         return paired(batch, rows, Batch(self._rest, self.count), others)
 
     def members_of(self, row: Row) -> Sequence[int]:
         """The rules that a tuple is an answer of, by number."""
-        return range(self.count) if self.constants is None else self.constants.of_row(row, self.by)
+        return range(self.count) if self.constants is None else self.constants.of_row(row, self._names)
 
 
-def _equalities(tests: Sequence[Test], names: frozenset[str], sure: frozenset[str]) -> dict[str, str]:
+def _equalities(tests: Sequence[Formula], names: frozenset[str], sure: frozenset[str]) -> dict[str, str]:
     """For each constant that is only asked to equal a variable, that variable."""
     found: dict[str, str] = {}
     for test in tests:
@@ -117,8 +118,8 @@ def _equalities(tests: Sequence[Test], names: frozenset[str], sure: frozenset[st
     return found
 
 
-def _equality(test: Test, names: frozenset[str]) -> tuple[str, str] | None:
-    match test.condition:
+def _equality(test: Formula, names: frozenset[str]) -> tuple[str, str] | None:
+    match test:
         case Holds(Comparison("=", Var(a), Var(b))) if (a in names) != (b in names):
             return (a, b) if a in names else (b, a)
         case _:

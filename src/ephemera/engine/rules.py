@@ -30,17 +30,14 @@ from ephemera.base.errors import InternalError
 from ephemera.engine.few import Few
 from ephemera.engine.parameters import Parameters
 from ephemera.engine.pending import Pending
-from ephemera.engine.windows import Looked, is_range, keys_of, look, summarized, summary_of
-from ephemera.kernels.columns import Batch, Ints, Mask, ints, paired, stack
+from ephemera.engine.windows import Looked, Wanted, is_range, keys_of, look, summarized, summary_of
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, paired, stack
 from ephemera.kernels.equality import joins
 from ephemera.kernels.hashing import hash_columns
-from ephemera.kernels.history import FAR, History, Question, Run, search
+from ephemera.kernels.history import FAR, History, Question, search
 from ephemera.kernels.tail import Row, of_rows
 from ephemera.kernels.truth import Filter
 from ephemera.physical.nodes import Leaf, Probe, RulePlan
-
-LITTLE = 1_000
-"""Fewer rows than these are searched for in any order."""
 
 ROW = "#row"
 """The column that tells the tuples of a step apart."""
@@ -130,94 +127,86 @@ class Rule:
         return self._timed(stack(found)) if found else None
 
     def _summarized(self, batch: Batch) -> Batch | None:
-        """The tuples with counts and sums of their windows, where nothing else is asked of these."""
+        """The tuples with counts, sums and extremes of their windows, where nothing else is asked of these."""
         if self._summary is None:
             return None
         leaf = self._leaves(self._summary.right)
-        found = self._looked(batch, leaf, self._summary.condition, self._summary.summed)
+        found = self._looked(batch, leaf, self._summary.condition, self._summary.wanted)
         return summarized(batch, found) if found is not None else None
 
-    def _looked(self, batch: Batch, leaf: Leaf, condition: Formula, summed: Sequence[str]) -> Looked | None:
+    def _looked(self, batch: Batch, leaf: Leaf, condition: Formula, wanted: Sequence[Wanted]) -> Looked | None:
         keys = keys_of(leaf, batch)
         if keys is None or not is_range(leaf, condition):
             return None
         asked = _asked(batch, leaf, keys, end(leaf.name), *_window(batch, leaf.name, condition))
-        return look(batch, leaf, self._histories(leaf.source), asked, summed)
+        return look(leaf, self._histories(leaf.source), asked, wanted)
 
     def _happens(self, batch: Batch) -> Ints:
-        return np.asarray(np.maximum.reduce([batch[s] for s in self.plan.ends]), dtype=np.int64)
+        return latest(batch, self.plan.ends)
 
     # ---- positive events -----------------------------------------------------------------------------------
 
     def _new(self, first: int, tick: int) -> Batch | None:
         """The joins in which this leaf is new: the ones before it may be, too, the ones behind it are not."""
         leaf = self.plan.leaves[first]
-        runs = [self._sorted(r, first) for r in self._histories(leaf.source).runs if r.step > self.seen]
+        runs = [r.batch for r in self._histories(leaf.source).runs if r.step > self.seen]
         if not runs:
             return None
-        batch = self._tested(stack(runs).renamed(leaf.names), frozenset())
-        for probe in self.plan.orders[first]:
+        order = self.plan.orders[first]
+        batch = self._tested(_of_leaf(stack(runs), leaf, order.kept), order.tests)
+        known = self._parameters is None
+        for probe in (None, *order.probes):
+            if probe is not None:
+                batch = self._probed(batch, probe, tick if probe.leaf < first else self.seen)
+            if not known and self._parameters is not None and self._parameters.by <= batch.columns.keys():
+                batch, known = self._parameters.may(batch), True
             if not len(batch):
                 return None
-            known = frozenset(batch.columns)
-            batch = self._tested(self._probed(batch, probe, tick if probe.leaf < first else self.seen), known)
-        return batch if len(batch) else None
-
-    def _sorted(self, run: Run, first: int) -> Batch:
-        """A new run in the order of the key by which the next leaf is searched: that is kinder to the memory."""
-        if len(run.batch) < LITTLE or not self.plan.orders[first]:
-            return run.batch
-        own = {new: old for old, new in self.plan.leaves[first].names.items()}
-        keys = [own[k] for k in self.plan.orders[first][0].keys if k in own]
-        return run.batch.take(run.index(keys, own[end(self.plan.leaves[first].name)]).order) if keys else run.batch
+        return batch
 
     def _probed(self, batch: Batch, probe: Probe, until: int) -> Batch:
         leaf = self.plan.leaves[probe.leaf]
-        return self._searched(batch, leaf, _asked(batch, leaf, probe.keys, probe.stamp, *_range(batch, probe)), until)
+        asked = _asked(batch, leaf, probe.keys, probe.stamp, *_range(batch, probe))
+        return self._searched(batch, leaf, asked, until, probe.tests, probe.kept)
 
-    def _searched(self, batch: Batch, leaf: Leaf, asked: Question, until: int) -> Batch:
-        """The pairs of a tuple and one of the leaf that agree on the variables they share."""
+    def _searched(  # noqa: PLR0913, PLR0917
+        self,
+        batch: Batch,
+        leaf: Leaf,
+        asked: Question,
+        until: int,
+        tests: Sequence[Formula],
+        kept: frozenset[str] | None = None,
+    ) -> Batch:
+        """The pairs of a tuple and one of the leaf that agree on the variables they share, and pass some tests."""
         found: list[Batch] = []
+        told = {leaf.names.get(k, k) for k in asked.keys}
         for run in self._histories(leaf.source).runs:
-            if run.step <= until:
-                rows, others = search(run, asked)
+            if run.step > until:
+                continue
+            for rows, others in search(run, asked):
                 self._looked_at += len(rows)
-                if len(rows):
-                    found.append(self._agreeing(batch, rows, run.batch.renamed(leaf.names), others))
+                other = _of_leaf(run.batch, leaf, None)
+                pairs = self._tested(_agreeing(batch, rows, other, others, told, kept), tests)
+                if len(pairs):
+                    found.append(pairs)
         return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))
 
-    @staticmethod
-    def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints) -> Batch:
-        shared = [n for n in other.columns if n in batch.columns]
-        agree: Mask = np.ones(len(rows), dtype=np.bool_)
-        for name in shared:
-            agree &= joins(batch.columns[name].take(rows), other.columns[name].take(others))
-        if not agree.all():
-            rows, others = rows[agree], others[agree]
-        return paired(batch, rows, other, others)
-
-    def _tested(self, batch: Batch, before: frozenset[str]) -> Batch:
-        """What can be tested by now, and could not before."""
-        known = frozenset(batch.columns)
-        for test in self.plan.tests:
-            if test.needs <= known and not test.needs <= before:
-                batch = self._filter.keep(test.condition, batch)
-        if self._parameters is not None and len(batch):
-            by = frozenset(self._parameters.by)
-            if by <= known and not by <= before:
-                batch = self._parameters.may(batch)
+    def _tested(self, batch: Batch, tests: Sequence[Formula]) -> Batch:
+        for test in tests:
+            if len(batch):
+                batch = self._filter.keep(test, batch)
         return batch
 
     def _timed(self, batch: Batch) -> Batch:
         """The tuples with their timers and rows of tables, and what can only be tested then."""
-        before = frozenset(batch.columns)
         for timer in self.plan.timers:
             batch = _with_timer(batch, timer)
         for table in self.plan.tables:
             batch = self._with_table(batch, table)
         if self._parameters is not None:
             batch = self._parameters.joined(batch)
-        return self._tested(batch, before)
+        return self._tested(batch, self.plan.tests)
 
     def _with_table(self, batch: Batch, table: Table) -> Batch:
         rows, others, found = self._table_pairs(batch, table)
@@ -278,15 +267,41 @@ class Rule:
         leaf = self._leaves(right)
         keys = sorted(k for k in leaf.sure if k in batch.columns and batch.columns[k].kind != "any")
         asked = _asked(batch, leaf, keys, end(leaf.name), *_window(batch, leaf.name, condition))
-        found = self._searched(batch, leaf, asked, FAR)
-        return self._filter.keep(condition, found) if len(found) else found
+        return self._searched(batch, leaf, asked, FAR, (condition,))
+
+
+def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
+    """Tuples of a leaf under the rule's names; where events are points, both stamps are one column."""
+    columns: dict[str, Column] = {}
+    for own, c in batch.columns.items():
+        name = leaf.names.get(own, own)
+        if kept is None or name in kept:
+            columns[name] = c
+    if leaf.is_point:
+        opens, closes = begin(leaf.name), end(leaf.name)
+        if opens in columns and closes in columns:
+            columns[opens] = columns[closes]
+    return Batch(columns, len(batch))
+
+
+def _agreeing(  # noqa: PLR0913, PLR0917
+    batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[str], kept: frozenset[str] | None
+) -> Batch:
+    """The pairs that agree on the variables they share; on the keys they agree already."""
+    for name, c in other.columns.items():
+        if name in batch.columns and name not in told:
+            agree = joins(batch.columns[name].take(rows), c.take(others))
+            if not agree.all():
+                rows, others = rows[agree], others[agree]
+    return paired(batch, rows, other, others, kept)
 
 
 def _asked(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, least: Ints, most: Ints) -> Question:  # noqa: PLR0913, PLR0917
     """What is asked of the history of a leaf, in its own names."""
     own = {new: old for old, new in leaf.names.items()}
-    hashes = hash_columns([batch.columns[k] for k in keys], len(batch))
-    return Question(tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), least, most)
+    columns = tuple(batch.columns[k] for k in keys)
+    hashes = hash_columns(columns, len(batch))
+    return Question(tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), least, most, columns)
 
 
 def _range(batch: Batch, probe: Probe) -> tuple[Ints, Ints]:

@@ -1,4 +1,4 @@
-"""This module looks into windows without unfolding them: whether there is anything in one, how much, and its sum.
+"""This module looks into windows without unfolding them: whether anything is in one, how much, its sum and extremes.
 
 That is possible where a window is exactly a range of one stamp in an index: the events in it are points, and nothing
 but the window and equal variables is asked of them. Then windows that overlap cost no more than windows that do not.
@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
 from ephemera.algebra.nodes import Cross, Group, Join, Rename
 from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
-from ephemera.kernels.columns import Batch, Ints, Mask, ints
-from ephemera.kernels.equality import joins
-from ephemera.kernels.history import History, Question, Run, ranges, running_sum
+from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints
+from ephemera.kernels.history import History, Question, Run, extremes, ranges, running_sum
 from ephemera.physical.nodes import Leaf, RulePlan
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.construct import direct_variables
@@ -25,9 +25,13 @@ COUNT = "#count"
 LARGEST_SUM = 1 << 62
 
 
-def total_of(variable: str) -> str:
-    """The column of the sums of a variable."""
-    return f"#sum {variable}"
+Wanted: TypeAlias = tuple[str, str]
+"""The sum, least or greatest value of a variable: `sum`, `min` or `max`, and the variable."""
+
+
+def named(wanted: Wanted) -> str:
+    """The column of what is wanted."""
+    return "#" + " ".join(wanted)
 
 
 def is_range(leaf: Leaf, condition: Formula) -> bool:
@@ -50,40 +54,54 @@ class Looked:
     """What is in the windows of some rows."""
 
     counts: Ints
-    sums: dict[str, Ints]
+    found: dict[Wanted, Column]
 
 
-def look(batch: Batch, leaf: Leaf, history: History, asked: Question, summed: Sequence[str]) -> Looked | None:
-    """How much is in each window, and the sums of some columns; None if two keys share a hash, or a sum overflows."""
+def look(leaf: Leaf, history: History, asked: Question, wanted: Sequence[Wanted]) -> Looked | None:
+    """How much is in each window, and what else is wanted; None if two keys share a hash, or it cannot be had so."""
     own = {new: old for old, new in leaf.names.items()}
-    counts = np.zeros(len(batch), dtype=np.int64)
-    sums = {name: np.zeros(len(batch), dtype=np.int64) for name in summed}
+    counts = np.zeros(len(asked.least), dtype=np.int64)
+    found: dict[Wanted, Column] = {}
     for run in history.runs:
         asking, starts, stops = ranges(run, asked)
-        full = stops > starts
-        asking, starts, stops = asking[full], starts[full], stops[full]
-        if not len(asking):
+        full = np.flatnonzero(stops > starts)
+        if not len(full):
             continue
-        if not _has_the_keys(batch, leaf, run, asked, asking, starts):
+        index = run.index(asked.keys, asked.stamp)
+        if index.grain > 1 or not index.exact:
             return None
-        counts[asking] += stops - starts
-        for name in summed:
-            if run.batch.columns[own[name]].kind != "int" or _may_overflow(run, own[name], len(history)):
+        if len(full) < len(asking):
+            asking, starts, stops = asking[full], starts[full], stops[full]
+        for one in wanted:
+            kind, so_far = run.batch.columns[own[one[1]]].kind, found.get(one)
+            if so_far is not None and so_far.kind != kind:
                 return None
-            running = running_sum(run, asked, own[name])
-            sums[name][asking] += running[stops] - running[starts]
-    return Looked(counts, sums)
+            more = _of_run(run, asked, one[0], own[one[1]], len(history), starts, stops)
+            if more is None:
+                return None
+            if so_far is None:
+                so_far = found[one] = Column(np.zeros(len(counts), dtype=more.dtype), kind)
+            so_far.values[asking] = _combined(one[0], so_far.values[asking], more, counts[asking] > 0)
+        counts[asking] += stops - starts
+    return Looked(counts, found)
 
 
-def _has_the_keys(batch: Batch, leaf: Leaf, run: Run, asked: Question, asking: Ints, starts: Ints) -> bool:  # noqa: PLR0913, PLR0917
-    """Whether rows of equal hash have equal keys; one of each range is enough, since an index tells hashes apart."""
-    if run.index(asked.keys, asked.stamp).grain > 1:
-        return False
-    first = run.index(asked.keys, asked.stamp).order[starts]
-    checks: list[Mask] = [
-        joins(batch.columns[leaf.names.get(k, k)].take(asking), run.batch.columns[k].take(first)) for k in asked.keys
-    ]
-    return all(bool(check.all()) for check in checks)
+def _of_run(run: Run, asked: Question, function: str, name: str, count: int, starts: Ints, stops: Ints) -> Array | None:  # noqa: PLR0913, PLR0917
+    """What is wanted of the windows' parts in one run."""
+    kind = run.batch.columns[name].kind
+    if function != "sum" and kind in ("int", "float"):
+        return extremes(run, asked, name, greatest=function == "max").of(starts, stops)
+    if kind != "int" or _may_overflow(run, name, count):
+        return None
+    running = running_sum(run, asked, name)
+    return running[stops] - running[starts]
+
+
+def _combined(function: str, before: Array, more: Array, had: Mask) -> Array:
+    """What windows had in earlier runs, if anything, with what they have in this one."""
+    if function == "sum":
+        return before + more
+    return np.where(had, np.minimum(before, more) if function == "min" else np.maximum(before, more), more)
 
 
 def _may_overflow(run: Run, name: str, count: int) -> bool:
@@ -93,11 +111,11 @@ def _may_overflow(run: Run, name: str, count: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A rule that only counts and sums what lies in one window."""
+    """A rule that only counts, sums or asks for the extremes of what lies in one window."""
 
     right: Rename
     condition: Formula
-    summed: tuple[str, ...]
+    wanted: tuple[Wanted, ...]
 
 
 def summary_of(plan: RulePlan) -> Summary | None:
@@ -110,21 +128,21 @@ def summary_of(plan: RulePlan) -> Summary | None:
     head, binds = group.head, frozenset(group.collections[0].binds)
     if not isinstance(head, Derive) or binds & frozenset[str]().union(*(direct_variables(a) for a in head.arguments)):
         return None
-    summed: list[str] = []
+    wanted: list[Wanted] = []
     for argument in head.arguments:
         match argument:
             case Aggregate("count", None, False, ()):
                 continue
-            case Aggregate("sum" | "avg", Var(name), False, ()) if name in binds:
-                summed.append(name)
+            case Aggregate("sum" | "avg" | "min" | "max" as function, Var(name), False, ()) if name in binds:
+                wanted.append(("sum" if function == "avg" else function, name))
             case Var() | Number() | Text() | Bool():
                 continue
             case _:
                 return None
-    return Summary(e.right, e.condition, tuple(dict.fromkeys(summed)))
+    return Summary(e.right, e.condition, tuple(dict.fromkeys(wanted)))
 
 
-def summarized(batch: Batch, found: Looked) -> Batch:
-    """The rows with something in their windows, with how much and the sums."""
-    columns = {COUNT: ints(found.counts), **{total_of(name): ints(s) for name, s in found.sums.items()}}
-    return batch.with_columns(columns).take(found.counts > 0)
+def summarized(batch: Batch, looked: Looked) -> Batch:
+    """The rows with something in their windows, with how much and what else was wanted."""
+    columns = {COUNT: ints(looked.counts), **{named(wanted): c for wanted, c in looked.found.items()}}
+    return batch.with_columns(columns).take(looked.counts > 0)

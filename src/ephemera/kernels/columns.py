@@ -7,7 +7,7 @@ so that the common case is fast and every case is right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -125,8 +125,12 @@ class Batch:
         return self.columns[name].values
 
     def take(self, rows: Ints | Mask) -> Batch:
-        length = int(np.count_nonzero(rows)) if rows.dtype == np.bool_ else len(rows)
-        return Batch({name: c.take(rows) for name, c in self.columns.items()}, length)
+        length = len(rows)
+        if rows.dtype == np.bool_:
+            length = int(np.count_nonzero(rows))
+            if length == self.length:
+                return self
+        return Batch(taken(self.columns, rows), length)
 
     def cut(self, start: int, stop: int) -> Batch:
         """Some neighbouring rows, without copying them."""
@@ -159,24 +163,63 @@ class Batch:
         return sum(c.nbytes for c in self.columns.values())
 
 
+def taken(columns: Mapping[str, Column], rows: Ints | Mask) -> dict[str, Column]:
+    """Some rows of some columns; two columns that are one stay one."""
+    done: dict[int, Column] = {}
+    found: dict[str, Column] = {}
+    for name, c in columns.items():
+        one = done.get(id(c.values))
+        if one is None:
+            one = done[id(c.values)] = c.take(rows)
+        found[name] = one
+    return found
+
+
+def latest(batch: Batch, stamps: Iterable[str]) -> Ints:
+    """The last of some stamps, row by row."""
+    first, *others = {id(c.values): c.values for c in (batch.columns[s] for s in stamps)}.values()
+    for other in others:
+        first = np.maximum(first, other)
+    return first
+
+
+def earliest(batch: Batch, stamps: Iterable[str]) -> Ints:
+    """The first of some stamps, row by row."""
+    first, *others = {id(c.values): c.values for c in (batch.columns[s] for s in stamps)}.values()
+    for other in others:
+        first = np.minimum(first, other)
+    return first
+
+
 def stack(parts: Sequence[Batch]) -> Batch:
-    """The rows of all; a column that a part lacks has no value there."""
+    """The rows of all; a column that a part lacks has no value there, and two columns that are one stay one."""
     if len(parts) == 1:
         return parts[0]
     names = dict.fromkeys(name for part in parts for name in part.columns)
-    columns = {
-        name: concat([p.columns[name] if name in p.columns else constant(UNBOUND, len(p)) for p in parts])
-        for name in names
-    }
+    done: dict[tuple[int, ...], Column] = {}
+    columns: dict[str, Column] = {}
+    for name in names:
+        given = [p.columns[name] if name in p.columns else constant(UNBOUND, len(p)) for p in parts]
+        key = tuple(id(c.values) for c in given)
+        if key not in done:
+            done[key] = concat(given)
+        columns[name] = done[key]
     return Batch(columns, sum(len(p) for p in parts))
 
 
-def paired(left: Batch, rows: Ints, right: Batch, others: Ints) -> Batch:
-    """Rows of two batches side by side; where both have a variable, the one that has a value counts."""
-    columns = {name: c.take(rows) for name, c in left.columns.items()}
-    for name, c in right.columns.items():
-        taken = c.take(others)
-        columns[name] = _first_bound(columns[name], taken) if name in columns else taken
+def paired(left: Batch, rows: Ints, right: Batch, others: Ints, kept: Collection[str] | None = None) -> Batch:
+    """Rows of two batches side by side; where both have a variable, the one that has a value counts.
+
+    With `kept` only these columns.
+    """
+    mine, yours = left.columns, right.columns
+    if kept is not None:
+        mine = {name: c for name, c in mine.items() if name in kept}
+        yours = {name: c for name, c in yours.items() if name in kept}
+    settled = {name for name in mine if name in yours and mine[name].kind != "any"}
+    columns = taken(mine, rows)
+    for name, c in taken({name: c for name, c in yours.items() if name not in settled}, others).items():
+        columns[name] = _first_bound(columns[name], c) if name in columns else c
     return Batch(columns, len(rows))
 
 

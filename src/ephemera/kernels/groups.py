@@ -15,6 +15,7 @@ import numpy as np
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints
 from ephemera.kernels.equality import same
 from ephemera.kernels.hashing import hash_columns
+from ephemera.kernels.numbering import numbered, sorted_by
 from ephemera.terms.values import key
 
 EXACT = 1 << 53
@@ -44,16 +45,15 @@ class Groups:
 
 def grouped(batch: Batch, by: Sequence[str]) -> Groups:
     """The rows by some columns."""
-    hashes = hash_columns([batch.columns[name] for name in by], len(batch))
-    order = np.argsort(hashes, kind="stable")
-    ascending = hashes[order]
-    starts = np.flatnonzero(np.concatenate([[True], ascending[1:] != ascending[:-1]]))
-    groups = Groups(order, starts)
-    representative = np.repeat(groups.first, groups.sizes)
     columns = [batch.columns[name] for name in by]
-    if all(same(c.take(order), c.take(representative)).all() for c in columns):
-        return groups
-    return _one_by_one(columns)
+    numbering, numbers = numbered(hash_columns(columns, len(batch)))
+    if len(numbering) == len(batch):
+        rows = np.arange(len(batch))
+        return Groups(rows, rows)
+    if not all(same(c, c.take(numbering.rows[numbers])).all() for c in columns):
+        return _one_by_one(columns)
+    sizes = np.bincount(numbers)
+    return Groups(sorted_by(numbers, len(numbering)), np.cumsum(sizes) - sizes)
 
 
 def _one_by_one(columns: Sequence[Column]) -> Groups:

@@ -1,21 +1,25 @@
 """This module keeps histories: the tuples of an input in runs, each sorted by key and stamp when it is asked.
 
-A run holds the tuples of one step, or of several neighbours merged. It is searched by an index: the rows sorted by the
-hash of some key columns and then by one stamp, with both packed into one number, so that a key and a range of time are
-two binary searches. Indexes are made when they are first used, and thrown away with the run. A run whose every tuple
-is irrelevant is dropped whole; runs merge only with neighbours of their size, and never so that they would be kept
-much longer than their tuples matter.
+A run holds the tuples of one step, or of several neighbours merged. It is searched by an index: the keys are numbered,
+the rows sorted by the number of their key and then by one stamp, and both packed into one number, so that a key and a
+range of time are a look at a table and two binary searches. Indexes are made when they are first used, and thrown away
+with the run. A run whose every tuple is irrelevant is dropped whole; runs merge only with neighbours of their size,
+and never so that they would be kept much longer than their tuples matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ephemera.kernels.columns import Batch, Hashes, Ints, stack
+from ephemera.kernels.columns import Batch, Column, Hashes, Ints, stack
+from ephemera.kernels.equality import joins, same
+from ephemera.kernels.extremes import Extremes
 from ephemera.kernels.hashing import hash_columns
+from ephemera.kernels.numbering import FEW as UNSORTED
+from ephemera.kernels.numbering import Numbering, numbered, sorted_by
 from ephemera.kernels.tail import FEW, MANY, Row, Tail, of_rows
 
 LARGEST = int(np.iinfo(np.int64).max)
@@ -23,6 +27,12 @@ FAR = 1 << 62
 """Further away than any time; sums with times stay within 64 bits."""
 MERGE_BELOW = 1 << 18
 """Runs of more rows are not merged any more."""
+SHARE = 8
+"""A run spans no more than this part of the time for which its tuples matter, unless it is short."""
+SHORT = 1 << 12
+"""Runs of fewer rows are merged whatever they span."""
+MOST_PAIRS = 1 << 21
+"""So many pairs are made at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -30,16 +40,20 @@ class Index:
     """The rows of a run by key and stamp."""
 
     order: Ints
-    keys: Hashes
-    """The distinct hashes, ascending."""
+    keys: Numbering | None
+    """The numbers of the keys' hashes; None if all rows are alike."""
+    exact: bool
+    """Whether rows of one hash have one key."""
     packed: Ints
     """For each row in order: the number of its key and its stamp in one."""
     first: int
     span: int
     grain: int
-    """How many microseconds count as one; a search finds all that is asked for, and with a grain some more."""
+    """How many microseconds count as one, so that keys and stamps fit one number."""
     running: dict[str, Ints] = field(default_factory=dict)
     """For some columns the sums of all rows before each, in order; made when they are first asked for."""
+    extremes: dict[tuple[str, bool], Extremes] = field(default_factory=dict)
+    """For some columns the least and greatest values of ranges in order; made when they are first asked for."""
 
 
 @dataclass(slots=True, eq=False)
@@ -53,39 +67,57 @@ class Run:
     """Which run of its history it is; a merged one is new."""
     latest: dict[str, int]
     """The greatest value of each stamp."""
+    earliest: dict[str, int] = field(default_factory=dict)
+    """The least value of some stamps, found when it is first asked for."""
     indexes: dict[tuple[tuple[str, ...], str], Index] = field(default_factory=dict)
+
+    def first(self, stamp: str) -> int:
+        """The least value of a stamp."""
+        if stamp not in self.earliest:
+            self.earliest[stamp] = int(self.batch[stamp].min())
+        return self.earliest[stamp]
+
+    def last(self, stamp: str) -> int:
+        """The greatest value of a stamp."""
+        if stamp not in self.latest:
+            self.latest[stamp] = int(self.batch[stamp].max())
+        return self.latest[stamp]
 
     def index(self, keys: Sequence[str], stamp: str) -> Index:
         """The rows by some columns and a stamp."""
         wanted = (tuple(keys), stamp)
         if wanted not in self.indexes:
-            self.indexes[wanted] = _index(self.batch, keys, stamp)
+            self.indexes[wanted] = _index(self, keys, stamp)
         return self.indexes[wanted]
 
 
-def _index(batch: Batch, keys: Sequence[str], stamp: str) -> Index:
-    stamps: Ints = batch[stamp]
-    first, last = int(stamps.min()), int(stamps.max())
-    in_time: Ints | None = None if (np.diff(stamps) >= 0).all() else np.argsort(stamps, kind="stable")
+def _index(run: Run, keys: Sequence[str], stamp: str) -> Index:
+    stamps: Ints = run.batch[stamp]
+    first, last = run.first(stamp), run.last(stamp)
     span = last - first + 2
     if not keys:
-        order = np.arange(len(stamps)) if in_time is None else in_time
-        return Index(order, np.zeros(1, dtype=np.uint64), stamps[order] - first, first, span, 1)
-    hashes = hash_columns([batch.columns[k] for k in keys], len(batch))
-    if in_time is None:
-        order = np.argsort(hashes, kind="stable")
-    else:
-        order = in_time[np.argsort(hashes[in_time], kind="stable")]
-    ascending = hashes[order]
-    starts = np.concatenate([[True], ascending[1:] != ascending[:-1]])
-    numbers = np.cumsum(starts) - 1
-    count = int(numbers[-1]) + 1
+        order = np.arange(len(stamps)) if _ascends(stamps) else np.argsort(stamps, kind="stable")
+        return Index(order, None, True, stamps[order] - first, first, span, 1)
+    columns = [run.batch.columns[k] for k in keys]
+    numbering, numbers = numbered(hash_columns(columns, len(stamps)))
+    exact = len(numbering) == len(stamps)
+    exact = exact or all(bool(same(c, c.take(numbering.rows[numbers])).all()) for c in columns)
     # A run that spans so long a time that keys and microseconds do not fit one number counts time more coarsely.
     grain = 1
-    while count * (span // grain + 2) >= LARGEST:
+    while len(numbering) * (span // grain + 2) >= LARGEST:
         grain *= 2
     width = span // grain + 2
-    return Index(order, ascending[starts], numbers * width + (stamps[order] - first) // grain, first, width, grain)
+    order = sorted_by(numbers, len(numbering))
+    since = (stamps - first)[order]
+    packed = numbers[order] * width + (since if grain == 1 else since // grain)
+    if not _ascends(packed):
+        again = np.argsort(packed, kind="stable")
+        order, packed = order[again], packed[again]
+    return Index(order, numbering, exact, packed, first, width, grain)
+
+
+def _ascends(values: Ints) -> bool:
+    return len(values) < 2 or bool((values[1:] >= values[:-1]).all())
 
 
 class History:
@@ -96,6 +128,8 @@ class History:
         """The runs without the newest rows."""
         self.tail = Tail()
         self.stamps = tuple(stamps)
+        self.relevant: int | None = None
+        """For how long its tuples matter at most; None is any time."""
         self.collected = 0
         self.next_number = 0
 
@@ -141,7 +175,11 @@ class History:
         return Run(batch, step, self.next_number, latest)
 
     def compact(self, before: int) -> None:
-        """Merges neighbours of about the same size that arrived before a step, and makes many new rows a run."""
+        """Merges neighbours of about the same size that arrived before a step, and makes many new rows a run.
+
+        Runs that would span much of the time for which their tuples are relevant are not merged, since a run is kept as
+        long as its last tuple.
+        """
         if len(self.tail) >= MANY:
             step = self.tail.entries[-1][0]
             self._store(of_rows([row for _, row in self.tail.entries]), step)
@@ -149,10 +187,18 @@ class History:
         runs = self.stored
         while len(runs) > 1 and runs[-1].step < before:
             last, other = runs[-1], runs[-2]
-            if len(other.batch) > 2 * len(last.batch) or len(other.batch) + len(last.batch) > MERGE_BELOW:
+            rows = len(other.batch) + len(last.batch)
+            if len(other.batch) > 2 * len(last.batch) or rows > MERGE_BELOW:
+                break
+            if self.relevant is not None and rows > SHORT and self._span(other, last) * SHARE > self.relevant:
                 break
             latest = {s: max(last.latest[s], other.latest[s]) for s in self.stamps}
             runs[-2:] = [self._run(stack([other.batch, last.batch]), last.step, latest)]
+
+    def _span(self, a: Run, b: Run) -> int:
+        """How far the last stamps of two runs lie apart at most."""
+        stamp = self.stamps[-1]
+        return max(a.last(stamp), b.last(stamp)) - min(a.first(stamp), b.first(stamp))
 
     def forget(self, conditions: Sequence[Sequence[tuple[str, int]]]) -> None:
         """Drops the runs that are irrelevant to all readers, each with the least values of some stamps that count."""
@@ -190,36 +236,91 @@ class Question:
     stamp: str
     least: Ints
     most: Ints
+    columns: tuple[Column, ...] = ()
+    """The values that the hashes are of; rows that only share a hash are told apart by them."""
 
 
 def ranges(run: Run, asked: Question) -> tuple[Ints, Ints, Ints]:
-    """The rows that ask for something the run has the key of, and for each where in its index that begins and ends."""
-    index = run.index(asked.keys, asked.stamp)
-    numbers = np.searchsorted(index.keys, asked.hashes)
-    found = numbers < len(index.keys)
-    found[found] = index.keys[numbers[found]] == asked.hashes[found]
-    asking = np.flatnonzero(found)
+    """The rows that ask for something the run may have, and for each where in its index that begins and ends.
+
+    With an exact index of grain 1 all that lies between is what was asked for.
+    """
+    first = run.first(asked.stamp)
+    asking: Ints = ((asked.least <= run.last(asked.stamp)) & (asked.most >= first)).nonzero()[0]
     if not len(asking):
         return asking, asking, asking
-    offset = numbers[asking] * index.span
-    low = offset + np.clip((asked.least[asking] - index.first) // index.grain, 0, index.span - 1)
-    high = offset + np.clip((asked.most[asking] - index.first) // index.grain, -1, index.span - 2)
-    starts = np.searchsorted(index.packed, low, side="left")
-    stops = np.searchsorted(index.packed, high, side="right")
+    index = run.index(asked.keys, asked.stamp)
+    offset: Ints | None = None
+    if index.keys is not None:
+        asking, numbers = _keyed(run, index.keys, asked, asking, exact=index.exact)
+        offset = numbers * index.span
+    low, high = asked.least[asking] - index.first, asked.most[asking] - index.first
+    if index.grain > 1:
+        low, high = low // index.grain, high // index.grain
+    low, high = np.maximum(low, 0), np.minimum(high, index.span - 2)
+    if offset is not None:
+        low, high = low + offset, high + offset
+    starts = index.packed.searchsorted(low, side="left")
+    stops = index.packed.searchsorted(high, side="right")
     return asking, starts, np.maximum(starts, stops)
 
 
-def search(run: Run, asked: Question) -> tuple[Ints, Ints]:
-    """The pairs of a row that asks and a row of the run with its key and a stamp in its range."""
+def _keyed(run: Run, keys: Numbering, asked: Question, asking: Ints, *, exact: bool) -> tuple[Ints, Ints]:
+    """Those of the rows that ask for a key of the run, and its numbers; many are sorted by them, to ask in turn."""
+    numbers = keys.find(asked.hashes if len(asking) == len(asked.hashes) else asked.hashes[asking])
+    found = (numbers >= 0).nonzero()[0]
+    if len(found) < len(asking):
+        asking, numbers = asking[found], numbers[found]
+    if exact and asked.columns:
+        rows = keys.rows[numbers]
+        for key, c in zip(asked.keys, asked.columns, strict=True):
+            agree = joins(c.take(asking), run.batch.columns[key].take(rows))
+            if not agree.all():
+                asking, numbers, rows = asking[agree], numbers[agree], rows[agree]
+    if len(asking) > UNSORTED and not _ascends(numbers):
+        order = sorted_by(numbers, len(keys))
+        asking, numbers = asking[order], numbers[order]
+    return asking, numbers
+
+
+def search(run: Run, asked: Question) -> Iterator[tuple[Ints, Ints]]:
+    """The pairs of a row that asks and a row of the run with its key and a stamp in its range, some at a time."""
     asking, starts, stops = ranges(run, asked)
     counts = stops - starts
-    total = int(counts.sum())
-    if not total:
-        return asking[:0], asking[:0]
-    rows = np.repeat(asking, counts)
-    ends = np.cumsum(counts)
-    places = np.arange(total) - np.repeat(ends - counts, counts) + np.repeat(starts, counts)
-    return rows, run.index(asked.keys, asked.stamp).order[places]
+    if not counts.any():
+        return
+    index = run.index(asked.keys, asked.stamp)
+    for rows, places in _unfolded(asking, starts, counts):
+        found = rows, index.order[places]
+        yield found if index.grain == 1 and index.exact else _checked(run, asked, *found)
+
+
+def _unfolded(asking: Ints, starts: Ints, counts: Ints) -> Iterator[tuple[Ints, Ints]]:
+    """Each row with each place of its range."""
+    ends = counts.cumsum()
+    total = int(ends[-1])
+    if total == len(asking) and counts.max() == 1:
+        yield asking, starts
+        return
+    shifts = starts - (ends - counts)
+    for low in range(0, total, MOST_PAIRS):
+        high = min(low + MOST_PAIRS, total)
+        if high - low < total:
+            first, last = np.searchsorted(ends, low, side="right"), np.searchsorted(ends, high, side="left") + 1
+            within = np.minimum(ends[first:last], high) - np.maximum(ends[first:last] - counts[first:last], low)
+            rows, moved = asking[first:last], shifts[first:last]
+        else:
+            rows, moved, within = asking, shifts, counts
+        yield np.repeat(rows, within), np.arange(low, high) + np.repeat(moved, within)
+
+
+def _checked(run: Run, asked: Question, rows: Ints, others: Ints) -> tuple[Ints, Ints]:
+    """The pairs that agree, where an index does not tell all stamps or all keys apart."""
+    stamps = run.batch[asked.stamp][others]
+    agree = (stamps >= asked.least[rows]) & (stamps <= asked.most[rows])
+    for key, c in zip(asked.keys, asked.columns, strict=False):
+        agree &= joins(c.take(rows), run.batch.columns[key].take(others))
+    return rows[agree], others[agree]
 
 
 def running_sum(run: Run, asked: Question, name: str) -> Ints:
@@ -228,3 +329,11 @@ def running_sum(run: Run, asked: Question, name: str) -> Ints:
     if name not in index.running:
         index.running[name] = np.concatenate([[0], np.cumsum(run.batch[name][index.order])])
     return index.running[name]
+
+
+def extremes(run: Run, asked: Question, name: str, *, greatest: bool) -> Extremes:
+    """The least or greatest values of a column of numbers in ranges of an index."""
+    index = run.index(asked.keys, asked.stamp)
+    if (name, greatest) not in index.extremes:
+        index.extremes[name, greatest] = Extremes(run.batch[name][index.order], greatest=greatest)
+    return index.extremes[name, greatest]

@@ -39,10 +39,19 @@ class Filter:
 
     def keep(self, f: Formula, batch: Batch) -> Batch:
         """The rows for which the formula is true."""
-        parts = f.parts if isinstance(f, Every) else (f,)
-        for part in parts:
+        together: Mask | None = None
+        left: list[Formula] = []
+        for part in f.parts if isinstance(f, Every) else (f,):
+            mask = self._by_columns(part, batch)
+            if mask is None:
+                left.append(part)
+            else:
+                together = mask if together is None else together & mask
+        if together is not None:
+            batch = batch.take(together)
+        for part in left:
             if len(batch):
-                batch = batch.take(self.mask(part, batch))
+                batch = batch.take(self._by_rows(part, batch))
         return batch
 
     def mask(self, f: Formula, batch: Batch) -> Mask:

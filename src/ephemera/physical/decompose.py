@@ -27,13 +27,15 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import TRUE, begin, end, occurrence, reference
+from ephemera.algebra.scalar import TRUE, Formula, begin, end, occurrence, reference
 from ephemera.algebra.schema import Schema, schema
 from ephemera.analysis.nodes import Facts
 from ephemera.base.errors import InternalError
+from ephemera.physical.liveness import in_the_end
 from ephemera.physical.needs import needs
 from ephemera.physical.nodes import Leaf, RulePlan, Test
-from ephemera.physical.order import orders
+from ephemera.physical.order import orders, split
+from ephemera.rules.scope import pattern_bindings
 
 
 def rule_plan(point: Point, plan: Plan, facts: Facts, schemas: Mapping[str, Schema]) -> RulePlan:
@@ -43,24 +45,43 @@ def rule_plan(point: Point, plan: Plan, facts: Facts, schemas: Mapping[str, Sche
     merge = point.expression.input
     head = member_head(point)
     positive = positive_part(head.input)
-    parts = _Parts(point.name, plan, schemas)
+    parts = _Parts(point.name, plan, facts, schemas)
     parts.take(positive)
     leaves = tuple(parts.leaves)
-    ends = [end(leaf.name) for leaf in leaves]
+    ends = (*(end(leaf.name) for leaf in leaves), *(end(t.name) for t in parts.timers))
+    early, late = split(parts.tests, leaves)
+    above = _Above(positive)
+    above.take(head.input)
+    rights = [leaf(right, point.name, plan, schemas).variables for right in above.leaves]
+    tables = [pattern_bindings(t.pattern).bound for t in (*parts.tables, *above.tables)]
+    final = in_the_end(
+        head,
+        sure=frozenset[str]().union(*(leaf.sure for leaf in leaves)),
+        covers=merge.events,
+        ends=ends,
+        timers=parts.timers,
+        variables=frozenset[str]().union(*rights, *tables, *(_constants(leaf) for leaf in leaves)),
+        conditions=[*late, *above.conditions],
+    )
     return RulePlan(
         point=point.name,
         leaves=leaves,
         detections=tuple(parts.detections),
-        orders=orders(leaves, point.name, facts),
-        tests=tuple(parts.tests),
+        orders=orders(leaves, point.name, facts, early, final),
+        tests=late,
         timers=tuple(parts.timers),
         tables=tuple(parts.tables),
-        ends=(*ends, *(end(t.name) for t in parts.timers)),
+        ends=ends,
         positive=positive,
         accumulated=head.input,
         head=head,
         events=merge.events,
     )
+
+
+def _constants(leaf: Leaf) -> frozenset[str]:
+    """The variables that stand for constants of rules that are alike."""
+    return frozenset(v for v in leaf.variables if v.startswith("#"))
 
 
 def member_head(point: Point) -> Group | Imbed:
@@ -117,12 +138,51 @@ def _left(e: Expression) -> Expression:
     return left
 
 
+class _Above:
+    """What is done with tuples of positive events: the conditions, and the inputs and tables that are looked into."""
+
+    def __init__(self, positive: Expression) -> None:
+        self._positive = positive
+        self.conditions: list[Formula] = []
+        self.leaves: list[Expression] = []
+        self.tables: list[Table] = []
+
+    def take(self, e: Expression) -> None:
+        if e == self._positive:
+            return
+        match e:
+            case Select(inner, condition, _):
+                self.conditions.append(condition)
+                self.take(inner)
+            case Join(left, right, condition, _) | Cross(left, right, condition, _):
+                self._look_into(left, right, condition)
+            case SemiJoin(left, right, condition, _) | AntiSemiJoin(left, right, condition, _):
+                self._look_into(left, right, condition)
+            case Union(inputs):
+                for one in inputs:
+                    self.take(one)
+            case Difference(left, right):
+                self.take(left)
+                self.take(right)
+            case _:
+                raise InternalError("physical", f"{type(e).__name__} stands where nothing is accumulated")
+
+    def _look_into(self, left: Expression, right: Expression, condition: Formula) -> None:
+        self.take(left)
+        self.conditions.append(condition)
+        if isinstance(right, Table):
+            self.tables.append(right)
+        else:
+            self.leaves.append(right)
+
+
 class _Parts:
     """What the positive part of a rule is made of."""
 
-    def __init__(self, point: str, plan: Plan, schemas: Mapping[str, Schema]) -> None:
+    def __init__(self, point: str, plan: Plan, facts: Facts, schemas: Mapping[str, Schema]) -> None:
         self._point = point
         self._plan = plan
+        self._facts = facts
         self._schemas = schemas
         self.leaves: list[Leaf] = []
         self.detections: list[Detection] = []
@@ -146,7 +206,7 @@ class _Parts:
             case _:
                 if isinstance(e, Detection):
                     self.detections.append(e)
-                self.leaves.append(leaf(e, self._point, self._plan, self._schemas))
+                self.leaves.append(leaf(e, self._point, self._plan, self._schemas, self._facts))
 
 
 def leaf(e: Expression, point: str, plan: Plan, schemas: Mapping[str, Schema], facts: Facts | None = None) -> Leaf:
@@ -157,8 +217,8 @@ def leaf(e: Expression, point: str, plan: Plan, schemas: Mapping[str, Schema], f
     match e:
         case Rename(Input(source), ((old, new),), renamed):
             sides = ((side(old), side(new)) for side in (begin, end, reference, occurrence))
-            is_point = facts is not None and facts.longest(source) == 0
-            return Leaf(new, source, {**dict(sides), **dict(renamed)}, variables, sure, is_point)
+            longest = facts.longest(source) if facts is not None else None
+            return Leaf(new, source, {**dict(sides), **dict(renamed)}, variables, sure, longest)
         case Calendar(name, _) | Detection(name):
             return Leaf(name, f"{point}/{name}", {}, variables, sure)
         case _:

@@ -20,8 +20,13 @@ class Leaf:
     """The attributes of the source under the names of the rule."""
     variables: frozenset[str]
     sure: frozenset[str]
-    is_point: bool = False
-    """Whether its events have no length, so that one stamp says all."""
+    longest: int | None = None
+    """How long its events last at most; None is any time."""
+
+    @property
+    def is_point(self) -> bool:
+        """Whether its events have no length, so that one stamp says all."""
+        return self.longest == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +46,10 @@ class Probe:
     keys: tuple[str, ...]
     stamp: str
     ranges: tuple[Range, ...]
+    tests: tuple[Formula, ...] = ()
+    """What is tested then, apart from what the ranges see to."""
+    kept: frozenset[str] | None = None
+    """The columns that are needed then; None is all of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +63,26 @@ class Test:
 
 
 @dataclass(frozen=True, slots=True)
+class Order:
+    """What is done with a leaf that is new: it is tested, and then the others are searched one by one."""
+
+    tests: tuple[Formula, ...]
+    kept: frozenset[str] | None
+    """The columns that are needed of it; None is all of them."""
+    probes: tuple[Probe, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RulePlan:
     """A rule as engines run it: positive events first, from whichever of them is new, then all else."""
 
     point: str
     leaves: tuple[Leaf, ...]
     detections: tuple[Detection, ...]
-    orders: tuple[tuple[Probe, ...], ...]
+    orders: tuple[Order, ...]
     """For each leaf in which order the others are searched when it is new."""
-    tests: tuple[Test, ...]
+    tests: tuple[Formula, ...]
+    """What can only be tested with timers and tables."""
     timers: tuple[RelativeTimer | Gap, ...]
     tables: tuple[Table, ...]
     ends: tuple[str, ...]

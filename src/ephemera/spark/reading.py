@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ephemera.engine.live import Compiled
+from ephemera.engine.compiled import Compiled
 from ephemera.engine.table_reading import Reader
 from ephemera.io.jsonl import BadEvent
 from ephemera.rules.nodes import Catalogue
