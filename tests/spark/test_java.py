@@ -67,6 +67,12 @@ def test_the_script_drops_the_module_and_keeps_the_rest(tmp_path: Path, monkeypa
     assert said.splitlines() == ["[-cp]", "[a b]", "[]", "[Main]", "[$x]"]
 
 
+def test_the_script_of_an_earlier_session_is_used_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    home = home_for_spark(find_java({"PATH": ""}))
+    assert home_for_spark(find_java({"JAVA_HOME": str(home), "PATH": ""})) == home
+
+
 def test_several_may_write_the_script_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     java_found = find_java({"PATH": ""})

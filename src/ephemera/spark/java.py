@@ -111,6 +111,8 @@ def home_for_spark(java: Java) -> Path:
     """A JAVA_HOME for Spark, whose `bin/java` is the script."""
     if os.name == "nt":
         return java.program.parent.parent
+    if java.program.parent.parent.parent == _cache():  # it is the script of a session before
+        return java.program.parent.parent
     dropped, options = "--add-modules=jdk.incubator.vector", ""
     if java.version >= _NEWER:
         dropped += "|--add-opens=java.base/sun.security.action=ALL-UNNAMED"
