@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ephemera.algebra.lower import lower
+from ephemera.algebra.nodes import Plan
+from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
 from ephemera.engine.batch import Batch
@@ -55,10 +58,12 @@ ROWS = st.lists(
 )
 
 
-def program(text: str) -> Ruleset:
+@cache
+def program(text: str) -> tuple[Ruleset, Plan, Facts]:
     rules = check(Source("shortcuts.eq", text)).rules
     assert rules is not None
-    return rules
+    plan = lower(rules)
+    return rules, plan, derive(plan)
 
 
 def events_of(rows: list[tuple[Any, ...]], rules: Ruleset, *, lasting: bool) -> list[Event]:
@@ -88,25 +93,23 @@ def test_the_answers_are_the_oracle_s(
     name: str, lasting: bool, rows: list[tuple[Any, ...]], ways: tuple[bool, bool], cuts: set[int]
 ) -> None:
     whole, many = ways
-    rules = program((LASTING if lasting else POINTS) + BODIES[name])
+    rules, plan, facts = program((LASTING if lasting else POINTS) + BODIES[name])
     rows = [(*row[:4], int(row[3]), row[5]) for row in rows] if whole else rows
     events = events_of(rows, rules, lasting=lasting)
-    plan = lower(rules)
     expected = evaluate(rules, events, World())
     with pytest.MonkeyPatch.context() as patch:
         if many:
             patch.setattr(numbering, "FEW", 1)
             patch.setattr(history, "FEW", 1)
             patch.setattr(history, "MOST_PAIRS", 3)
-        found = Batch(rules, plan, derive(plan), events, World()).run(sorted(cut * 1000 for cut in cuts))
+        found = Batch(rules, plan, facts, events, World()).run(sorted(cut * 1000 for cut in cuts))
     assert answers(found) == answers(expected)
     assert letters(found) == letters(expected)
 
 
 def rule_of(text: str) -> Rule:
-    rules = program(text)
-    plan = lower(rules)
-    engine = Batch(rules, plan, derive(plan), [], World()).engine
+    rules, plan, facts = program(text)
+    engine = Batch(rules, plan, facts, [], World()).engine
     (lane,) = engine.lanes.values()
     return lane.rules["Q"]
 
