@@ -15,9 +15,12 @@ from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
 from ephemera.engine.batch import Batch
+from ephemera.engine.events import Events, distinct
 from ephemera.engine.rules import Rule
 from ephemera.io.jsonl import read_object
 from ephemera.kernels import history, numbering
+from ephemera.kernels.columns import Batch as Columns
+from ephemera.kernels.columns import ints
 from ephemera.pipeline import check
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Outcome, World
@@ -133,3 +136,20 @@ def test_columns_that_nothing_needs_are_not_carried() -> None:
     assert probe.kept == frozenset({"i", "j", "a.s", "a.e", "b.s", "b.e"})
     (probe,) = rule_of(POINTS + BODIES["a head without a value"]).plan.orders[0].probes
     assert probe.kept is None
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("few", [1, 512])
+def test_equal_events_are_one(rows: list[tuple[int, int, int]], ordered: bool, few: int) -> None:
+    rows = sorted(rows) if ordered else rows
+    columns = {"$.s": ints([0] * len(rows)), "$.e": ints([e for e, _, _ in rows])}
+    values = {"@0": ints([a for _, a, _ in rows]), "@1": ints([b for _, _, b in rows])}
+    events = Events("A", Columns({**columns, **values}, len(rows)), 2, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "FEW", few)
+        (found,) = distinct([events])
+    kept = zip(*(found.batch[n].tolist() for n in ("$.e", "@0", "@1")), strict=True)
+    assert list(kept) == list(dict.fromkeys(rows))
+    assert found.is_set
+    assert distinct([found]) == [found]
