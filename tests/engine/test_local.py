@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ephemera.algebra.lower import lower
@@ -66,6 +66,7 @@ def test_a_random_program_answers_what_the_oracle_answers(case: Case, data: st.D
 
 
 @given(case=cases())
+@settings(max_examples=100)
 def test_a_random_program_answers_the_same_by_the_ways_for_many_rows(case: Case) -> None:
     plan = lower(case.ruleset)
     facts = derive(plan)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -9,12 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ephemera.algebra.lower import lower
+from ephemera.algebra.nodes import Plan
+from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
 from ephemera.engine.batch import Batch
+from ephemera.engine.events import Events, distinct
 from ephemera.engine.rules import Rule
 from ephemera.io.jsonl import read_object
 from ephemera.kernels import history, numbering
+from ephemera.kernels.columns import Batch as Columns
+from ephemera.kernels.columns import ints
 from ephemera.pipeline import check
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Outcome, World
@@ -55,10 +61,12 @@ ROWS = st.lists(
 )
 
 
-def program(text: str) -> Ruleset:
+@cache
+def program(text: str) -> tuple[Ruleset, Plan, Facts]:
     rules = check(Source("shortcuts.eq", text)).rules
     assert rules is not None
-    return rules
+    plan = lower(rules)
+    return rules, plan, derive(plan)
 
 
 def events_of(rows: list[tuple[Any, ...]], rules: Ruleset, *, lasting: bool) -> list[Event]:
@@ -88,25 +96,23 @@ def test_the_answers_are_the_oracle_s(
     name: str, lasting: bool, rows: list[tuple[Any, ...]], ways: tuple[bool, bool], cuts: set[int]
 ) -> None:
     whole, many = ways
-    rules = program((LASTING if lasting else POINTS) + BODIES[name])
+    rules, plan, facts = program((LASTING if lasting else POINTS) + BODIES[name])
     rows = [(*row[:4], int(row[3]), row[5]) for row in rows] if whole else rows
     events = events_of(rows, rules, lasting=lasting)
-    plan = lower(rules)
     expected = evaluate(rules, events, World())
     with pytest.MonkeyPatch.context() as patch:
         if many:
             patch.setattr(numbering, "FEW", 1)
             patch.setattr(history, "FEW", 1)
             patch.setattr(history, "MOST_PAIRS", 3)
-        found = Batch(rules, plan, derive(plan), events, World()).run(sorted(cut * 1000 for cut in cuts))
+        found = Batch(rules, plan, facts, events, World()).run(sorted(cut * 1000 for cut in cuts))
     assert answers(found) == answers(expected)
     assert letters(found) == letters(expected)
 
 
 def rule_of(text: str) -> Rule:
-    rules = program(text)
-    plan = lower(rules)
-    engine = Batch(rules, plan, derive(plan), [], World()).engine
+    rules, plan, facts = program(text)
+    engine = Batch(rules, plan, facts, [], World()).engine
     (lane,) = engine.lanes.values()
     return lane.rules["Q"]
 
@@ -130,3 +136,20 @@ def test_columns_that_nothing_needs_are_not_carried() -> None:
     assert probe.kept == frozenset({"i", "j", "a.s", "a.e", "b.s", "b.e"})
     (probe,) = rule_of(POINTS + BODIES["a head without a value"]).plan.orders[0].probes
     assert probe.kept is None
+
+
+@given(rows=st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("few", [1, 512])
+def test_equal_events_are_one(rows: list[tuple[int, int, int]], ordered: bool, few: int) -> None:
+    rows = sorted(rows) if ordered else rows
+    columns = {"$.s": ints([0] * len(rows)), "$.e": ints([e for e, _, _ in rows])}
+    values = {"@0": ints([a for _, a, _ in rows]), "@1": ints([b for _, _, b in rows])}
+    events = Events("A", Columns({**columns, **values}, len(rows)), 2, None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(numbering, "FEW", few)
+        (found,) = distinct([events])
+    kept = zip(*(found.batch[n].tolist() for n in ("$.e", "@0", "@1")), strict=True)
+    assert list(kept) == list(dict.fromkeys(rows))
+    assert found.is_set
+    assert distinct([found]) == [found]
