@@ -12,8 +12,9 @@ from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.columns import Batch
 from ephemera.rules.nodes import Catalogue
 
-OUT, SCATTERED, DEAD, STATS = -1, -2, -3, -4
-"""Groups that are none: answers, answers that may be there twice, dead letters, and what an engine tells of itself."""
+OUT, SCATTERED, DEAD, STATS, BAD = -1, -2, -3, -4, -5
+"""Groups that are none: answers, answers that may be there twice, dead letters, what an engine
+tells of itself, and what was no event."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ from ephemera.physical.alike import Merged, merged
 from ephemera.physical.partition import WHOLE, Stages, position_of, stages
 from ephemera.rules.clock import Clock
 from ephemera.rules.outcome import World
-from ephemera.syntax.nodes import Derive
+from ephemera.syntax.nodes import Derive, Raise
 from ephemera.terms.events import Event
 from ephemera.terms.nodes import Pattern
 
@@ -140,6 +140,12 @@ class Spread:
             self.merged.plan.points[r].rule in self._clocked and self.stages.placed[r].key is None
             for r in self.stages.groups[group].rules
         )
+
+    @property
+    def needs_gathering(self) -> bool:
+        """Whether several places may give the same answer."""
+        sends = any(isinstance(rule.head, Raise) for rule in self.compiled.rules.resolved.rules)
+        return sends or bool(self.stages.scattered)
 
     @property
     def _clocked(self) -> frozenset[int]:

@@ -21,6 +21,8 @@ from ephemera.spark.java import find_java, home_for_spark
 LOCAL = "local[*]"
 BATCH = 100_000
 """Records in an Arrow batch, at most."""
+BYTES = 64 << 20
+"""Bytes in one, about; shipments of events are large."""
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Set by `spark-submit`, which has started Java and chosen the master."""
@@ -46,6 +48,7 @@ def _settings() -> dict[str, str]:
     """What holds for any session that we open."""
     return {
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH),
+        "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES),
         "spark.sql.session.timeZone": "UTC",
         "spark.ui.showConsoleProgress": "false",
     }

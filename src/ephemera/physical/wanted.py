@@ -1,0 +1,51 @@
+"""This module says which attributes of which events a program needs, so that no others have to be read.
+
+An attribute that no rule looks at may be left out where it makes no difference whether two events are one: where rules
+only join, test and show. Where something is counted or collected, or events are told apart, events are needed whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ephemera.algebra.nodes import Detection, Group, Input, Match, Plan, Point, Rename
+from ephemera.algebra.scalar import Matches, SameEvent
+from ephemera.base.tree import find
+from ephemera.terms.nodes import Anonymous, Atom, NamedAtom, Pattern, Var
+
+
+def wanted(plan: Plan) -> dict[str, frozenset[str]] | None:
+    """For each label the attributes that rules need; None if a rule reads events of any label."""
+    found: dict[str, frozenset[str]] = {}
+    for point in plan.points.values():
+        if point.kind != "rule":
+            continue
+        whole = any(True for _ in find(point.expression, (Group, Detection, SameEvent, Matches)))
+        for use in find(point.expression, Rename):
+            if isinstance(use.input, Input):
+                query = plan.points[use.input.point]
+                if query.label is None:
+                    return None
+                names = plan.catalogue.attributes(query.label) or ()
+                asked = frozenset(names if whole else _asked(query, use, list(names)))
+                found[query.label] = found.get(query.label, frozenset()) | asked
+    return found
+
+
+def _asked(query: Point, use: Rename, names: list[str]) -> Iterable[str]:
+    renamed = dict(use.variables)
+    for match in find(query.expression, Match):
+        yield from _of_pattern(match.pattern, names, renamed)
+
+
+def _of_pattern(pattern: Pattern, names: list[str], renamed: dict[str, str]) -> Iterable[str]:
+    match pattern:
+        case Atom(_, arguments) if len(arguments) == len(names):
+            for name, argument in zip(names, arguments, strict=True):
+                is_named = isinstance(argument, Var) and not renamed.get(argument.name, argument.name).startswith("_")
+                if is_named or not isinstance(argument, Var | Anonymous):
+                    yield name
+        case NamedAtom(_, fields):
+            yield from (x.name for x in fields)
+        case _:
+            yield from names

@@ -1,0 +1,50 @@
+"""This module carries what went wrong in a worker to the driver: what was done, for which rule, with which event."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
+from ephemera.base.errors import EphemeraError
+from ephemera.spark.ship import missing
+
+T = TypeVar("T")
+_MARK = "ephemera-failure:"
+
+
+class Failed(EphemeraError):
+    """A run on Spark that failed."""
+
+
+class _InWorker(Exception):
+    """A failure on its way out of a worker."""
+
+
+def told_by(stage: str, found: Iterable[T]) -> Iterator[T]:
+    """The same, but what goes wrong says where."""
+    try:
+        yield from found
+    except GeneratorExit:
+        raise
+    except Exception as error:
+        notes = getattr(error, "__notes__", [])
+        told = {"stage": stage, "error": f"{type(error).__name__}: {error}", "notes": notes}
+        if isinstance(error, EphemeraError):
+            told["error"] = str(error)
+        raise _InWorker(f"{_MARK}{json.dumps(told)}:end") from error
+
+
+def failure(error: BaseException) -> Failed:
+    """What to tell people of a job that failed."""
+    text = str(error)
+    lacking = missing(error)
+    if lacking is not None:
+        return Failed(str(lacking))
+    found = re.search(re.escape(_MARK) + r"(\{.*?\}):end", text, re.DOTALL)
+    if found is None:
+        first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
+        return Failed(f"Spark failed: {first}; --debug shows all")
+    told = json.loads(found[1])
+    return Failed("; ".join([told["error"], *told["notes"]]))

@@ -1,0 +1,136 @@
+"""This module runs spread programs on Spark: events are routed in Arrow batches, shuffled, and met by engines.
+
+What travels are shipments: rows of Spark that hold some events as one Arrow message. So Spark shuffles and sorts few
+rows, and nothing is converted on the way. Each exchange carries everything along, so that there is one chain from the
+input to the answers, and each stage runs once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from itertools import groupby
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+
+from ephemera.engine.shipments import SCATTERED, Shipment
+from ephemera.engine.spread import Spread
+from ephemera.spark.arrow import map_in_arrow
+from ephemera.spark.failures import told_by
+
+SCHEMA = "program int, group int, place int, first bigint, count bigint, label string, arity int, rule int, load binary"
+_ARROW = pa.schema(
+    [
+        ("program", pa.int32()),
+        ("group", pa.int32()),
+        ("place", pa.int32()),
+        ("first", pa.int64()),
+        ("count", pa.int64()),
+        ("label", pa.string()),
+        ("arity", pa.int32()),
+        ("rule", pa.int32()),
+        ("load", pa.binary()),
+    ]
+)
+_NAMES = [f.name for f in fields(Shipment)]
+_BYTES = 8 << 20
+"""About so much goes to Spark at a time."""
+
+
+def batches(shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
+    """Shipments as rows of Spark."""
+    rows: list[Shipment] = []
+    size = 0
+    for shipment in shipments:
+        rows.append(shipment)
+        size += len(shipment.load) + 100
+        if size >= _BYTES:
+            yield _batch(rows)
+            rows, size = [], 0
+    if rows:
+        yield _batch(rows)
+
+
+def _batch(rows: Sequence[Shipment]) -> pa.RecordBatch:
+    columns = [[getattr(row, name) for row in rows] for name in _NAMES]
+    arrays = [pa.array(values, f.type) for values, f in zip(columns, _ARROW, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
+
+
+def shipments_of(given: Iterable[pa.RecordBatch]) -> Iterator[Shipment]:
+    """The shipments of rows of Spark, one after the other."""
+    for batch in given:
+        columns = [batch.column(name) for name in _NAMES]
+        for k in range(batch.num_rows):
+            yield Shipment(*(column[k].as_py() for column in columns))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """What runs in each partition between two exchanges: the engines of one level of all programs."""
+
+    spreads: Sequence[Spread]
+    level: int
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches(told_by("engine", self._run(shipments_of(given), _place())))
+
+    def _run(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
+        left = {
+            (spread.number, number)
+            for spread in self.spreads
+            for number, group in enumerate(spread.stages.groups)
+            if group.level == self.level and spread.needs_no_events(number) and place == spread.pinned(number)
+        }
+        by_number = {spread.number: spread for spread in self.spreads}
+        for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
+            spread = by_number[program]
+            if group >= 0 and spread.stages.groups[group].level == self.level:
+                left.discard((program, group))
+                yield from spread.run(group, place, own)
+            else:
+                yield from own
+        for program, group in sorted(left):
+            yield from by_number[program].run(group, place, ())
+
+
+@dataclass(frozen=True, slots=True)
+class Gathering:
+    """What runs behind the last level: answers that several partitions may have given are given once."""
+
+    spreads: Sequence[Spread]
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches(told_by("engine", self._run(shipments_of(given), _place())))
+
+    def _run(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
+        by_number = {spread.number: spread for spread in self.spreads}
+        for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
+            if group == SCATTERED:
+                yield from by_number[program].gather(place, own)
+            else:
+                yield from own
+
+
+def _place() -> int:
+    context = TaskContext.get()
+    return context.partitionId() if context is not None else 0
+
+
+def run_levels(routed: DataFrame, spreads: Sequence[Spread], places: int) -> DataFrame:
+    """All that comes of events that have been routed."""
+    frame = routed
+    for level in range(max((s.stages.levels for s in spreads), default=0)):
+        frame = _exchanged(frame, places, Level(spreads, level))
+    if any(spread.needs_gathering for spread in spreads):
+        frame = _exchanged(frame, places, Gathering(spreads))
+    return frame
+
+
+def _exchanged(
+    frame: DataFrame, places: int, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+) -> DataFrame:
+    ordered = frame.repartitionById(places, "place").sortWithinPartitions("program", "group", "first")
+    return map_in_arrow(ordered, function, SCHEMA)

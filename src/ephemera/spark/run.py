@@ -1,0 +1,173 @@
+"""This module runs programs over stored events on Spark, from the input to answers that are there all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from ephemera.engine.batch import by_the_clock
+from ephemera.engine.compiled import Compiled
+from ephemera.engine.spread import Spread
+from ephemera.io.jsonl import decode_line, uses_text
+from ephemera.kernels.history import FAR
+from ephemera.physical.wanted import wanted
+from ephemera.rules.outcome import World
+from ephemera.spark.arrow import map_in_arrow
+from ephemera.spark.flat import TEXT
+from ephemera.spark.places import SCHEMA, run_levels
+from ephemera.spark.reading import Input, Source, read, read_rest
+from ephemera.spark.routes import FromColumns, FromLines, FromRest
+from ephemera.spark.ship import ship
+from ephemera.terms.events import Event
+
+_TEXT_TIME = r'"time"\s*:\s*(\[\s*)?"'
+"""What a line has that writes its time as text, and few others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A program to run: what it runs on besides events, and what is asked for."""
+
+    compiled: Compiled
+    world: World = field(default_factory=World)
+    emit: frozenset[str] = frozenset()
+
+    @property
+    def asks_the_clock(self) -> bool:
+        return bool(by_the_clock(self.compiled.rules, frozenset(self.world.calendars)))
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run that has been planned: nothing is computed before somebody reads its frame."""
+
+    shipped: DataFrame
+    spreads: tuple[Spread, ...]
+    as_numbers: bool
+    places: int
+
+
+def places_of(spark: SparkSession) -> int:
+    """In how many places engines run: two for each core, so that one that is done early has more to do."""
+    return 2 * int(spark.sparkContext.defaultParallelism)
+
+
+def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], places: int | None = None) -> Started:
+    """Programs over the same input, each in its own namespace."""
+    ship(spark)
+    count = places or places_of(spark)
+    frames: list[DataFrame] = []
+    spreads: list[Spread] = []
+    numbers = True
+    for number, job in enumerate(jobs):
+        sources = read(spark, inputs, job.compiled.rules.resolved.catalogue, _wanted(job))
+        first, last = _span(sources, job)
+        spread = Spread(job.compiled, job.world, number, count, first, last, job.emit)
+        spreads.append(spread)
+        frames += [frame for source in sources for frame in _routed(source, spread)]
+        numbers = numbers and all(_has_numbers(source, job) for source in sources)
+    routed = reduce(DataFrame.unionAll, frames)
+    return Started(run_levels(routed, spreads, count), tuple(spreads), numbers, count)
+
+
+def start_lines(
+    spark: SparkSession,
+    jobs: Sequence[Job],
+    given: Sequence[Sequence[str]],
+    spans: Sequence[tuple[int, int]],
+    places: int,
+) -> Started:
+    """Programs each over lines of its own, all in one go; the spans are the first and last ends of their events."""
+    ship(spark)
+    spreads = tuple(
+        Spread(job.compiled, job.world, number, places, *span, job.emit)
+        for number, (job, span) in enumerate(zip(jobs, spans, strict=True))
+    )
+    rows = [(number, line.encode()) for number, lines in enumerate(given) for line in lines]
+    frame = spark.createDataFrame(rows, "program int, line binary").repartition(places)
+    routed = map_in_arrow(frame, FromLines({s.number: s for s in spreads}), SCHEMA)
+    return Started(run_levels(routed, spreads, places), spreads, True, places)
+
+
+def _wanted(job: Job) -> Mapping[str, frozenset[str]]:
+    """What is read: all of it where the clock is asked, since any event may be the first or last."""
+    catalogue = job.compiled.rules.resolved.catalogue
+    everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
+    found = wanted(job.compiled.plan)
+    if found is None:
+        return everything
+    return {**dict.fromkeys(everything, frozenset[str]()), **found} if job.asks_the_clock else found
+
+
+def _routed(source: Source, spread: Spread) -> Iterator[DataFrame]:
+    if source.flat is not None:
+        yield map_in_arrow(source.flat.frame, FromColumns(spread, dict(source.flat.held)), SCHEMA)
+    yield map_in_arrow(source.rest, FromRest(spread, source.form), SCHEMA)
+
+
+# ---- what must be known before ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The first and the last end of events that are read one by one."""
+
+    compiled: Compiled
+    source: Source
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in given:
+            read_ends = (e.time.end for e in read_rest(self.compiled, self.source.form, batch) if isinstance(e, Event))
+            ends = list(read_ends)
+            if ends:
+                yield pa.RecordBatch.from_pydict({"first": [min(ends)], "last": [max(ends)]})
+
+
+def _span(sources: Sequence[Source], job: Job) -> tuple[int, int]:
+    """The earliest and the latest end of all events; it only matters where the clock is asked."""
+    if not job.asks_the_clock:
+        return -FAR, FAR
+    until = [] if job.world.until is None else [job.world.until]
+    ends: list[int] = []
+    for source in sources:
+        frames = [map_in_arrow(source.rest, _Ends(job.compiled, _without_frames(source)), "first bigint, last bigint")]
+        if source.flat is not None:
+            frames.append(source.flat.frame.select(f.col("e").alias("first"), f.col("e").alias("last")))
+        for frame in frames:
+            row = frame.agg(f.min("first"), f.max("last")).first()
+            ends += [int(v) for v in (row or ()) if v is not None]
+    return min(ends or until or [0]), max([*ends, *until], default=-1)
+
+
+def _without_frames(source: Source) -> Source:
+    return Source(None, None, source.form, source.names)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The good events among some lines that write their time as text."""
+
+    compiled: Compiled
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in given:
+            for line in batch.column("line").to_pylist():
+                message = decode_line(line)
+                if isinstance(self.compiled.read(message), Event) and uses_text(message.data):
+                    yield pa.RecordBatch.from_pydict({"text": [True]})
+
+
+def _has_numbers(source: Source, job: Job) -> bool:
+    """Whether all events of a source write their times as numbers, so that answers do."""
+    if source.form != "lines":
+        kinds = dict(source.rest.dtypes)
+        return not any(kinds.get(name, "").startswith(("timestamp", "date")) for name in ("time", "begin", "end"))
+    if source.flat is not None and source.flat.frame.where(f.col(TEXT)).limit(1).count():
+        return False
+    suspicious = source.rest.where(f.col("line").cast("string").rlike(_TEXT_TIME)).select("line")
+    return not map_in_arrow(suspicious, _Texts(job.compiled), "text boolean").limit(1).count()
