@@ -62,9 +62,10 @@ def _batch(rows: Sequence[Shipment]) -> pa.RecordBatch:
 def shipments_of(given: Iterable[pa.RecordBatch]) -> Iterator[Shipment]:
     """The shipments of rows of Spark, one after the other."""
     for batch in given:
-        columns = [batch.column(name) for name in _NAMES]
-        for k in range(batch.num_rows):
-            yield Shipment(*(column[k].as_py() for column in columns))
+        columns = [batch.column(name).to_pylist() for name in _NAMES[:-1]]
+        loads = batch.column("load")
+        for k, row in enumerate(zip(*columns, strict=True)):
+            yield Shipment(*row, loads[k].as_buffer())  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True, slots=True)
