@@ -54,7 +54,8 @@ def batches(shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(rows: Sequence[Shipment]) -> pa.RecordBatch:
-    columns = [[getattr(row, name) for row in rows] for name in _NAMES]
+    columns: list[list[object]] = [[getattr(row, name) for row in rows] for name in _NAMES[:-1]]
+    columns.append([load if isinstance(load := row.load, bytes) else load.to_pybytes() for row in rows])
     arrays = [pa.array(values, f.type) for values, f in zip(columns, _ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 

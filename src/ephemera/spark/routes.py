@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from ephemera.engine.shipments import BAD, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import BadEvent
 from ephemera.kernels.columns import Batch, Column, column, ints, objects
+from ephemera.rules.nodes import Catalogue
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import Held
 from ephemera.spark.places import batches
@@ -28,9 +29,9 @@ _SOME = 20_000
 
 @dataclass(frozen=True, slots=True)
 class FromColumns:
-    """Routes events that Spark holds by columns."""
+    """Routes events that Spark holds by columns to programs that declare them alike."""
 
-    spread: Spread
+    spreads: Sequence[Spread]
     held: Mapping[tuple[str, str], Held]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -38,7 +39,9 @@ class FromColumns:
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         for batch in given:
-            yield from self.spread.route(self.events(batch))
+            parts = list(self.events(batch))
+            for spread in self.spreads:
+                yield from spread.route(parts)
 
     def events(self, batch: pa.RecordBatch) -> Iterator[Events]:
         """The events of a batch, label by label."""
@@ -54,12 +57,16 @@ class FromColumns:
 
     def _bare(self) -> set[str]:
         """The event types of which no attribute is asked for."""
-        return set(self.spread.compiled.rules.resolved.catalogue.events)
+        return set(self._catalogue.events)
+
+    @property
+    def _catalogue(self) -> Catalogue:
+        return self.spreads[0].compiled.rules.resolved.catalogue
 
     def _of_label(self, label: str, batch: pa.RecordBatch) -> Events:
-        catalogue = self.spread.compiled.rules.resolved.catalogue
-        names = list(catalogue.attributes(label) or ())
-        columns = {BEGIN: ints(_numbers(batch.column("s"))), END: ints(_numbers(batch.column("e")))}
+        names = list(self._catalogue.attributes(label) or ())
+        ends = ints(_numbers(batch.column("e")))
+        columns = {BEGIN: ints(_numbers(batch.column("s"))) if "s" in batch.schema.names else ends, END: ends}
         for k, name in enumerate(names):
             held = self.held.get((label, name))
             if held is not None:
@@ -83,29 +90,28 @@ def _column(values: pa.Array, held: Held) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class FromRest:
-    """Reads and routes what Spark could not vouch for, one by one."""
+    """Reads and routes what Spark could not vouch for, one by one and for each program."""
 
-    spread: Spread
+    spreads: Sequence[Spread]
     form: Form
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("read", self._routed(given)))
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
-        found: list[Event] = []
         for batch in given:
-            for event in read_rest(self.spread.compiled, self.form, batch):
-                if isinstance(event, BadEvent):
-                    yield bad_shipment(self.spread, event)
-                else:
-                    found.append(event)
-                if len(found) >= _SOME:
-                    yield from self._shipped(found)
-                    found = []
-        yield from self._shipped(found)
+            for spread in self.spreads:
+                for first in range(0, batch.num_rows, _SOME):
+                    yield from self._of(spread, batch.slice(first, _SOME))
 
-    def _shipped(self, events: list[Event]) -> Iterator[Shipment]:
-        return self.spread.route(of_events(events, self.spread.compiled.plan.catalogue.attributes))
+    def _of(self, spread: Spread, batch: pa.RecordBatch) -> Iterator[Shipment]:
+        found: list[Event] = []
+        for event in read_rest(spread.compiled, self.form, batch):
+            if isinstance(event, BadEvent):
+                yield bad_shipment(spread, event)
+            else:
+                found.append(event)
+        yield from spread.route(of_events(found, spread.compiled.plan.catalogue.attributes))
 
 
 def bad_shipment(spread: Spread, bad: BadEvent) -> Shipment:
