@@ -14,7 +14,7 @@ from ephemera.engine.events import BEGIN, END, Events, of_events, position
 from ephemera.engine.shipments import BAD, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import BadEvent
-from ephemera.kernels.columns import Batch, Column, column, ints, objects
+from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import Held
@@ -25,6 +25,10 @@ from ephemera.terms.values import Time
 
 _SOME = 20_000
 """Events that are read one by one are routed so many at a time."""
+_LEAST, _MOST = 100_000, 1_000_000
+"""So many events are gathered before they go, in order or not."""
+_PIECE, _PIECES = 8_192, 64
+"""Rows that are worth a shipment, and into how many pieces of time events without an order are cut at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +42,14 @@ class FromColumns:
         yield from batches(told_by("read", self._routed(given)))
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        waiting = Waiting(self.spreads[0].places)
         for batch in given:
-            parts = list(self.events(batch))
-            for spread in self.spreads:
-                yield from spread.route(parts)
+            yield from self._all(waiting.add(list(self.events(batch))))
+        yield from self._all(waiting.take())
+
+    def _all(self, parts: list[Events]) -> Iterator[Shipment]:
+        for spread in self.spreads:
+            yield from spread.route(parts)
 
     def events(self, batch: pa.RecordBatch) -> Iterator[Events]:
         """The events of a batch, label by label."""
@@ -72,6 +80,49 @@ class FromColumns:
             if held is not None:
                 columns[position(k)] = _column(batch.column(held.column), held)
         return Events(label, Batch(columns, batch.num_rows), len(names), names)
+
+
+class Waiting:
+    """Events on their way, until there are enough of them for shipments of some size, each of a short time.
+
+    Engines open shipments in the order of their first events, and hold what lies ahead of the next. So events that come
+    in no order are gathered, sorted and cut along time; then little of what is held is far ahead.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._parts: dict[str, list[Events]] = {}
+        self._rows = 0
+        self._enough = max(_LEAST, _PIECE * places)
+        self._is_ordered = True
+
+    def add(self, parts: list[Events]) -> list[Events]:
+        """More events; gives what is ready to go."""
+        for part in parts:
+            ends = part.batch[END]
+            self._is_ordered = self._is_ordered and bool((ends[1:] >= ends[:-1]).all())
+            self._parts.setdefault(part.label, []).append(part)
+            self._rows += len(part)
+        return self.take() if self._rows >= (self._enough if self._is_ordered else _MOST) else []
+
+    def take(self) -> list[Events]:
+        """All that waits."""
+        found: list[Events] = []
+        for parts in self._parts.values():
+            whole = _stacked(parts)
+            found += [whole] if self._is_ordered else _along_time(whole)
+        self._parts, self._rows, self._is_ordered = {}, 0, True
+        return found
+
+
+def _stacked(parts: list[Events]) -> Events:
+    first = parts[0]
+    return Events(first.label, stack([p.batch for p in parts]), first.arity, first.names)
+
+
+def _along_time(events: Events) -> list[Events]:
+    order = np.argsort(events.batch[END], kind="stable")
+    pieces = max(1, min(_PIECES, len(order) // _PIECE))
+    return [events.take(rows) for rows in np.array_split(order, pieces)]
 
 
 def _numbers(values: pa.Array) -> np.ndarray:
