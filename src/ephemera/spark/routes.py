@@ -15,6 +15,7 @@ from ephemera.engine.shipments import BAD, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import BadEvent
 from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
+from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import Held
@@ -94,15 +95,19 @@ class Waiting:
         self._rows = 0
         self._enough = max(_LEAST, _PIECE * places)
         self._is_ordered = True
+        self._last = -FAR
 
     def add(self, parts: list[Events]) -> list[Events]:
-        """More events; gives what is ready to go."""
+        """More events; gives what is ready to go, which is all before a jump back in time, as between two files."""
+        first = min((int(part.batch[END].min()) for part in parts), default=self._last)
+        ready = self.take() if self._is_ordered and first < self._last else []
         for part in parts:
             ends = part.batch[END]
             self._is_ordered = self._is_ordered and bool((ends[1:] >= ends[:-1]).all())
             self._parts.setdefault(part.label, []).append(part)
             self._rows += len(part)
-        return self.take() if self._rows >= (self._enough if self._is_ordered else _MOST) else []
+            self._last = max(self._last, int(ends.max()))
+        return ready + (self.take() if self._rows >= (self._enough if self._is_ordered else _MOST) else [])
 
     def take(self) -> list[Events]:
         """All that waits."""
@@ -110,7 +115,7 @@ class Waiting:
         for parts in self._parts.values():
             whole = _stacked(parts)
             found += [whole] if self._is_ordered else _along_time(whole)
-        self._parts, self._rows, self._is_ordered = {}, 0, True
+        self._parts, self._rows, self._is_ordered, self._last = {}, 0, True, -FAR
         return found
 
 
