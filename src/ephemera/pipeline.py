@@ -157,13 +157,20 @@ class Program:
     ) -> Any:
         """All that the program derives from events, given and returned as the objects of JSON lines.
 
-        A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind.
+        A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind. So is a data frame of Spark, on
+        Spark: its answer is computed when somebody reads it.
 
         >>> import ephemera
         >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);")
         >>> program.run([{"event": "order", "time": 1, "data": ["a"]}])
         [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
         """
+        if _is_frame(events):
+            if _known(engine) == "oracle":
+                raise ValueError("a data frame of Spark runs on Spark; give the oracle what it collects")
+            from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
+
+            return run_frame(self._compiled, events, self._world(tables, calendars, until))
         if columnar.is_table(events):
             oracle = partial(evaluate, self._rules) if _known(engine) == "oracle" else None
             world = self._world(tables, calendars, until)
@@ -285,6 +292,11 @@ class Program:
             return self._plan, self._facts
         plan = lower(self._rules, points)
         return plan, derive(plan)
+
+
+def _is_frame(given: object) -> bool:
+    """Whether something is a data frame of Spark, which need not be installed."""
+    return any(c.__name__ == "DataFrame" and c.__module__.startswith("pyspark.sql.") for c in type(given).__mro__)
 
 
 def _known(engine: str) -> str:
