@@ -15,6 +15,7 @@ from ephemera.engine.compiled import Compiled
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import decode_line, uses_text
 from ephemera.kernels.history import FAR
+from ephemera.physical.pushed import Asked, constants
 from ephemera.physical.wanted import wanted
 from ephemera.rules.outcome import World
 from ephemera.spark.arrow import map_in_arrow
@@ -65,7 +66,7 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
     spreads: list[Spread] = []
     numbers = True
     for number, job in enumerate(jobs):
-        sources = read(spark, inputs, job.compiled.rules.resolved.catalogue, _wanted(job))
+        sources = read(spark, inputs, job.compiled.rules.resolved.catalogue, _wanted(job), _constants(job))
         first, last = _span(sources, job)
         spread = Spread(job.compiled, job.world, number, count, first, last, job.emit)
         spreads.append(spread)
@@ -102,6 +103,11 @@ def _wanted(job: Job) -> Mapping[str, frozenset[str]]:
     if found is None:
         return everything
     return {**dict.fromkeys(everything, frozenset[str]()), **found} if job.asks_the_clock else found
+
+
+def _constants(job: Job) -> Mapping[str, tuple[Asked, ...]]:
+    """By which constants columns are filtered; where the clock is asked, any event may be the first or last."""
+    return {} if job.asks_the_clock else constants(job.compiled.plan)
 
 
 def _routed(source: Source, spread: Spread) -> Iterator[DataFrame]:
