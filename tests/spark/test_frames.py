@@ -200,3 +200,16 @@ def test_large_whole_numbers_stay_exact_where_the_rules_say_int(spark: SparkSess
     found, expected = both(spark, text, rows, "event string, time bigint, x bigint")
     assert rows_of(found) == rows_of(expected)
     assert not any(math.isnan(v) for v in found.column("x").to_pylist())
+
+
+def test_what_nobody_asks_for_is_no_key(spark: SparkSession) -> None:
+    text = """
+    EVENT a(x: int, y: string, z: int);
+    b(x) <- i: a(x, _, _);
+    c(_x) <- i: a(_x, _, _), j: a(_, _, _1), {i, j} within 2 sec, _1 = 4;
+    d() <- i: a(_, _, _);
+    """
+    rows = [{"event": "a", "time": k // 2, "x": k % 4, "y": f"y{k}", "z": k} for k in range(20)]
+    found, expected = both(spark, text, rows, "event string, time bigint, x bigint, y string, z bigint")
+    assert {*found.column("event").to_pylist()} == {"b", "c", "d"}
+    assert rows_of(found) == rows_of(expected)
