@@ -32,6 +32,7 @@ from ephemera.io.jsonl import (
     read_time,
     write_event,
 )
+from ephemera.physical import explain as physical_explain
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Catalogue, Ruleset
@@ -46,7 +47,7 @@ from ephemera.syntax.parser import Parsed, parse
 from ephemera.terms.events import Event
 from ephemera.terms.values import Key
 
-Stage = Literal["syntax", "rules", "plan", "relevance"]
+Stage = Literal["syntax", "rules", "plan", "relevance", "physical"]
 ENGINES = ("local", "oracle")
 
 
@@ -274,6 +275,8 @@ class Program:
                 return algebra_explain.as_text(self._planned(points)[0])
             case "relevance":
                 return analysis_explain.as_text(*self._planned(points))
+            case "physical":
+                return physical_explain.as_text(self._plan, self._compiled.facts)
 
     def explain_json(self, stage: Stage = "rules", *, points: Points = "rules") -> Any:
         """The same as plain data."""
@@ -286,6 +289,8 @@ class Program:
                 return algebra_explain.as_json(self._planned(points)[0])
             case "relevance":
                 return analysis_explain.as_json(*self._planned(points))
+            case "physical":
+                return physical_explain.as_json(self._plan, self._compiled.facts)
 
     def _planned(self, points: Points) -> tuple[Plan, Facts]:
         if points == "rules":
