@@ -3,7 +3,7 @@
 Two programs are compiled: one whose rules depend on each other in dense cycles, and one of independent rules on ten
 event types. The time is that of the processor, from the text to the relevance of all that is kept.
 
-scripts/bench [--rules 1000] [--profile]
+scripts/bench compile [--rules 1000] [--profile]
 """
 
 from __future__ import annotations

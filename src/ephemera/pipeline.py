@@ -121,6 +121,11 @@ class Program:
         self._compiled = Compiled(checked.rules, checked.plan, kept, Limits(checked.plan, checked.facts))
 
     @property
+    def compiled(self) -> Compiled:
+        """The program as engines need it."""
+        return self._compiled
+
+    @property
     def catalogue(self) -> Catalogue:
         """What the program declares."""
         return self._rules.resolved.catalogue

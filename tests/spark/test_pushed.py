@@ -38,7 +38,7 @@ def plan_of(frame: DataFrame) -> str:
 
 
 def asked(text: str) -> dict[str, Any]:
-    return dict(constants(ephemera.compile(EVENTS + text)._plan))
+    return dict(constants([ephemera.compile(EVENTS + text)._plan]))
 
 
 def test_constants_count_where_all_uses_have_some() -> None:
@@ -52,6 +52,17 @@ def test_constants_count_where_all_uses_have_some() -> None:
     }
     assert asked("p(i) <- a: A(i, 5, _), w: extend(a, 3), while w: not A(i, _, _);") == {}
     assert asked("p(1) <- a: C(1); p(2) <- a: C(true);") == {"C": ((("id", 1),), (("id", True),))}
+
+
+def test_programs_that_read_together_are_filtered_by_what_any_asks_for() -> None:
+    texts = [
+        "p(i) <- a: A(i, 5, _);",
+        "p(i) <- a: A(i, 6, _), b: B(i, _, true), {a, b} within 9;",
+        "p(i) <- b: B(i, _, _);",
+    ]
+    plans = [ephemera.compile(EVENTS + text)._plan for text in texts]
+    assert constants(plans) == {"A": ((("x", 5),), (("x", 6),))}
+    assert constants(plans[:2]) == {"A": ((("x", 5),), (("x", 6),)), "B": ((("b", True),),)}
 
 
 @pytest.mark.parametrize(
@@ -99,7 +110,7 @@ def test_constants_reach_the_scan_and_change_no_answer(name: str, spark: SparkSe
     frame = spark.read.parquet(path)
     plan = program._plan
     (source,) = read(
-        spark, [Input(path)], plan.catalogue, {"A": frozenset({"id"}), "B": frozenset({"id"})}, constants(plan)
+        spark, [Input(path)], plan.catalogue, {"A": frozenset({"id"}), "B": frozenset({"id"})}, constants([plan])
     )
     assert source.flat is not None
     filters = next(line for line in plan_of(source.flat.frame).splitlines() if line.startswith("PushedFilters"))
@@ -125,7 +136,7 @@ def test_rows_that_are_bad_are_told_whatever_their_constants(spark: SparkSession
     program = ephemera.compile(EVENTS + "p(i) <- a: A(i, 5, _);")
     frame = spark.createDataFrame([("A", None, 1, 6), ("A", 1, 1, 6)], "event string, time bigint, id int, x int")
     plan = program._plan
-    (source,) = read(spark, [Input(frame)], plan.catalogue, {"A": frozenset({"id", "x"})}, constants(plan))
+    (source,) = read(spark, [Input(frame)], plan.catalogue, {"A": frozenset({"id", "x"})}, constants([plan]))
     assert source.flat is not None
     assert source.flat.frame.count() == 0
     assert source.rest.count() == 1

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ephemera.engine.events import END, REFERENCE, Events
+from ephemera.engine.events import BEGIN, END, REFERENCE, Events
 from ephemera.kernels.arrow import from_arrow, to_arrow
-from ephemera.kernels.columns import Batch
+from ephemera.kernels.columns import Batch, Column
 from ephemera.rules.nodes import Catalogue
 
 OUT, SCATTERED, DEAD, STATS, BAD = -1, -2, -3, -4, -5
 """Groups that are none: answers, answers that may be there twice, dead letters, what an engine
 tells of itself, and what was no event."""
+
+_LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +33,34 @@ class Shipment:
     arity: int | None
     rule: int
     """For messages the rule that sends them, counted from 1; otherwise 0."""
-    load: bytes
+    load: bytes | pa.Buffer
 
 
 def pack(events: Events, program: int, group: int, place: int, rule: int = 0) -> Shipment:
     """Events as a shipment; how they were numbered does not matter any more."""
     columns = {n: c for n, c in events.batch.columns.items() if n != REFERENCE}
-    table = to_arrow(Batch(columns, len(events)))
+    begins, ends = events.batch[BEGIN], events.batch[END]
+    if begins is ends or bool((begins == ends).all()):
+        del columns[BEGIN]
+    table = to_arrow(Batch({n: _narrow(c) for n, c in columns.items()}, len(events)))
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    first = int(np.min(events.batch[END]))
     load = sink.getvalue().to_pybytes()
-    return Shipment(program, group, place, first, len(events), events.label, events.arity, rule, load)
+    return Shipment(program, group, place, int(ends.min()), len(events), events.label, events.arity, rule, load)
+
+
+def _narrow(c: Column) -> Column:
+    """Whole numbers in half the room, where they fit."""
+    if c.kind != "int" or not len(c) or int(c.values.max()) > _LARGEST or int(c.values.min()) < -_LARGEST:
+        return c
+    return Column(c.values.astype(np.int32), "int")
 
 
 def unpack(shipment: Shipment, catalogue: Catalogue) -> Events:
     """The events of a shipment."""
     with pa.ipc.open_stream(shipment.load) as reader:
         batch = from_arrow(reader.read_all())
+    if BEGIN not in batch.columns:
+        batch = Batch({BEGIN: batch.columns[END], **batch.columns}, len(batch))
     return Events(shipment.label, batch, shipment.arity, catalogue.attributes(shipment.label))

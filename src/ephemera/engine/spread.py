@@ -27,7 +27,6 @@ from ephemera.engine.local import Engine, Found, Part
 from ephemera.engine.matching import Query
 from ephemera.engine.parameters import asked_for
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
-from ephemera.engine.stats import stats_of
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR
@@ -271,13 +270,14 @@ class Spread:
         return Shipment(self.number, group, place, 0, 0, "", None, 0, load)
 
     def _told(self, engine: Engine, group: int, received: int) -> dict[str, object]:
-        stats = stats_of(engine, received, 0)
+        rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
         return {
             "group": group,
             "level": self.stages.groups[group].level,
             "events": received,
-            "examined": stats.examined,
-            "given": stats.given,
+            "examined": sum(rule.examined for rule in rules),
+            "given": engine.given,
+            "peak_mb": peak_memory(),
         }
 
 
@@ -291,3 +291,12 @@ def _plain(variables: Mapping[str, object]) -> dict[str, object]:
     return {
         name: v if isinstance(v, int | float | str | bool) or v is None else str(v) for name, v in variables.items()
     }
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had, in MB, where the system tells."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

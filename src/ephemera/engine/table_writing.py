@@ -47,7 +47,7 @@ class Writer:
         ends = np.array([e.time.end for e, _ in answers], dtype=np.int64)
         unit = self._catalogue.unit
         numbers = self._read.numbers and not (begins % unit).any() and not (ends % unit).any()
-        rows = [self._cells(event, message, numbers) for event, message in answers]
+        rows = [self.cells(event, message, numbers) for event, message in answers]
         columns = dict.fromkeys([*self._columns.declared, *(name for row in rows for name in row)])
         return pa.table(
             {
@@ -61,7 +61,7 @@ class Writer:
     def _stamps(self, stamps: Ints, numbers: bool) -> pa.Array:
         return pa.array(stamps // self._catalogue.unit) if numbers else pa.array(stamps, pa.timestamp("us", tz="UTC"))
 
-    def _cells(self, event: Event, message: Message | None, numbers: bool) -> Mapping[str, Value]:
+    def cells(self, event: Event, message: Message | None, numbers: bool) -> Mapping[str, Value]:
         """The values of an answer by column; messages and terms that are not flat are JSON."""
         if message is not None:
             return {
@@ -96,9 +96,10 @@ class Writer:
                 return pa.array(floats, pa.float64())
         if len(found) == 1 and found <= {bool, int, str}:
             return pa.array(values)
-        return pa.array([None if v is None else json.dumps(self._json(v), ensure_ascii=False) for v in values])
+        return pa.array([None if v is None else json.dumps(self.as_json(v), ensure_ascii=False) for v in values])
 
-    def _json(self, value: Value) -> Any:
+    def as_json(self, value: Value) -> Any:
+        """A value as JSON has it."""
         if isinstance(value, Time):
             return write_time(value.microseconds, self._catalogue.unit, as_numbers=self._read.plain_numbers)
         if isinstance(value, Term):

@@ -24,9 +24,10 @@ def to_arrow(batch: Batch) -> pa.Table:
     """A batch as a table; the number of rows is kept even where there is no column."""
     fields, arrays = [], []
     for name, c in batch.columns.items():
-        fields.append(pa.field(name, _TYPES[c.kind], metadata={"kind": c.kind}))
         values = [_written(v) for v in c.values] if c.kind == "any" else c.values
-        arrays.append(pa.array(values, type=_TYPES[c.kind]))
+        is_narrow = c.kind == "int" and c.values.dtype != np.int64
+        arrays.append(pa.array(values, type=None if is_narrow else _TYPES[c.kind]))
+        fields.append(pa.field(name, arrays[-1].type, metadata={"kind": c.kind}))
     return pa.Table.from_arrays(arrays, schema=pa.schema(fields, metadata={"rows": str(len(batch))}))
 
 
@@ -36,7 +37,9 @@ def from_arrow(table: pa.Table) -> Batch:
     for field, values in zip(table.schema, table.columns, strict=True):
         kind: Kind = field.metadata[b"kind"].decode()
         match kind:
-            case "int" | "float":
+            case "int":
+                columns[field.name] = Column(np.ascontiguousarray(values.to_numpy(), dtype=np.int64), kind)
+            case "float":
                 columns[field.name] = Column(np.ascontiguousarray(values.to_numpy()), kind)
             case "text":
                 columns[field.name] = Column(objects(values.to_pylist()), kind)

@@ -187,7 +187,7 @@ class _Explained:
     def _reading(self) -> Iterator[Plain]:
         catalogue = self._plan.catalogue
         asked = wanted(self._plan)
-        pushed = constants(self._plan)
+        pushed = constants([self._plan])
         everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
         if asked is None:
             asked, pushed = everything, {}

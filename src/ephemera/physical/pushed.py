@@ -7,10 +7,10 @@ never too little. So a constant counts only where equality in columns is surely 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from ephemera.algebra.nodes import Input, Match, Plan, Rename
+from ephemera.algebra.nodes import Input, Match, Plan, Point, Rename
 from ephemera.base.tree import find
 from ephemera.rules.nodes import Schema
 from ephemera.terms.nodes import Atom, Bool, NamedAtom, Number, Pattern, Text
@@ -24,22 +24,27 @@ MANY = 64
 """So many uses of a type are told apart; if there are more, only a common attribute helps."""
 
 
-def constants(plan: Plan) -> Mapping[str, tuple[Asked, ...]]:
-    """For each label that can be filtered the constants of its uses."""
+def constants(plans: Sequence[Plan]) -> Mapping[str, tuple[Asked, ...]]:
+    """For each label that can be filtered the constants of its uses, in all of some programs that declare the same."""
     found: dict[str, list[Asked]] = {}
-    for point in plan.points.values():
-        if point.kind != "rule":
-            continue
-        for use in find(point.expression, Rename):
-            if isinstance(use.input, Input):
-                query = plan.points[use.input.point]
-                if query.label is None:
-                    return {}
-                schema = plan.catalogue.events.get(query.label)
-                patterns = [match.pattern for match in find(query.expression, Match)]
-                found.setdefault(query.label, []).extend(tuple(_of_pattern(p, schema)) for p in patterns)
+    for plan in plans:
+        for query in _uses(plan):
+            if query.label is None:
+                return {}
+            schema = plan.catalogue.events.get(query.label)
+            patterns = [match.pattern for match in find(query.expression, Match)]
+            found.setdefault(query.label, []).extend(tuple(_of_pattern(p, schema)) for p in patterns)
     several = {label: tuple({repr(use): use for use in uses}.values()) for label, uses in found.items()}
     return {label: uses for label, uses in several.items() if all(uses) and _are_few(uses)}
+
+
+def _uses(plan: Plan) -> Iterator[Point]:
+    """The queries that rules read."""
+    for point in plan.points.values():
+        if point.kind == "rule":
+            for use in find(point.expression, Rename):
+                if isinstance(use.input, Input):
+                    yield plan.points[use.input.point]
 
 
 def _are_few(uses: tuple[Asked, ...]) -> bool:

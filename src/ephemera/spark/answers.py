@@ -47,7 +47,7 @@ class ToLines:
         spread = self.spreads[shipment.program]
         kind = KINDS[shipment.group]
         if kind != "answer":
-            return _batch(kind, shipment.program, [0], [0], shipment.label, pa.array([shipment.load.decode()]))
+            return _batch(kind, shipment.program, [0], [0], shipment.label, pa.array([bytes(shipment.load).decode()]))
         catalogue = spread.compiled.rules.resolved.catalogue
         events = unpack(shipment, catalogue)
         head = spread.compiled.rules.resolved.rules[shipment.rule - 1].head if shipment.rule else None

@@ -54,7 +54,8 @@ def batches(shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(rows: Sequence[Shipment]) -> pa.RecordBatch:
-    columns = [[getattr(row, name) for row in rows] for name in _NAMES]
+    columns: list[list[object]] = [[getattr(row, name) for row in rows] for name in _NAMES[:-1]]
+    columns.append([load if isinstance(load := row.load, bytes) else load.to_pybytes() for row in rows])
     arrays = [pa.array(values, f.type) for values, f in zip(columns, _ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
@@ -62,9 +63,10 @@ def _batch(rows: Sequence[Shipment]) -> pa.RecordBatch:
 def shipments_of(given: Iterable[pa.RecordBatch]) -> Iterator[Shipment]:
     """The shipments of rows of Spark, one after the other."""
     for batch in given:
-        columns = [batch.column(name) for name in _NAMES]
-        for k in range(batch.num_rows):
-            yield Shipment(*(column[k].as_py() for column in columns))
+        columns = [batch.column(name).to_pylist() for name in _NAMES[:-1]]
+        loads = batch.column("load")
+        for k, row in enumerate(zip(*columns, strict=True)):
+            yield Shipment(*row, loads[k].as_buffer())  # type: ignore[call-arg]
 
 
 @dataclass(frozen=True, slots=True)

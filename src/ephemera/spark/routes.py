@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,8 @@ from ephemera.engine.events import BEGIN, END, Events, of_events, position
 from ephemera.engine.shipments import BAD, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import BadEvent
-from ephemera.kernels.columns import Batch, Column, column, ints, objects
+from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
+from ephemera.rules.nodes import Catalogue
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import Held
 from ephemera.spark.places import batches
@@ -24,21 +25,31 @@ from ephemera.terms.values import Time
 
 _SOME = 20_000
 """Events that are read one by one are routed so many at a time."""
+_LEAST, _MOST = 100_000, 1_000_000
+"""So many events are gathered before they go, in order or not."""
+_PIECE, _PIECES = 8_192, 64
+"""Rows that are worth a shipment, and into how many pieces of time events without an order are cut at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class FromColumns:
-    """Routes events that Spark holds by columns."""
+    """Routes events that Spark holds by columns to programs that declare them alike."""
 
-    spread: Spread
+    spreads: Sequence[Spread]
     held: Mapping[tuple[str, str], Held]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("read", self._routed(given)))
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        waiting = Waiting(self.spreads[0].places)
         for batch in given:
-            yield from self.spread.route(self.events(batch))
+            yield from self._all(waiting.add(list(self.events(batch))))
+        yield from self._all(waiting.take())
+
+    def _all(self, parts: list[Events]) -> Iterator[Shipment]:
+        for spread in self.spreads:
+            yield from spread.route(parts)
 
     def events(self, batch: pa.RecordBatch) -> Iterator[Events]:
         """The events of a batch, label by label."""
@@ -54,17 +65,64 @@ class FromColumns:
 
     def _bare(self) -> set[str]:
         """The event types of which no attribute is asked for."""
-        return set(self.spread.compiled.rules.resolved.catalogue.events)
+        return set(self._catalogue.events)
+
+    @property
+    def _catalogue(self) -> Catalogue:
+        return self.spreads[0].compiled.rules.resolved.catalogue
 
     def _of_label(self, label: str, batch: pa.RecordBatch) -> Events:
-        catalogue = self.spread.compiled.rules.resolved.catalogue
-        names = list(catalogue.attributes(label) or ())
-        columns = {BEGIN: ints(_numbers(batch.column("s"))), END: ints(_numbers(batch.column("e")))}
+        names = list(self._catalogue.attributes(label) or ())
+        ends = ints(_numbers(batch.column("e")))
+        columns = {BEGIN: ints(_numbers(batch.column("s"))) if "s" in batch.schema.names else ends, END: ends}
         for k, name in enumerate(names):
             held = self.held.get((label, name))
             if held is not None:
                 columns[position(k)] = _column(batch.column(held.column), held)
         return Events(label, Batch(columns, batch.num_rows), len(names), names)
+
+
+class Waiting:
+    """Events on their way, until there are enough of them for shipments of some size, each of a short time.
+
+    Engines open shipments in the order of their first events, and hold what lies ahead of the next. So events that come
+    in no order are gathered, sorted and cut along time; then little of what is held is far ahead.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._parts: dict[str, list[Events]] = {}
+        self._rows = 0
+        self._enough = max(_LEAST, _PIECE * places)
+        self._is_ordered = True
+
+    def add(self, parts: list[Events]) -> list[Events]:
+        """More events; gives what is ready to go."""
+        for part in parts:
+            ends = part.batch[END]
+            self._is_ordered = self._is_ordered and bool((ends[1:] >= ends[:-1]).all())
+            self._parts.setdefault(part.label, []).append(part)
+            self._rows += len(part)
+        return self.take() if self._rows >= (self._enough if self._is_ordered else _MOST) else []
+
+    def take(self) -> list[Events]:
+        """All that waits."""
+        found: list[Events] = []
+        for parts in self._parts.values():
+            whole = _stacked(parts)
+            found += [whole] if self._is_ordered else _along_time(whole)
+        self._parts, self._rows, self._is_ordered = {}, 0, True
+        return found
+
+
+def _stacked(parts: list[Events]) -> Events:
+    first = parts[0]
+    return Events(first.label, stack([p.batch for p in parts]), first.arity, first.names)
+
+
+def _along_time(events: Events) -> list[Events]:
+    order = np.argsort(events.batch[END], kind="stable")
+    pieces = max(1, min(_PIECES, len(order) // _PIECE))
+    return [events.take(rows) for rows in np.array_split(order, pieces)]
 
 
 def _numbers(values: pa.Array) -> np.ndarray:
@@ -83,29 +141,28 @@ def _column(values: pa.Array, held: Held) -> Column:
 
 @dataclass(frozen=True, slots=True)
 class FromRest:
-    """Reads and routes what Spark could not vouch for, one by one."""
+    """Reads and routes what Spark could not vouch for, one by one and for each program."""
 
-    spread: Spread
+    spreads: Sequence[Spread]
     form: Form
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("read", self._routed(given)))
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
-        found: list[Event] = []
         for batch in given:
-            for event in read_rest(self.spread.compiled, self.form, batch):
-                if isinstance(event, BadEvent):
-                    yield bad_shipment(self.spread, event)
-                else:
-                    found.append(event)
-                if len(found) >= _SOME:
-                    yield from self._shipped(found)
-                    found = []
-        yield from self._shipped(found)
+            for spread in self.spreads:
+                for first in range(0, batch.num_rows, _SOME):
+                    yield from self._of(spread, batch.slice(first, _SOME))
 
-    def _shipped(self, events: list[Event]) -> Iterator[Shipment]:
-        return self.spread.route(of_events(events, self.spread.compiled.plan.catalogue.attributes))
+    def _of(self, spread: Spread, batch: pa.RecordBatch) -> Iterator[Shipment]:
+        found: list[Event] = []
+        for event in read_rest(spread.compiled, self.form, batch):
+            if isinstance(event, BadEvent):
+                yield bad_shipment(spread, event)
+            else:
+                found.append(event)
+        yield from spread.route(of_events(found, spread.compiled.plan.catalogue.attributes))
 
 
 def bad_shipment(spread: Spread, bad: BadEvent) -> Shipment:

@@ -65,15 +65,35 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
     frames: list[DataFrame] = []
     spreads: list[Spread] = []
     numbers = True
-    for number, job in enumerate(jobs):
-        sources = read(spark, inputs, job.compiled.rules.resolved.catalogue, _wanted(job), _constants(job))
-        first, last = _span(sources, job)
-        spread = Spread(job.compiled, job.world, number, count, first, last, job.emit)
-        spreads.append(spread)
-        frames += [frame for source in sources for frame in _routed(source, spread)]
-        numbers = numbers and all(_has_numbers(source, job) for source in sources)
+    for same in _declaring_alike(jobs):
+        catalogue = jobs[same[0]].compiled.rules.resolved.catalogue
+        alike = [jobs[n] for n in same]
+        sources = read(spark, inputs, catalogue, _wanted(alike), _constants(alike))
+        own = [_spread(n, jobs[n], sources, count) for n in same]
+        spreads += own
+        frames += [frame for source in sources for frame in _routed(source, own)]
+        numbers = numbers and all(_has_numbers(source, jobs[n]) for source in sources for n in same)
     routed = reduce(DataFrame.unionAll, frames)
+    spreads.sort(key=lambda spread: spread.number)
     return Started(run_levels(routed, spreads, count), tuple(spreads), numbers, count)
+
+
+def _declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
+    """The programs by what they declare: those that declare the same read the input once."""
+    found: list[tuple[object, list[int]]] = []
+    for number, job in enumerate(jobs):
+        catalogue = job.compiled.rules.resolved.catalogue
+        declared = (catalogue.unit, dict(catalogue.events))
+        same = next((numbers for other, numbers in found if other == declared), None)
+        if same is None:
+            found.append((declared, [number]))
+        else:
+            same.append(number)
+    return [numbers for _, numbers in found]
+
+
+def _spread(number: int, job: Job, sources: Sequence[Source], places: int) -> Spread:
+    return Spread(job.compiled, job.world, number, places, *_span(sources, job), job.emit)
 
 
 def start_lines(
@@ -95,25 +115,31 @@ def start_lines(
     return Started(run_levels(routed, spreads, places), spreads, True, places)
 
 
-def _wanted(job: Job) -> Mapping[str, frozenset[str]]:
-    """What is read: all of it where the clock is asked, since any event may be the first or last."""
-    catalogue = job.compiled.rules.resolved.catalogue
+def _wanted(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
+    """What is read: of all types where the clock is asked, since any event may be the first or last."""
+    catalogue = jobs[0].compiled.rules.resolved.catalogue
     everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
-    found = wanted(job.compiled.plan)
-    if found is None:
-        return everything
-    return {**dict.fromkeys(everything, frozenset[str]()), **found} if job.asks_the_clock else found
+    found: dict[str, frozenset[str]] = {}
+    for job in jobs:
+        asked = wanted(job.compiled.plan)
+        if asked is None:
+            return everything
+        if job.asks_the_clock:
+            asked = {**dict.fromkeys(everything, frozenset[str]()), **asked}
+        for label, names in asked.items():
+            found[label] = found.get(label, frozenset()) | names
+    return found
 
 
-def _constants(job: Job) -> Mapping[str, tuple[Asked, ...]]:
+def _constants(jobs: Sequence[Job]) -> Mapping[str, tuple[Asked, ...]]:
     """By which constants columns are filtered; where the clock is asked, any event may be the first or last."""
-    return {} if job.asks_the_clock else constants(job.compiled.plan)
+    return {} if any(job.asks_the_clock for job in jobs) else constants([job.compiled.plan for job in jobs])
 
 
-def _routed(source: Source, spread: Spread) -> Iterator[DataFrame]:
+def _routed(source: Source, spreads: Sequence[Spread]) -> Iterator[DataFrame]:
     if source.flat is not None:
-        yield map_in_arrow(source.flat.frame, FromColumns(spread, dict(source.flat.held)), SCHEMA)
-    yield map_in_arrow(source.rest, FromRest(spread, source.form), SCHEMA)
+        yield map_in_arrow(source.flat.frame, FromColumns(spreads, dict(source.flat.held)), SCHEMA)
+    yield map_in_arrow(source.rest, FromRest(spreads, source.form), SCHEMA)
 
 
 # ---- what must be known before ---------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from ephemera.spark.java import find_java, home_for_spark
 LOCAL = "local[*]"
 BATCH = 100_000
 """Records in an Arrow batch, at most."""
-BYTES = 64 << 20
+BYTES = 4 << 20
 """Bytes in one, about; shipments of events are large."""
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
