@@ -176,10 +176,10 @@ class Program:
                 raise ValueError("a data frame of Spark runs on Spark; give the oracle what it collects")
             from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
-            return run_frame(self._compiled, events, self._world(tables, calendars, until))
+            return run_frame(self._compiled, events, self.world(tables, calendars, until))
         if columnar.is_table(events):
             oracle = partial(evaluate, self._rules) if _known(engine) == "oracle" else None
-            world = self._world(tables, calendars, until)
+            world = self.world(tables, calendars, until)
             return columnar.run_table(self._compiled, events, world, oracle).answers
         return self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until).answers
 
@@ -214,7 +214,7 @@ class Program:
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """All that the program derives from events that have been read."""
-        world = self._world(tables, calendars, until)
+        world = self.world(tables, calendars, until)
         if _known(engine) == "oracle":
             outcome = evaluate(self._rules, reading.events, world)
         else:
@@ -238,14 +238,15 @@ class Program:
 
         With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
         """
-        return LiveEngine(self._compiled, self._world(tables, calendars, None), stamp=stamp, now=now)
+        return LiveEngine(self._compiled, self.world(tables, calendars, None), stamp=stamp, now=now)
 
-    def _world(
+    def world(
         self,
-        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None,
-        calendars: Mapping[str, Iterable[Event]] | None,
-        until: float | str | None,
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        until: float | str | None = None,
     ) -> World:
+        """What the program runs on besides events, as engines need it."""
         declared = self.catalogue.tables
         unknown = sorted(set(tables or ()) - set(declared))
         if unknown:

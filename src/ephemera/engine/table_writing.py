@@ -30,13 +30,12 @@ _TYPES = {
 }
 
 
-class Writer:
+class Writer(AnswerColumns):
     """Writes answers and messages as a table, whose columns follow from the program."""
 
     def __init__(self, rules: Ruleset, read: Read) -> None:
-        self._catalogue = rules.resolved.catalogue
+        super().__init__(rules)
         self._read = read
-        self._columns = AnswerColumns(rules)
 
     def table(self, outcome: Outcome) -> pa.Table:
         """All answers and messages, by end, begin, event and data."""
@@ -48,13 +47,13 @@ class Writer:
         unit = self._catalogue.unit
         numbers = self._read.numbers and not (begins % unit).any() and not (ends % unit).any()
         rows = [self.cells(event, message, numbers) for event, message in answers]
-        columns = dict.fromkeys([*self._columns.declared, *(name for row in rows for name in row)])
+        columns = dict.fromkeys([*self.declared, *(name for row in rows for name in row)])
         return pa.table(
             {
                 "event": pa.array([e.term.label for e, _ in answers], pa.string()),
                 "begin": self._stamps(begins, numbers),
                 "end": self._stamps(ends, numbers),
-                **{n: self._array([row.get(n) for row in rows], self._columns.declared.get(n, set())) for n in columns},
+                **{n: self._array([row.get(n) for row in rows], self.declared.get(n, set())) for n in columns},
             }
         )
 
@@ -73,7 +72,7 @@ class Writer:
         flat = flat_values(event.term, names) if names is not None or event.positional else None
         if flat is None:
             return {"data": self._text(event, numbers)}
-        return dict(zip(self._columns.names(event.term.label, len(flat)), flat, strict=True))
+        return dict(zip(self.names(event.term.label, len(flat)), flat, strict=True))
 
     def _text(self, event: Event, numbers: bool) -> str:
         written = write_event(event, self._catalogue, as_numbers=numbers)
