@@ -37,6 +37,10 @@ class AnswerColumns:
         for k, name in enumerate(self.names(label, arity)):
             self.declared.setdefault(name, set()).update(types[k : k + 1])
 
+    def are_flat(self, label: str, arity: int) -> bool:
+        """Whether answers of a label with so many values have a column for each; a term with one child looks alike."""
+        return self._catalogue.attributes(label) is not None or (label, arity) in self._variables
+
     def names(self, label: str, arity: int | None) -> list[str]:
         """The columns of a label."""
         names = self._catalogue.attributes(label)

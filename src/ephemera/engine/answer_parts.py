@@ -102,7 +102,7 @@ class Layout:
         if rule in self.messages:
             recipient, transport = (pa.repeat(pa.scalar(text), len(events)) for text in self.messages[rule])
             return {DATA: self._texts(events.events()), RECIPIENT: recipient, TRANSPORT: transport}
-        if events.arity is not None:
+        if events.arity is not None and self.names.are_flat(events.label, events.arity):
             names = self.names.names(events.label, events.arity)
             return {n: self._array(events.batch.columns[position(k)], n, events.label) for k, n in enumerate(names)}
         return self._terms(events)
@@ -110,7 +110,7 @@ class Layout:
     def _terms(self, events: Events) -> dict[str, pa.Array]:
         """Terms one by one: declared ones may be flat, the others are JSON."""
         attributes = self.catalogue.attributes(events.label)
-        listed = events.events()
+        listed = events.as_terms().events()
         rows = [None if attributes is None else flat_values(e.term, attributes) for e in listed]
         found: dict[str, pa.Array] = {}
         if any(row is None for row in rows):
