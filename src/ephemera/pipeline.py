@@ -32,6 +32,7 @@ from ephemera.io.jsonl import (
     read_time,
     write_event,
 )
+from ephemera.physical import explain as physical_explain
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Catalogue, Ruleset
@@ -46,7 +47,7 @@ from ephemera.syntax.parser import Parsed, parse
 from ephemera.terms.events import Event
 from ephemera.terms.values import Key
 
-Stage = Literal["syntax", "rules", "plan", "relevance"]
+Stage = Literal["syntax", "rules", "plan", "relevance", "physical"]
 ENGINES = ("local", "oracle")
 
 
@@ -162,16 +163,23 @@ class Program:
     ) -> Any:
         """All that the program derives from events, given and returned as the objects of JSON lines.
 
-        A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind.
+        A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind. So is a data frame of Spark, on
+        Spark: its answer is computed when somebody reads it.
 
         >>> import ephemera
         >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);")
         >>> program.run([{"event": "order", "time": 1, "data": ["a"]}])
         [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
         """
+        if _is_frame(events):
+            if _known(engine) == "oracle":
+                raise ValueError("a data frame of Spark runs on Spark; give the oracle what it collects")
+            from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
+
+            return run_frame(self._compiled, events, self.world(tables, calendars, until))
         if columnar.is_table(events):
             oracle = partial(evaluate, self._rules) if _known(engine) == "oracle" else None
-            world = self._world(tables, calendars, until)
+            world = self.world(tables, calendars, until)
             return columnar.run_table(self._compiled, events, world, oracle).answers
         return self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until).answers
 
@@ -206,7 +214,7 @@ class Program:
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """All that the program derives from events that have been read."""
-        world = self._world(tables, calendars, until)
+        world = self.world(tables, calendars, until)
         if _known(engine) == "oracle":
             outcome = evaluate(self._rules, reading.events, world)
         else:
@@ -230,14 +238,15 @@ class Program:
 
         With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
         """
-        return LiveEngine(self._compiled, self._world(tables, calendars, None), stamp=stamp, now=now)
+        return LiveEngine(self._compiled, self.world(tables, calendars, None), stamp=stamp, now=now)
 
-    def _world(
+    def world(
         self,
-        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None,
-        calendars: Mapping[str, Iterable[Event]] | None,
-        until: float | str | None,
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        until: float | str | None = None,
     ) -> World:
+        """What the program runs on besides events, as engines need it."""
         declared = self.catalogue.tables
         unknown = sorted(set(tables or ()) - set(declared))
         if unknown:
@@ -272,6 +281,8 @@ class Program:
                 return algebra_explain.as_text(self._planned(points)[0])
             case "relevance":
                 return analysis_explain.as_text(*self._planned(points))
+            case "physical":
+                return physical_explain.as_text(self._plan, self._compiled.facts)
 
     def explain_json(self, stage: Stage = "rules", *, points: Points = "rules") -> Any:
         """The same as plain data."""
@@ -284,12 +295,19 @@ class Program:
                 return algebra_explain.as_json(self._planned(points)[0])
             case "relevance":
                 return analysis_explain.as_json(*self._planned(points))
+            case "physical":
+                return physical_explain.as_json(self._plan, self._compiled.facts)
 
     def _planned(self, points: Points) -> tuple[Plan, Facts]:
         if points == "rules":
             return self._plan, self._facts
         plan = lower(self._rules, points)
         return plan, derive(plan)
+
+
+def _is_frame(given: object) -> bool:
+    """Whether something is a data frame of Spark, which need not be installed."""
+    return any(c.__name__ == "DataFrame" and c.__module__.startswith("pyspark.sql.") for c in type(given).__mro__)
 
 
 def _known(engine: str) -> str:

@@ -44,6 +44,7 @@ class Stage(StrEnum):
     rules = "rules"
     plan = "plan"
     relevance = "relevance"
+    physical = "physical"
 
 
 class Points(StrEnum):

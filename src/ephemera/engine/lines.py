@@ -33,7 +33,7 @@ def _by_columns(events: Events, unit: int) -> pa.Array | None:
     begins, ends = events.batch[BEGIN], events.batch[END]
     if unit > 1 and ((begins % unit).any() or (ends % unit).any()):
         return None
-    values = [_cells(events.batch.columns[position(k)]) for k in range(events.arity)]
+    values = [json_cells(events.batch.columns[position(k)]) for k in range(events.arity)]
     found = [v for v in values if v is not None]
     if len(found) < len(values):
         return None
@@ -50,7 +50,8 @@ def _times(begins: np.ndarray, ends: np.ndarray) -> pa.Array:
     return pc.if_else(pa.array(begins == ends), last, interval)
 
 
-def _cells(c: Column) -> pa.Array | None:
+def json_cells(c: Column) -> pa.Array | None:
+    """Each value as JSON; None if they have to be looked at one by one."""
     if c.kind == "int":
         return pa.array(c.values).cast(pa.string())
     if c.kind == "float":

@@ -3,29 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ephemera.engine.answer_columns import AnswerColumns
 from ephemera.engine.events import flat_values
 from ephemera.engine.table_reading import Read
 from ephemera.io.jsonl import write_event, write_time
 from ephemera.kernels.columns import Ints
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Message, Outcome
-from ephemera.syntax.nodes import Derive, Raise
 from ephemera.terms.events import Event
 from ephemera.terms.json import to_object
-from ephemera.terms.nodes import Var
 from ephemera.terms.text import to_text
 from ephemera.terms.values import Term, Time, Value
 
-_TAKEN = ("event", "begin", "end", "data", "recipient", "transport")
-"""Columns of answers that no attribute can have."""
-_EXACT = 2**53
-"""Whole numbers up to here are doubles, too."""
 _TYPES = {
     "int": pa.int64(),
     "float": pa.float64(),
@@ -35,37 +30,12 @@ _TYPES = {
 }
 
 
-class Writer:
+class Writer(AnswerColumns):
     """Writes answers and messages as a table, whose columns follow from the program."""
 
     def __init__(self, rules: Ruleset, read: Read) -> None:
-        self._catalogue = rules.resolved.catalogue
+        super().__init__(rules)
         self._read = read
-        self._variables = _variables(rules)
-        self._declared: dict[str, set[str]] = {}
-        """The columns in their order, with the types that are declared for them."""
-        for number, rule in enumerate(rules.resolved.rules, 1):
-            if isinstance(rule.head, Derive):
-                self._expect(str(rule.head.label), len(rule.head.arguments))
-            elif isinstance(rule.head, Raise):
-                self._declared |= {"data": set(), "recipient": {"string"}, "transport": {"string"}}
-            else:
-                for label, numbers in self._catalogue.derived.items():
-                    if number in numbers:
-                        self._expect(label, None)
-
-    def _expect(self, label: str, arity: int | None) -> None:
-        schema = self._catalogue.events.get(label)
-        types = [t for _, t in schema.attributes or ()] if schema is not None else []
-        for k, name in enumerate(self._names(label, arity)):
-            self._declared.setdefault(name, set()).update(types[k : k + 1])
-
-    def _names(self, label: str, arity: int | None) -> list[str]:
-        """The columns of a label: its attributes, else the variables of its heads; `data` is that of terms."""
-        names = self._catalogue.attributes(label)
-        if names is not None:
-            return _standing(names)
-        return ["data"] if arity is None else self._variables.get((label, arity), _standing([None] * arity))
 
     def table(self, outcome: Outcome) -> pa.Table:
         """All answers and messages, by end, begin, event and data."""
@@ -76,21 +46,21 @@ class Writer:
         ends = np.array([e.time.end for e, _ in answers], dtype=np.int64)
         unit = self._catalogue.unit
         numbers = self._read.numbers and not (begins % unit).any() and not (ends % unit).any()
-        rows = [self._cells(event, message, numbers) for event, message in answers]
-        columns = dict.fromkeys([*self._declared, *(name for row in rows for name in row)])
+        rows = [self.cells(event, message, numbers) for event, message in answers]
+        columns = dict.fromkeys([*self.declared, *(name for row in rows for name in row)])
         return pa.table(
             {
                 "event": pa.array([e.term.label for e, _ in answers], pa.string()),
                 "begin": self._stamps(begins, numbers),
                 "end": self._stamps(ends, numbers),
-                **{n: self._array([row.get(n) for row in rows], self._declared.get(n, set())) for n in columns},
+                **{n: self._array([row.get(n) for row in rows], self.declared.get(n, set())) for n in columns},
             }
         )
 
     def _stamps(self, stamps: Ints, numbers: bool) -> pa.Array:
         return pa.array(stamps // self._catalogue.unit) if numbers else pa.array(stamps, pa.timestamp("us", tz="UTC"))
 
-    def _cells(self, event: Event, message: Message | None, numbers: bool) -> Mapping[str, Value]:
+    def cells(self, event: Event, message: Message | None, numbers: bool) -> Mapping[str, Value]:
         """The values of an answer by column; messages and terms that are not flat are JSON."""
         if message is not None:
             return {
@@ -102,7 +72,7 @@ class Writer:
         flat = flat_values(event.term, names) if names is not None or event.positional else None
         if flat is None:
             return {"data": self._text(event, numbers)}
-        return dict(zip(self._names(event.term.label, len(flat)), flat, strict=True))
+        return dict(zip(self.names(event.term.label, len(flat)), flat, strict=True))
 
     def _text(self, event: Event, numbers: bool) -> str:
         written = write_event(event, self._catalogue, as_numbers=numbers)
@@ -125,32 +95,13 @@ class Writer:
                 return pa.array(floats, pa.float64())
         if len(found) == 1 and found <= {bool, int, str}:
             return pa.array(values)
-        return pa.array([None if v is None else json.dumps(self._json(v), ensure_ascii=False) for v in values])
+        return pa.array([None if v is None else json.dumps(self.as_json(v), ensure_ascii=False) for v in values])
 
-    def _json(self, value: Value) -> Any:
+    def as_json(self, value: Value) -> Any:
+        """A value as JSON has it."""
         if isinstance(value, Time):
             return write_time(value.microseconds, self._catalogue.unit, as_numbers=self._read.plain_numbers)
         if isinstance(value, Term):
             data = to_object(Term("", (value,), ordered=False))
             return to_text(value) if data is None else data
         return value
-
-
-def _variables(rules: Ruleset) -> dict[tuple[str, int], list[str]]:
-    """For each label and arity the variables that all its heads show at each position."""
-    found: dict[tuple[str, int], list[set[str | None]]] = {}
-    for rule in rules.resolved.rules:
-        if isinstance(rule.head, Derive):
-            arguments = rule.head.arguments
-            places = found.setdefault((str(rule.head.label), len(arguments)), [set() for _ in arguments])
-            for place, argument in zip(places, arguments, strict=True):
-                place.add(argument.name if isinstance(argument, Var) else None)
-    return {key: _standing([p.pop() if len(p) == 1 else None for p in places]) for key, places in found.items()}
-
-
-def _standing(names: Sequence[str | None]) -> list[str]:
-    """Names as columns: by position where there is none, or it stands twice or is taken."""
-    by_position = [f"value{k}" for k in range(1, len(names) + 1)]
-    free = [n is not None and n not in _TAKEN and names.count(n) == 1 for n in names]
-    standing = [str(n) if good else p for n, good, p in zip(names, free, by_position, strict=True)]
-    return standing if len(set(standing)) == len(standing) else by_position

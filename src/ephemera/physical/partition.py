@@ -19,6 +19,7 @@ from ephemera.algebra.schema import Schema, schemas
 from ephemera.base.tree import find
 from ephemera.physical.alike import Merged
 from ephemera.physical.decompose import leaf, member_head, positive_part
+from ephemera.physical.wanted import blanks
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, NamedAtom, Var
@@ -45,6 +46,8 @@ class Placed:
 
     group: int
     key: str | None
+    because: str | None = None
+    """Why it cannot be cut."""
 
 
 @dataclass(slots=True)
@@ -122,7 +125,7 @@ class _Spreading:
         asks_the_clock = any(True for _ in find(point.expression, Calendar))
         if not uses or any(use.label in self._days for use in uses) or (asks_the_clock and not self._is_driven(point)):
             return []
-        keys = frozenset.intersection(*(use.sure for use in uses))
+        keys = frozenset.intersection(*(use.sure for use in uses)) - blanks(point)  # nobody may have read those
         for detection in find(point.expression, Detection):
             keys &= frozenset(detection.shared)
         is_alone = len(uses) == 1 and not any(True for _ in find(point.expression, Detection))
@@ -131,6 +134,24 @@ class _Spreading:
             keys &= frozenset(head.by)
             is_alone = is_alone and any(name.endswith(".ref") for name in head.by)
         return sorted(keys) + ([WHOLE] if is_alone else [])
+
+    def _why_whole(self, point: Point) -> str:
+        """Why a rule has one partition."""
+        uses = self._uses[point.name]
+        asks_the_clock = any(True for _ in find(point.expression, Calendar))
+        if self._keys[point.name]:
+            return "it needs rules that need it, and they agree on no variable"
+        if asks_the_clock and not self._is_driven(point):
+            return "it asks the clock, and may answer without any event"
+        if any(use.label in self._days for use in uses):
+            return "it reads a calendar"
+        if not uses:
+            return "it reads no event"
+        if not frozenset.intersection(*(use.sure for use in uses)) - blanks(point):
+            return "no variable stands in all its events"
+        if any(True for _ in find(point.expression, Detection)):
+            return "its algebra expression shares no variable that stands in all its events"
+        return "what makes up one answer need not agree on a variable"
 
     def _is_driven(self, point: Point) -> bool:
         """Whether a rule that asks the clock also asks for an event, in every answer."""
@@ -147,13 +168,8 @@ class _Spreading:
         return position_of(matches[0], variable, self._plan.catalogue) if len(matches) == 1 else None
 
     def _shown(self, rule: str, key: str) -> Iterator[tuple[str, int]]:
-        """Where what a rule derives shows its key."""
         for member in self._members[rule]:
-            head = member_head(member).head
-            if isinstance(head, Derive) and member.label is not None:
-                for k, argument in enumerate(head.arguments):
-                    if argument == Var(key):
-                        yield member.label, k
+            yield from shown_at(member, key)
 
     def _count(self) -> Counter[tuple[str, int]]:
         """How many rules could use each attribute as their key."""
@@ -211,7 +227,8 @@ class _Spreading:
                         return None
         is_cut = sum(key is not None for key in keys.values())
         score = sum(self._score(name, key) for name, key in keys.items() if key is not None)
-        return (is_cut, -level, int(not is_new), score)
+        shown = sum(any(self._shown(name, key)) for name, key in keys.items() if key is not None)
+        return (is_cut, -level, int(not is_new), score, shown)
 
     def _level(self, producer: str, level: int, keys: Mapping[str, str | None]) -> int:
         return level if producer in keys else self._groups[self._placed[producer].group].level
@@ -252,7 +269,8 @@ class _Spreading:
         group = self._groups[number]
         for name, key in keys.items():
             group.rules.append(name)
-            self._placed[name] = Placed(number, key)
+            because = self._why_whole(self._plan.points[name]) if key is None else None
+            self._placed[name] = Placed(number, key, because)
             for use in self._uses[name]:
                 group.cuts[use.query] = use.own.get(key, key) if key is not None and key != WHOLE else key
 
@@ -275,6 +293,15 @@ class _Spreading:
             if not common:
                 found.add(label)
         return frozenset(found)
+
+
+def shown_at(rule: Point, key: str) -> Iterator[tuple[str, int]]:
+    """Where what a rule derives shows its key."""
+    head = member_head(rule).head
+    if isinstance(head, Derive) and rule.label is not None:
+        for k, argument in enumerate(head.arguments):
+            if argument == Var(key):
+                yield rule.label, k
 
 
 def position_of(match: Match, variable: str, catalogue: Catalogue) -> tuple[str, int] | None:

@@ -6,12 +6,16 @@ only join, test and show. Where something is counted or collected, or events are
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable
 
 from ephemera.algebra.nodes import Detection, Group, Input, Match, Plan, Point, Rename
 from ephemera.algebra.scalar import Matches, SameEvent
 from ephemera.base.tree import find
 from ephemera.terms.nodes import Anonymous, Atom, NamedAtom, Pattern, Var
+
+_BLANK = re.compile(r"_\d+")
 
 
 def wanted(plan: Plan) -> dict[str, frozenset[str]] | None:
@@ -20,6 +24,7 @@ def wanted(plan: Plan) -> dict[str, frozenset[str]] | None:
     for point in plan.points.values():
         if point.kind != "rule":
             continue
+        unused = blanks(point)
         whole = any(True for _ in find(point.expression, (Group, Detection, SameEvent, Matches)))
         for use in find(point.expression, Rename):
             if isinstance(use.input, Input):
@@ -27,23 +32,32 @@ def wanted(plan: Plan) -> dict[str, frozenset[str]] | None:
                 if query.label is None:
                     return None
                 names = plan.catalogue.attributes(query.label) or ()
-                asked = frozenset(names if whole else _asked(query, use, list(names)))
+                asked = frozenset(names if whole else _asked(query, use, list(names), unused))
                 found[query.label] = found.get(query.label, frozenset()) | asked
     return found
 
 
-def _asked(query: Point, use: Rename, names: list[str]) -> Iterable[str]:
+def blanks(point: Point) -> frozenset[str]:
+    """The variables of a rule that stand for `_`: they are named so, and stand in one place only."""
+    named = Counter(new for use in find(point.expression, Rename) for _, new in use.variables)
+    used = {variable.name for variable in find(point.expression, Var)}
+    return frozenset(
+        name for name, count in named.items() if _BLANK.fullmatch(name) and count == 1 and name not in used
+    )
+
+
+def _asked(query: Point, use: Rename, names: list[str], unused: frozenset[str]) -> Iterable[str]:
     renamed = dict(use.variables)
     for match in find(query.expression, Match):
-        yield from _of_pattern(match.pattern, names, renamed)
+        yield from _of_pattern(match.pattern, names, {old for old, new in renamed.items() if new in unused})
 
 
-def _of_pattern(pattern: Pattern, names: list[str], renamed: dict[str, str]) -> Iterable[str]:
+def _of_pattern(pattern: Pattern, names: list[str], unused: set[str]) -> Iterable[str]:
     match pattern:
         case Atom(_, arguments) if len(arguments) == len(names):
             for name, argument in zip(names, arguments, strict=True):
-                is_named = isinstance(argument, Var) and not renamed.get(argument.name, argument.name).startswith("_")
-                if is_named or not isinstance(argument, Var | Anonymous):
+                is_unused = isinstance(argument, Anonymous) or (isinstance(argument, Var) and argument.name in unused)
+                if not is_unused:
                     yield name
         case NamedAtom(_, fields):
             yield from (x.name for x in fields)

@@ -36,6 +36,11 @@ class Schema:
     def arity(self) -> int | None:
         return None if self.attributes is None else len(self.attributes)
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether each attribute has one value."""
+        return self.attributes is not None and not any(declared.endswith("[]") for _, declared in self.attributes)
+
 
 @dataclass(frozen=True, slots=True)
 class Source:

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from ephemera.engine.table_reading import only_label, time_columns
+from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.flat import (
     Cell,
@@ -22,6 +23,7 @@ from ephemera.spark.flat import (
     Shape,
     any_of,
     flat_types,
+    is_asked_for,
     is_good,
     length_faults,
     select,
@@ -35,7 +37,10 @@ _NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?$"
 
 
 def flat_cells(
-    frame: DataFrame, catalogue: Catalogue, wanted: Mapping[str, frozenset[str]]
+    frame: DataFrame,
+    catalogue: Catalogue,
+    wanted: Mapping[str, frozenset[str]],
+    constants: Mapping[str, tuple[Asked, ...]],
 ) -> tuple[Flat | None, DataFrame]:
     """The events of a CSV file by columns, and the rows that have to be read one by one."""
     names = set(frame.columns)
@@ -58,7 +63,8 @@ def flat_cells(
     if not shapes:
         return None, rest
     good = any_of((event == label) & is_good(fault) for label, fault in faults)
-    return select(Rows(frame.where(good), event, begin.value, end.value), shapes, wanted), rest
+    found = frame.where(good).where(is_asked_for(event, shapes, constants))
+    return select(Rows(found, event, begin.value, end.value), shapes, wanted), rest
 
 
 def _given(name: str) -> Column:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from operator import or_
+from operator import and_, or_
 from typing import Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from ephemera.io.jsonl import LATEST
+from ephemera.physical.pushed import Asked, comparable, only_attribute
 from ephemera.rules.nodes import Catalogue, Schema
 
 Kind = Literal["int", "float", "string", "bool", "time"]
@@ -61,9 +62,7 @@ class Shape:
 
 def is_flat(schema: Schema | None) -> bool:
     """Whether the events of a type are declared with one value for each attribute."""
-    if schema is None or schema.attributes is None:
-        return False
-    return not any(declared.endswith("[]") for _, declared in schema.attributes)
+    return schema is not None and schema.is_flat
 
 
 def flat_types(catalogue: Catalogue, wanted: Iterable[str]) -> list[Schema]:
@@ -97,6 +96,35 @@ def any_of(conditions: Iterable[Column]) -> Column:
 def is_good(fault: Column) -> Column:
     """Whether a row has no fault; one that is unknown is none."""
     return ~f.coalesce(fault, f.lit(False))
+
+
+def is_asked_for(event: Column, shapes: Iterable[Shape], constants: Mapping[str, tuple[Asked, ...]]) -> Column:
+    """Whether a row is of a type and has constants that rules ask for; it is plain, so that scans can use it."""
+    whole: list[str] = []
+    found: list[Column] = []
+    for shape in shapes:
+        test = _has_constants(shape, constants.get(shape.schema.label, ()))
+        if test is None:
+            whole.append(shape.schema.label)
+        else:
+            found.append((event == shape.schema.label) & test)
+    return any_of([*([event.isin(whole)] if whole else []), *found])
+
+
+def _has_constants(shape: Shape, uses: tuple[Asked, ...]) -> Column | None:
+    """Whether a row has the constants of one of some uses; None if any may do."""
+    tests: list[dict[str, object]] = []
+    for use in uses:
+        kinds = ((name, comparable(shape.cells[name].kind, constant)) for name, constant in use)
+        tests.append({name: constant for name, constant in kinds if constant is not None})
+    if not tests or not all(tests):
+        return None
+    name = only_attribute(uses)
+    if name is not None:
+        values = [test[name] for test in tests]
+        value = shape.cells[name].value
+        return value == f.lit(values[0]) if len(values) == 1 else value.isin(values)
+    return any_of(reduce(and_, (shape.cells[n].value == f.lit(c) for n, c in test.items())) for test in tests)
 
 
 @dataclass(frozen=True, slots=True)

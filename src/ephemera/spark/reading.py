@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.table_reading import Reader
 from ephemera.io.jsonl import BadEvent
+from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.csv_cells import flat_cells, object_of_cells
 from ephemera.spark.flat import Flat
@@ -32,6 +33,8 @@ Format = Literal["json", "parquet", "csv", "table"]
 Form = Literal["lines", "rows", "cells"]
 Wanted: TypeAlias = Mapping[str, frozenset[str]]
 """The event types that a program uses, and of each the attributes."""
+Constants: TypeAlias = Mapping[str, tuple[Asked, ...]]
+"""For each type that is only asked for with constants those of its uses; columns are filtered by them."""
 
 _ENDINGS: dict[str, Format] = {
     ".jsonl": "json",
@@ -61,24 +64,30 @@ class Source:
     """The columns of the rest."""
 
 
-def read(spark: SparkSession, inputs: Sequence[Input], catalogue: Catalogue, wanted: Wanted) -> list[Source]:
+def read(
+    spark: SparkSession,
+    inputs: Sequence[Input],
+    catalogue: Catalogue,
+    wanted: Wanted,
+    constants: Constants | None = None,
+) -> list[Source]:
     """The events of some inputs, each apart."""
-    return [_read(spark, one, catalogue, wanted) for one in inputs]
+    return [_read(spark, one, catalogue, wanted, constants or {}) for one in inputs]
 
 
-def _read(spark: SparkSession, given: Input, catalogue: Catalogue, wanted: Wanted) -> Source:
+def _read(spark: SparkSession, given: Input, catalogue: Catalogue, wanted: Wanted, constants: Constants) -> Source:
     if isinstance(given.given, DataFrame):
-        return _of_rows(given.given, catalogue, wanted)
+        return _of_rows(given.given, catalogue, wanted, constants)
     match given.format or _format(given.given):
         case "json":
             return _of_lines(spark.read.option("lineSep", "\n").text(given.given), catalogue, wanted)
         case "csv":
             options = {"header": "true", "escape": '"', "maxCharsPerColumn": "-1"}
-            return _of_cells(spark.read.options(**options).csv(given.given), catalogue, wanted)
+            return _of_cells(spark.read.options(**options).csv(given.given), catalogue, wanted, constants)
         case "parquet":
-            return _of_rows(spark.read.parquet(given.given), catalogue, wanted)
+            return _of_rows(spark.read.parquet(given.given), catalogue, wanted, constants)
         case "table":
-            return _of_rows(spark.table(given.given), catalogue, wanted)
+            return _of_rows(spark.table(given.given), catalogue, wanted, constants)
 
 
 def _format(path: str) -> Format:
@@ -97,13 +106,13 @@ def _of_lines(lines: DataFrame, catalogue: Catalogue, wanted: Wanted) -> Source:
     return Source(flat, rest.select(f.col("line").cast("binary").alias("line"), "file"), "lines", ("line", "file"))
 
 
-def _of_rows(frame: DataFrame, catalogue: Catalogue, wanted: Wanted) -> Source:
-    flat, rest = flat_rows(frame, catalogue, wanted)
+def _of_rows(frame: DataFrame, catalogue: Catalogue, wanted: Wanted, constants: Constants) -> Source:
+    flat, rest = flat_rows(frame, catalogue, wanted, constants)
     return Source(flat, rest, "rows", tuple(rest.columns))
 
 
-def _of_cells(frame: DataFrame, catalogue: Catalogue, wanted: Wanted) -> Source:
-    flat, rest = flat_cells(frame, catalogue, wanted)
+def _of_cells(frame: DataFrame, catalogue: Catalogue, wanted: Wanted, constants: Constants) -> Source:
+    flat, rest = flat_cells(frame, catalogue, wanted, constants)
     return Source(flat, rest, "cells", tuple(rest.columns))
 
 

@@ -15,6 +15,7 @@ from ephemera.engine.compiled import Compiled
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import decode_line, uses_text
 from ephemera.kernels.history import FAR
+from ephemera.physical.pushed import Asked, constants
 from ephemera.physical.wanted import wanted
 from ephemera.rules.outcome import World
 from ephemera.spark.arrow import map_in_arrow
@@ -66,7 +67,8 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
     numbers = True
     for same in _declaring_alike(jobs):
         catalogue = jobs[same[0]].compiled.rules.resolved.catalogue
-        sources = read(spark, inputs, catalogue, _wanted([jobs[n] for n in same]))
+        alike = [jobs[n] for n in same]
+        sources = read(spark, inputs, catalogue, _wanted(alike), _constants(alike))
         own = [_spread(n, jobs[n], sources, count) for n in same]
         spreads += own
         frames += [frame for source in sources for frame in _routed(source, own)]
@@ -127,6 +129,11 @@ def _wanted(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
         for label, names in asked.items():
             found[label] = found.get(label, frozenset()) | names
     return found
+
+
+def _constants(jobs: Sequence[Job]) -> Mapping[str, tuple[Asked, ...]]:
+    """By which constants columns are filtered; where the clock is asked, any event may be the first or last."""
+    return {} if any(job.asks_the_clock for job in jobs) else constants([job.compiled.plan for job in jobs])
 
 
 def _routed(source: Source, spreads: Sequence[Spread]) -> Iterator[DataFrame]:

@@ -14,6 +14,7 @@ from pyspark.sql import types as t
 
 from ephemera.engine.table_reading import only_label, time_columns
 from ephemera.io.jsonl import LATEST
+from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.flat import (
     EXACT,
@@ -24,6 +25,7 @@ from ephemera.spark.flat import (
     Shape,
     any_of,
     flat_types,
+    is_asked_for,
     is_good,
     length_faults,
     select,
@@ -38,7 +40,10 @@ _INSTANTS = (t.TimestampType, t.TimestampNTZType, t.DateType)
 
 
 def flat_rows(
-    frame: DataFrame, catalogue: Catalogue, wanted: Mapping[str, frozenset[str]]
+    frame: DataFrame,
+    catalogue: Catalogue,
+    wanted: Mapping[str, frozenset[str]],
+    constants: Mapping[str, tuple[Asked, ...]],
 ) -> tuple[Flat | None, DataFrame]:
     """The events of a table by columns, and the rows that have to be read one by one."""
     fields = {field.name: field for field in frame.schema.fields}
@@ -71,7 +76,8 @@ def flat_rows(
     if not shapes:
         return None, rest
     good = any_of(event.isin(those) & is_good(fault) for those, fault in groups.values())
-    return select(Rows(frame.where(good), event, begin.value, end.value), shapes, wanted), rest
+    found = frame.where(good).where(is_asked_for(event, shapes, constants))
+    return select(Rows(found, event, begin.value, end.value), shapes, wanted), rest
 
 
 def _needed(fields: Mapping[str, t.StructField], catalogue: Catalogue, flat: list[Schema]) -> list[Column]:

@@ -1,0 +1,306 @@
+"""This module prints how a program runs: where each rule, in which order it joins, what travels, and what is read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from ephemera.algebra.explain import formula
+from ephemera.algebra.nodes import Calendar, Input, Match, Plan, Point, Rename
+from ephemera.algebra.schema import Schema, schemas
+from ephemera.analysis.nodes import Facts
+from ephemera.base.time import describe
+from ephemera.base.tree import find
+from ephemera.physical.alike import Merged, merged
+from ephemera.physical.decompose import member_head, rule_plan
+from ephemera.physical.nodes import Order, Probe, Range, RulePlan
+from ephemera.physical.partition import WHOLE, Group, Stages, position_of, shown_at, stages
+from ephemera.physical.pushed import constants
+from ephemera.physical.wanted import wanted
+from ephemera.syntax.nodes import Raise
+
+Plain: TypeAlias = dict[str, Any]
+
+
+def as_json(plan: Plan, facts: Facts) -> Plain:
+    """Groups with their rules, exchanges, what is gathered, and what is read; lengths of time in microseconds."""
+    return _Explained(plan, facts).all()
+
+
+class _Explained:
+    def __init__(self, plan: Plan, facts: Facts) -> None:
+        self._plan = plan
+        self._merged: Merged = merged(plan, facts)
+        self._stages: Stages = stages(self._merged)
+        self._schemas: Mapping[str, Schema] = schemas(self._merged.plan)
+
+    def all(self) -> Plain:
+        return {
+            "levels": self._stages.levels,
+            "groups": [self._group(number, group) for number, group in enumerate(self._stages.groups, 1)],
+            "exchanges": list(self._exchanges()),
+            "gathered": list(self._gathered()),
+            "reading": list(self._reading()),
+        }
+
+    # ---- groups --------------------------------------------------------------------------------------------
+
+    def _group(self, number: int, group: Group) -> Plain:
+        return {
+            "group": number,
+            "level": group.level + 1,
+            "partitions": "one" if all(cut is None for cut in group.cuts.values()) else "all",
+            "reads": [
+                {"query": self._shown_query(query), "label": self._label(query), "cut_by": self._cut(query, cut)}
+                for query, cut in group.cuts.items()
+            ],
+            "rules": [self._rule(name) for name in group.rules],
+        }
+
+    def _shown_query(self, query: str) -> str:
+        """A query by its name; one that was made for several rules by the pattern of the first."""
+        return query.partition(" of ")[0] if query in self._merged.queries else query
+
+    def _label(self, query: str) -> str | None:
+        return self._merged.plan.points[query].label
+
+    def _cut(self, query: str, cut: str | None) -> str | None:
+        """What the matches of a query are cut by: an attribute, or a variable of the query."""
+        if cut is None or cut == WHOLE:
+            return cut
+        matches = list(find(self._merged.plan.points[query].expression, Match))
+        place = position_of(matches[0], cut, self._plan.catalogue) if len(matches) == 1 else None
+        if place is None:
+            return cut
+        names = self._plan.catalogue.attributes(place[0])
+        return names[place[1]] if names is not None else f"value{place[1] + 1}"
+
+    def _rule(self, name: str) -> Plain:
+        placed = self._stages.placed[name]
+        physical = rule_plan(self._merged.plan.points[name], self._merged.plan, self._merged.facts, self._schemas)
+        key = placed.key
+        if key is not None and key.startswith("#"):
+            key = self._constant(physical, key)
+        return {
+            "rules": [{"rule": m.rule, "point": m.name} for m in self._members(name)],
+            "cut_by": key,
+            "because": placed.because,
+            "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
+            "windows": sorted(set(self._windows(name, physical))),
+        }
+
+    def _members(self, name: str) -> Sequence[Point]:
+        alike = self._merged.alike.get(name)
+        return alike.members if alike is not None else (self._merged.plan.points[name],)
+
+    def _constant(self, physical: RulePlan, key: str) -> str:
+        """The attribute for which each of several rules has a constant."""
+        for one in physical.leaves:
+            own = {new: old for old, new in one.names.items()}
+            if key in own and key in one.variables:
+                return self._cut(one.source, own[key]) or key
+        return key
+
+    def _order(self, first: int, order: Order, physical: RulePlan) -> Plain:
+        return {
+            "new": physical.leaves[first].name,
+            "tests": [formula(test) for test in order.tests],
+            "then": [self._probe(probe, physical) for probe in order.probes],
+        }
+
+    def _probe(self, probe: Probe, physical: RulePlan) -> Plain:
+        return {
+            "search": physical.leaves[probe.leaf].name,
+            "by": list(probe.keys),
+            "stamp": probe.stamp if probe.ranges else None,
+            "ranges": [{"of": r.known, "before": r.earliest, "after": r.latest} for r in probe.ranges],
+            "tests": [formula(test) for test in probe.tests],
+        }
+
+    def _windows(self, name: str, physical: RulePlan) -> Iterator[str]:
+        """The inputs that are looked for in windows: collected, or absent."""
+        known = {leaf.name for leaf in physical.leaves}
+        inside = {event for d in physical.detections for use in find(d, Rename) for _, event in use.events}
+        for use in find(self._merged.plan.points[name].expression, Rename):
+            if isinstance(use.input, Input) and not {event for _, event in use.events} & (known | inside):
+                yield self._label(use.input.point) or "any event"
+
+    # ---- what travels --------------------------------------------------------------------------------------
+
+    def _exchanges(self) -> Iterator[Plain]:
+        """What is sent to a group: from the input, and from rules of earlier levels."""
+        producers: dict[str, list[tuple[str, str]]] = {}
+        for rule in self._stages.placed:
+            for member in self._members(rule):
+                if member.label is not None:
+                    producers.setdefault(member.label, []).append((rule, member.name))
+        for number, group in enumerate(self._stages.groups):
+            for label in dict.fromkeys(self._label(query) for query in group.cuts):
+                cuts = {self._cut(q, cut): None for q, cut in group.cuts.items() if self._label(q) == label}
+                known = (
+                    [one for found in producers.values() for one in found]
+                    if label is None
+                    else producers.get(label, [])
+                )
+                earlier = [name for rule, name in known if self._level_of(rule) < group.level]
+                sources = [*(["input"] if self._comes_from_outside(label) else []), *earlier]
+                if sources:
+                    yield {
+                        "level": group.level + 1,
+                        "label": label,
+                        "from": sources,
+                        "to": number + 1,
+                        "cut_by": list(cuts),
+                    }
+
+    def _level_of(self, rule: str) -> int:
+        return self._stages.groups[self._stages.placed[rule].group].level
+
+    def _comes_from_outside(self, label: str | None) -> bool:
+        catalogue = self._plan.catalogue
+        return label is None or label in catalogue.events or label not in catalogue.derived
+
+    def _gathered(self) -> Iterator[Plain]:
+        for label in sorted(self._stages.scattered):
+            makers = [(r, m) for r in self._stages.placed for m in self._members(r) if m.label == label]
+            groups = sorted({self._stages.placed[rule].group + 1 for rule, _ in makers})
+            several = f"groups {', '.join(map(str, groups))} derive it"
+            because = several if len(groups) > 1 else self._hidden(makers)
+            yield {"label": label, "because": because}
+        for point in self._plan.points.values():
+            if point.kind == "rule" and isinstance(member_head(point).head, Raise):
+                yield {"label": point.name, "because": "a message is sent once"}
+
+    def _hidden(self, makers: Sequence[tuple[str, Point]]) -> str:
+        for rule, member in makers:
+            key = self._stages.placed[rule].key
+            if key == WHOLE:
+                return f"equal answers of {member.name} may come of different events"
+            if key is not None and not list(shown_at(member, key)):
+                shown = self._rule(rule)["cut_by"]
+                return f"the head of {member.name} does not show {shown}, by which it is cut"
+        return "its rules show what they are cut by at different places"
+
+    # ---- reading -------------------------------------------------------------------------------------------
+
+    def _reading(self) -> Iterator[Plain]:
+        catalogue = self._plan.catalogue
+        asked = wanted(self._plan)
+        pushed = constants([self._plan])
+        everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
+        if asked is None:
+            asked, pushed = everything, {}
+            because = "a rule reads events of any type, and nothing declares the others"
+            yield {"label": None, "how": "python", "because": because, "derived": False}
+        elif any(True for point in self._plan.points.values() for _ in find(point.expression, Calendar)):
+            asked, pushed = {**dict.fromkeys(everything, frozenset[str]()), **asked}, {}
+        for label, names in asked.items():
+            schema = catalogue.events.get(label)
+            if schema is not None and schema.is_flat:
+                filters = [dict(use) for use in pushed.get(label, ())]
+                columns = [name for name in schema.names if name in names]
+                yield {"label": label, "how": "columns", "because": None, "columns": columns, "filters": filters}
+            else:
+                is_derived = label in catalogue.derived
+                yield {"label": label, "how": "python", "because": self._why_python(label), "derived": is_derived}
+
+    def _why_python(self, label: str) -> str:
+        schema = self._plan.catalogue.events.get(label)
+        if schema is None:
+            return "nothing declares it"
+        return "its shape is left open" if schema.attributes is None else "an attribute has several values"
+
+
+# ---- text ----------------------------------------------------------------------------------------------------
+
+
+def as_text(plan: Plan, facts: Facts) -> str:
+    """The same for people."""
+    found = as_json(plan, facts)
+    paragraphs = [_paragraph(group, found["exchanges"]) for group in sorted(found["groups"], key=lambda g: g["level"])]
+    if found["gathered"]:
+        paragraphs.append(["gathered at the end", *(f"  {g['label']}: {g['because']}" for g in found["gathered"])])
+    paragraphs.append(["read", *(f"  {line}" for line in map(_read, found["reading"]))])
+    return "\n\n".join("\n".join(lines) for lines in paragraphs)
+
+
+def _paragraph(group: Plain, exchanges: Sequence[Plain]) -> list[str]:
+    where = "in one partition" if group["partitions"] == "one" else "in all partitions"
+    lines = [f"group {group['group']}  (level {group['level']}, {where})"]
+    lines += [
+        f"  receives {one['label'] or 'any event'} from {_from(one['from'])}, {_cut_by(one['cut_by'])}"
+        for one in exchanges
+        if one["to"] == group["group"]
+    ]
+    for rule in group["rules"]:
+        lines += [f"  {line}" for line in _rule(rule)]
+    return lines
+
+
+def _from(sources: Sequence[str]) -> str:
+    return " and ".join("the input" if source == "input" else source for source in sources)
+
+
+def _cut_by(cuts: Sequence[str | None]) -> str:
+    told = {None: "all to one place", WHOLE: "anywhere"}
+    return ", and ".join(told.get(cut) or f"by {cut}" for cut in cuts)
+
+
+def _rule(rule: Plain) -> Iterator[str]:
+    members = rule["rules"]
+    numbers = ", ".join(str(m["rule"]) for m in members)
+    names = ", ".join(m["point"] for m in members)
+    alike = "; alike but for constants, they run as one" if len(members) > 1 else ""
+    yield f"{names}  (rule{'s' if len(members) > 1 else ''} {numbers}{alike})"
+    if rule["cut_by"] is None:
+        yield f"  one partition: {rule['because']}"
+    elif rule["cut_by"] == WHOLE:
+        yield "  any partition: each answer is made of one event"
+    else:
+        yield f"  cut by {rule['cut_by']}"
+    for order in rule["orders"]:
+        tested = f", if {' and '.join(order['tests'])}" if order["tests"] else ""
+        steps = [f"{_step(step)}" for step in order["then"]]
+        if steps or tested:
+            yield f"  {order['new']} is new{tested}{': ' if steps else ''}{'; then '.join(steps)}"
+    if rule["windows"]:
+        yield f"  then what lies in windows: {', '.join(rule['windows'])}"
+
+
+def _step(step: Plain) -> str:
+    by = [f"same {name}" for name in step["by"]]
+    by += [_range(step["stamp"], Range(r["of"], r["before"], r["after"])) for r in step["ranges"]]
+    tested = f", if {' and '.join(step['tests'])}" if step["tests"] else ""
+    return f"search {step['search']}{' by ' if by else ' whole'}{', '.join(by)}{tested}"
+
+
+def _range(stamp: str, r: Range) -> str:
+    """Where a stamp lies; times are whole microseconds, so a limit one short of a longer unit is told as that unit."""
+    first = None if r.earliest is None else _limit(r.known, -r.earliest, ">")
+    last = None if r.latest is None else _limit(r.known, r.latest, "<")
+    return f"{stamp} {' and '.join(limit for limit in (first, last) if limit is not None)}"
+
+
+def _limit(known: str, by: int, sign: str) -> str:
+    further = by - 1 if sign == ">" else by + 1
+    is_strict = by % 1_000 != 0 and further % 1_000 == 0
+    return f"{sign}{'' if is_strict else '='} {known}{_moved(further if is_strict else by)}"
+
+
+def _moved(by: int) -> str:
+    return "" if not by else f" {'-' if by < 0 else '+'} {describe(abs(by))}"
+
+
+def _read(one: Plain) -> str:
+    label = one["label"] or "any event"
+    if one["how"] == "python" and one["derived"]:
+        return f"{label}: derived; what comes from outside is read in Python, since {one['because']}"
+    if one["how"] == "python":
+        return f"{label}: in Python, since {one['because']}"
+    columns = ", ".join(one["columns"]) or "none but its time"
+    told = [
+        " and ".join(f"{n} = {json.dumps(c, ensure_ascii=False)}" for n, c in use.items()) for use in one["filters"]
+    ]
+    where = f", where {' or '.join(told)}" if told else ""
+    return f"{label}: by columns ({columns}){where}"

@@ -1,0 +1,94 @@
+"""This module says which constants rules ask for, so that a scan may leave out the events that no rule can use.
+
+A type of events can be filtered only if every use of it in the program asks for a constant: then an event is of use if
+it has all constants of one of them. A filter may let too much through, since rules test their patterns anyway, but
+never too little. So a constant counts only where equality in columns is surely that of the language.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TypeAlias
+
+from ephemera.algebra.nodes import Input, Match, Plan, Point, Rename
+from ephemera.base.tree import find
+from ephemera.rules.nodes import Schema
+from ephemera.terms.nodes import Atom, Bool, NamedAtom, Number, Pattern, Text
+
+Constant: TypeAlias = bool | int | float | str
+Asked: TypeAlias = tuple[tuple[str, Constant], ...]
+"""Attributes with the constants that one use of a type asks for."""
+EXACT = 2**53
+"""Whole numbers up to here are doubles, too."""
+MANY = 64
+"""So many uses of a type are told apart; if there are more, only a common attribute helps."""
+
+
+def constants(plans: Sequence[Plan]) -> Mapping[str, tuple[Asked, ...]]:
+    """For each label that can be filtered the constants of its uses, in all of some programs that declare the same."""
+    found: dict[str, list[Asked]] = {}
+    for plan in plans:
+        for query in _uses(plan):
+            if query.label is None:
+                return {}
+            schema = plan.catalogue.events.get(query.label)
+            patterns = [match.pattern for match in find(query.expression, Match)]
+            found.setdefault(query.label, []).extend(tuple(_of_pattern(p, schema)) for p in patterns)
+    several = {label: tuple({repr(use): use for use in uses}.values()) for label, uses in found.items()}
+    return {label: uses for label, uses in several.items() if all(uses) and _are_few(uses)}
+
+
+def _uses(plan: Plan) -> Iterator[Point]:
+    """The queries that rules read."""
+    for point in plan.points.values():
+        if point.kind == "rule":
+            for use in find(point.expression, Rename):
+                if isinstance(use.input, Input):
+                    yield plan.points[use.input.point]
+
+
+def _are_few(uses: tuple[Asked, ...]) -> bool:
+    return len(uses) <= MANY or only_attribute(uses) is not None
+
+
+def only_attribute(uses: tuple[Asked, ...]) -> str | None:
+    """The attribute that all uses ask for, if they ask for no other."""
+    names = {name for use in uses for name, _ in use}
+    return names.pop() if len(names) == 1 and all(len(use) == 1 for use in uses) else None
+
+
+def _of_pattern(pattern: Pattern, schema: Schema | None) -> Iterator[tuple[str, Constant]]:
+    if schema is None or schema.attributes is None:
+        return
+    types = dict(schema.attributes)
+    match pattern:
+        case Atom(_, arguments) if len(arguments) == len(types):
+            given = list(zip(types, arguments, strict=True))
+        case NamedAtom(_, fields):
+            given = [(field.name, field.argument) for field in fields if field.name in types]
+        case _:
+            return
+    for name, argument in given:
+        if isinstance(argument, Text | Number | Bool):
+            constant = comparable(types[name], argument.value)
+            if constant is not None:
+                yield name, constant
+
+
+def comparable(kind: str, constant: Constant) -> Constant | None:
+    """A constant as a column of a type has it, if it equals there what it equals in the language; otherwise None."""
+    if isinstance(constant, bool):
+        return constant if kind in ("bool", "any") else None
+    if isinstance(constant, str):
+        return constant if kind in ("string", "any") else None
+    match kind:
+        case "any":
+            return constant
+        case "int" if isinstance(constant, int):
+            return constant if -(1 << 63) <= constant < 1 << 63 else None
+        case "int":
+            return int(constant) if int(constant) == constant and abs(constant) <= EXACT else None
+        case "float" if constant and (isinstance(constant, float) or abs(constant) <= EXACT):
+            return float(constant)
+        case _:
+            return None
