@@ -44,7 +44,7 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
                     carried += list(spread.run(number, place, own))
     for place in range(places):
         carried += list(spread.gather(place, _at(carried, SCATTERED, place)))
-    return _outcome(rules, plan, carried), busy
+    return outcome_of(rules, plan, carried), busy
 
 
 def _at(carried: Iterable[Shipment], group: int, place: int) -> list[Shipment]:
@@ -52,7 +52,8 @@ def _at(carried: Iterable[Shipment], group: int, place: int) -> list[Shipment]:
     return sorted(own, key=lambda s: s.first)
 
 
-def _outcome(rules: Ruleset, plan: Plan, carried: Iterable[Shipment]) -> Outcome:
+def outcome_of(rules: Ruleset, plan: Plan, carried: Iterable[Shipment]) -> Outcome:
+    """What was given of all that was carried."""
     found = Outcome()
     for shipment in carried:
         if shipment.group != OUT:
