@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
+from ephemera.engine.batch import span
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import of_events
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, Shipment, unpack
@@ -25,10 +26,7 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
     rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World, places: int
 ) -> tuple[Outcome, set[int]]:
     """What a program derives in several places, and the places in which its engines had something to do."""
-    ends = [e.time.end for e in events]
-    passed = [world.until] if world.until is not None else []
-    first, last = min(ends or passed or [0]), max([*ends, *passed], default=-1)
-    spread = Spread(Compiled(rules, plan, facts, Limits(plan, facts)), world, 0, places, first, last)
+    spread = Spread(Compiled(rules, plan, facts, Limits(plan, facts)), world, 0, places, *span(events, world))
     spread = pickle.loads(pickle.dumps(spread))
     attributes = plan.catalogue.attributes
     carried: list[Shipment] = []
@@ -46,7 +44,7 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
                     carried += list(spread.run(number, place, own))
     for place in range(places):
         carried += list(spread.gather(place, _at(carried, SCATTERED, place)))
-    return _outcome(rules, plan, carried), busy
+    return outcome_of(rules, plan, carried), busy
 
 
 def _at(carried: Iterable[Shipment], group: int, place: int) -> list[Shipment]:
@@ -54,7 +52,8 @@ def _at(carried: Iterable[Shipment], group: int, place: int) -> list[Shipment]:
     return sorted(own, key=lambda s: s.first)
 
 
-def _outcome(rules: Ruleset, plan: Plan, carried: Iterable[Shipment]) -> Outcome:
+def outcome_of(rules: Ruleset, plan: Plan, carried: Iterable[Shipment]) -> Outcome:
+    """What was given of all that was carried."""
     found = Outcome()
     for shipment in carried:
         if shipment.group != OUT:

@@ -10,10 +10,13 @@ from hypothesis import given, settings
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
+from ephemera.io.jsonl import read_object
 from ephemera.physical.alike import merged
 from ephemera.physical.partition import Stages, stages
 from ephemera.pipeline import check
+from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
+from ephemera.terms.events import Event
 from tests.engine.spreading import spread_over
 from tests.plans.meaning import of_story
 from tests.strategies.cases import Case, answers, cases
@@ -66,6 +69,28 @@ def test_a_rule_without_a_key_has_one_place() -> None:
     found = _stages(SHOP + "any(i, c) <- o: order(i, c), k: complaint(d), {o, k} within 10;")
     assert found.placed["any"].key is None
     assert found.placed["late"].key == "i"
+
+
+def test_what_the_clock_derives_is_derived_in_one_place() -> None:
+    program = """
+    EVENT order(id: string); EVENT paid(id: string, customer: int);
+    hour(h) <- t: timer:datetime(minute: 0, hour-of-day: h);
+    quiet(h) <- t: timer:datetime(minute: 30, hour-of-day: h), w: extend-begin(t, 300), while w: not order(i);
+    next(i, h) <- o: paid(i, c), t: timer:datetime(minute: 0, hour-of-day: h), o before t, {o, t} within 300;
+    """
+    checked = check(Source("shop.eq", program))
+    assert checked.rules is not None
+    assert checked.plan is not None
+    assert checked.facts is not None
+    given: list[dict[str, object]] = [{"event": "order", "time": 397 * n, "data": [f"o{n}"]} for n in range(50)]
+    given += [{"event": "paid", "time": 211 * n, "data": [f"o{n}", n % 7]} for n in range(100)]
+    events = [e for g in given if isinstance(e := read_object(g, checked.plan.catalogue), Event)]
+    expected = evaluate(checked.rules, events, World())
+    found, busy = spread_over(checked.rules, checked.plan, checked.facts, events, World(), 4)
+    assert len(found.events) == len(expected.events)
+    assert answers(found) == answers(expected)
+    assert {e.term.label for e in found.events} == {"hour", "quiet", "next"}
+    assert len(busy) > 1
 
 
 def test_what_does_not_show_its_key_may_be_derived_twice() -> None:

@@ -18,7 +18,8 @@ import typer
 from ephemera.base.diagnostic import Report, Severity
 from ephemera.base.span import Source
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, print_reports, read_program, write_file, write_out
-from ephemera.cli.run import AllowUnbounded, compile_all, run_command, stories_command
+from ephemera.cli.run import AllowUnbounded, compile_all, run_command
+from ephemera.cli.stories import stories_command
 from ephemera.pipeline import check
 from ephemera.syntax.format import format
 from ephemera.syntax.parser import parse

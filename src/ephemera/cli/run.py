@@ -1,4 +1,4 @@
-"""This module holds the commands that evaluate programs: `run` and `test`."""
+"""This module holds the command that evaluates programs: `run`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ from ephemera.cli.files import (
     names_of,
     print_reports,
     read_program,
+    read_text,
     undefined_letter,
     write_file,
     write_out,
@@ -33,8 +34,6 @@ from ephemera.cli.stream import Stream
 from ephemera.engine.compiled import Reading
 from ephemera.io.jsonl import decode_line
 from ephemera.pipeline import Checked, Program, Run, check
-from ephemera.stories.judge import judge
-from ephemera.stories.read import BadStory, read_story
 
 
 class Engine(StrEnum):
@@ -55,7 +54,6 @@ Programs = Annotated[list[Path], typer.Argument(metavar="PROGRAM…", help="Prog
 Inputs = Annotated[list[str] | None, typer.Option("--input", help="Events as JSON lines, or - for standard input.")]
 Output = Annotated[Path | None, typer.Option("--output", help="Where answers go; standard output otherwise.")]
 Chosen = Annotated[Engine, typer.Option("--engine", help="What evaluates the program.")]
-OneEngine = Annotated[Engine | None, typer.Option("--engine", help="Only on this engine; on every one otherwise.")]
 Emitted = Annotated[list[str] | None, typer.Option("--emit", help="Only events of this name; may be given often.")]
 AllowUnbounded = Annotated[
     bool,
@@ -103,34 +101,6 @@ def run_command(
     _write_dead_letters(runs, names_of(programs), dead_letter)
 
 
-def stories_command(
-    stories: Annotated[list[Path], typer.Argument(metavar="STORY.md…", help="Stories to run.", show_default=False)],
-    engine: Annotated[
-        Engine | None, typer.Option("--engine", help="Only on this engine; on every one otherwise.")
-    ] = None,
-) -> None:
-    """Run stories on every engine; say which do not hold, and how."""
-    failed = 0
-    for path in stories:
-        wrong = [line for one in ([engine] if engine else list(Engine)) for line in _judged(path, one)]
-        if wrong:
-            failed += 1
-            for line in wrong:
-                typer.echo(line, err=True)
-    typer.echo(f"{len(stories) - failed} passed, {failed} failed")
-    if failed:
-        raise typer.Exit(WRONG_PROGRAM)
-
-
-def _judged(path: Path, engine: Engine) -> list[str]:
-    """What is wrong with a story on an engine."""
-    try:
-        wrong = judge(read_story(_text(path)), str(path), engine=engine.value)
-    except BadStory as error:
-        wrong = [str(error)]
-    return [f"{path} does not hold on {engine.value}:", *(f"    {line}" for line in wrong)] if wrong else []
-
-
 def compile_all(paths: Sequence[Path], *, unbounded: Severity | None = None) -> list[Program]:
     """The programs ready to run; prints what was found in any, and ends the command if one is wrong or missing."""
     sources = [read_program(path) for path in paths]
@@ -140,14 +110,6 @@ def compile_all(paths: Sequence[Path], *, unbounded: Severity | None = None) -> 
     if None in sources or any(report.failed for report in reports):
         raise typer.Exit(WRONG_COMMAND if None in sources else WRONG_PROGRAM)
     return [Program(f) for f in found if isinstance(f, Checked)]
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        typer.echo(f"cannot read {path}: {error}", err=True)
-        raise typer.Exit(WRONG_COMMAND) from None
 
 
 def _read_all(programs: Sequence[Program], inputs: Iterable[str]) -> list[Reading]:
@@ -178,7 +140,7 @@ def _tables(program: Program, folder: Path) -> dict[str, list[dict[str, Any]]]:
         if location is None:
             continue
         types = dict(program.catalogue.tables[label].attributes or ())
-        text = _text(folder / location)
+        text = read_text(folder / location)
         given = csv.DictReader(text.splitlines())
         rows[label] = [{name: _cell(row.get(name), kind) for name, kind in types.items()} for row in given]
     return rows

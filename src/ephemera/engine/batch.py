@@ -57,10 +57,7 @@ class Batch:
     def __init__(self, rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World) -> None:
         self._rules = rules
         self._parts = of_events(list(events), plan.catalogue.attributes)
-        ends = [e.time.end for e in events]
-        passed = [world.until] if world.until is not None else []
-        self._first = min(ends or passed or [0])
-        self._last = max([*ends, *passed], default=-1)
+        self._first, self._last = span(events, world)
         calendars = {name: list(days) for name, days in world.calendars.items()}
         self._clocked = by_the_clock(rules, frozenset(calendars))
         self._before = facts.reach
@@ -113,6 +110,13 @@ class Batch:
     def _is_wanted(self, point: Point, end: int) -> bool:
         """Answers that ask the clock are given between the earliest and the latest end of the input."""
         return self._first <= end and (point.rule not in self._clocked or end <= self._last)
+
+
+def span(events: Sequence[Event], world: World) -> tuple[int, int]:
+    """The earliest and the latest end of a history: between them time passes."""
+    ends = [e.time.end for e in events]
+    passed = [world.until] if world.until is not None else []
+    return min(ends or passed or [0]), max([*ends, *passed], default=-1)
 
 
 def by_the_clock(rules: Ruleset, calendars: frozenset[str]) -> frozenset[int]:

@@ -146,7 +146,7 @@ class Spread:
         sends = any(isinstance(rule.head, Raise) for rule in self.compiled.rules.resolved.rules)
         return sends or bool(self.stages.scattered)
 
-    @property
+    @cached_property
     def _clocked(self) -> frozenset[int]:
         return by_the_clock(self.compiled.rules, frozenset(self.world.calendars))
 

@@ -208,6 +208,8 @@ class _Spreading:
     def _rank(self, number: int, keys: Mapping[str, str | None]) -> tuple[int, ...] | None:
         """How good a group and keys are for some rules; None if they cannot run there. The greater the better."""
         is_new = number == len(self._groups)
+        if not is_new and self._is_pinned(number) != (None in keys.values()):
+            return None  # by the clock, what has one place would be derived wherever the others are
         cuts = {} if is_new else dict(self._groups[number].cuts)
         level = 0 if is_new else self._groups[number].level
         for name, key in keys.items():
@@ -229,6 +231,9 @@ class _Spreading:
         score = sum(self._score(name, key) for name, key in keys.items() if key is not None)
         shown = sum(any(self._shown(name, key)) for name, key in keys.items() if key is not None)
         return (is_cut, -level, int(not is_new), score, shown)
+
+    def _is_pinned(self, number: int) -> bool:
+        return any(self._placed[name].key is None for name in self._groups[number].rules)
 
     def _level(self, producer: str, level: int, keys: Mapping[str, str | None]) -> int:
         return level if producer in keys else self._groups[self._placed[producer].group].level

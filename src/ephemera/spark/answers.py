@@ -17,6 +17,7 @@ from ephemera.engine.spread import Spread
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.failures import told_by
 from ephemera.spark.places import shipments_of
+from ephemera.spark.programs import Programs
 from ephemera.syntax.nodes import Raise
 
 KINDS = {OUT: "answer", DEAD: "dead", BAD: "bad", STATS: "stats"}
@@ -78,7 +79,7 @@ def _batch(  # noqa: PLR0913, PLR0917
 
 def as_lines(shipped: DataFrame, spreads: Sequence[Spread], *, as_numbers: bool) -> DataFrame:
     """What engines shipped, line by line."""
-    return map_in_arrow(shipped, ToLines({s.number: s for s in spreads}, as_numbers), SCHEMA)
+    return map_in_arrow(shipped, ToLines(Programs(spreads), as_numbers), SCHEMA)
 
 
 def letter_of(line: str) -> dict[str, object]:

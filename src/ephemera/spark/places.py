@@ -7,7 +7,7 @@ input to the answers, and each stage runs once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from itertools import groupby
 
@@ -19,6 +19,7 @@ from ephemera.engine.shipments import SCATTERED, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.failures import told_by
+from ephemera.spark.programs import Programs
 
 SCHEMA = "program int, group int, place int, first bigint, count bigint, label string, arity int, rule int, load binary"
 _ARROW = pa.schema(
@@ -73,45 +74,40 @@ def shipments_of(given: Iterable[pa.RecordBatch]) -> Iterator[Shipment]:
 class Level:
     """What runs in each partition between two exchanges: the engines of one level of all programs."""
 
-    spreads: Sequence[Spread]
+    spreads: Mapping[int, Spread]
     level: int
+    alone: frozenset[tuple[int, int, int]]
+    """The programs, groups and places of engines that run even if no event comes to them."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("engine", self._run(shipments_of(given), _place())))
 
     def _run(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
-        left = {
-            (spread.number, number)
-            for spread in self.spreads
-            for number, group in enumerate(spread.stages.groups)
-            if group.level == self.level and spread.needs_no_events(number) and place == spread.pinned(number)
-        }
-        by_number = {spread.number: spread for spread in self.spreads}
+        left = {(program, group) for program, group, where in self.alone if where == place}
         for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
-            spread = by_number[program]
+            spread = self.spreads[program]
             if group >= 0 and spread.stages.groups[group].level == self.level:
                 left.discard((program, group))
                 yield from spread.run(group, place, own)
             else:
                 yield from own
         for program, group in sorted(left):
-            yield from by_number[program].run(group, place, ())
+            yield from self.spreads[program].run(group, place, ())
 
 
 @dataclass(frozen=True, slots=True)
 class Gathering:
     """What runs behind the last level: answers that several partitions may have given are given once."""
 
-    spreads: Sequence[Spread]
+    spreads: Mapping[int, Spread]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("engine", self._run(shipments_of(given), _place())))
 
     def _run(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
-        by_number = {spread.number: spread for spread in self.spreads}
         for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
             if group == SCATTERED:
-                yield from by_number[program].gather(place, own)
+                yield from self.spreads[program].gather(place, own)
             else:
                 yield from own
 
@@ -121,14 +117,23 @@ def _place() -> int:
     return context.partitionId() if context is not None else 0
 
 
-def run_levels(routed: DataFrame, spreads: Sequence[Spread], places: int) -> DataFrame:
+def run_levels(routed: DataFrame, spreads: Sequence[Spread], programs: Programs, places: int) -> DataFrame:
     """All that comes of events that have been routed."""
     frame = routed
     for level in range(max((s.stages.levels for s in spreads), default=0)):
-        frame = _exchanged(frame, places, Level(spreads, level))
+        frame = _exchanged(frame, places, Level(programs, level, _alone(spreads, level)))
     if any(spread.needs_gathering for spread in spreads):
-        frame = _exchanged(frame, places, Gathering(spreads))
+        frame = _exchanged(frame, places, Gathering(programs))
     return frame
+
+
+def _alone(spreads: Sequence[Spread], level: int) -> frozenset[tuple[int, int, int]]:
+    return frozenset(
+        (spread.number, number, spread.pinned(number))
+        for spread in spreads
+        for number, group in enumerate(spread.stages.groups)
+        if group.level == level and spread.needs_no_events(number)
+    )
 
 
 def _exchanged(

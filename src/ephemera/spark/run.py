@@ -21,6 +21,7 @@ from ephemera.rules.outcome import World
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.flat import TEXT
 from ephemera.spark.places import SCHEMA, run_levels
+from ephemera.spark.programs import Programs
 from ephemera.spark.reading import Input, Source, read, read_rest
 from ephemera.spark.routes import FromColumns, FromLines, FromRest
 from ephemera.spark.ship import ship
@@ -75,7 +76,7 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
         numbers = numbers and all(_has_numbers(source, jobs[n]) for source in sources for n in same)
     routed = reduce(DataFrame.unionAll, frames)
     spreads.sort(key=lambda spread: spread.number)
-    return Started(run_levels(routed, spreads, count), tuple(spreads), numbers, count)
+    return Started(run_levels(routed, spreads, Programs(spreads), count), tuple(spreads), numbers, count)
 
 
 def _declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
@@ -111,8 +112,9 @@ def start_lines(
     )
     rows = [(number, line.encode()) for number, lines in enumerate(given) for line in lines]
     frame = spark.createDataFrame(rows, "program int, line binary").repartition(places)
-    routed = map_in_arrow(frame, FromLines({s.number: s for s in spreads}), SCHEMA)
-    return Started(run_levels(routed, spreads, places), spreads, True, places)
+    programs = Programs(spreads)
+    routed = map_in_arrow(frame, FromLines(programs), SCHEMA)
+    return Started(run_levels(routed, spreads, programs, places), spreads, True, places)
 
 
 def _wanted(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:

@@ -1,11 +1,12 @@
-"""This module runs a story and compares what a program derives with what the story says it must."""
+"""This module runs stories and compares what their programs derive with what the stories say they must."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from ephemera.base.diagnostic import render_text
@@ -22,8 +23,26 @@ from ephemera.terms.values import Key
 Tables: TypeAlias = Mapping[str, list[dict[str, Any]]]
 
 
+ENGINES = ("local", "oracle", "spark")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A story whose program passed its checks."""
+
+    story: Story
+    program: Program
+    tables: Tables
+
+    @property
+    def until(self) -> Any:
+        """The latest time until which time passes, if the story says any."""
+        unit = self.program.catalogue.unit
+        return max(self.story.advances, key=lambda t: read_time(t, unit), default=None)
+
+
 @dataclass(slots=True)
-class _Found:
+class Found:
     """What a program made of a story."""
 
     answers: list[dict[str, Any]] = field(default_factory=list)
@@ -35,17 +54,70 @@ class _Found:
 
 def judge(story: Story, name: str = "story.eq", *, engine: str = "oracle") -> list[str]:
     """What is wrong, a line each; nothing if the story holds."""
+    return judge_all([(name, story)], engine=engine)[0]
+
+
+def judge_all(stories: Sequence[tuple[str, Story]], *, engine: str = "oracle") -> list[list[str]]:
+    """What is wrong with each of some named stories; on Spark all of them run at once, and those that fail once more.
+
+    A story that does not apply to the engine holds.
+    """
+    prepared = [_prepared(name, story) for name, story in stories]
+    ready = [one for one in prepared if isinstance(one, Ready) and applies(one.story, engine)]
+    if engine == "spark":
+        from ephemera.stories.on_spark import run_on_spark  # noqa: PLC0415 - other engines do without Spark
+
+        found = judged_together(ready, run_on_spark)
+    else:
+        found = [_judged(one, partial(_run_on, one, engine)) for one in ready]
+    told = iter(found)
+    return [one if not isinstance(one, Ready) else next(told) if applies(one.story, engine) else [] for one in prepared]
+
+
+def applies(story: Story, engine: str) -> bool:
+    """Whether a story can be told to an engine: to one that knows only whole histories nothing arrives live."""
+    return engine != "spark" or not story.is_live
+
+
+def judged_together(ready: Sequence[Ready], run: Callable[[Sequence[Ready]], Sequence[Found]]) -> list[list[str]]:
+    """What is wrong with each of some stories that run at once; those with which something is are run alone."""
+    try:
+        found = run(ready) if ready else []
+    except EphemeraError as error:
+        if len(ready) == 1:
+            return [[str(error)]]
+        half = len(ready) // 2
+        return judged_together(ready[:half], run) + judged_together(ready[half:], run)
+    wrong = [_wrong(one, f) for one, f in zip(ready, found, strict=True)]
+    if len(ready) == 1:
+        return wrong
+    return [_alone(one, w, run) if w else w for one, w in zip(ready, wrong, strict=True)]
+
+
+def _alone(one: Ready, wrong: list[str], run: Callable[[Sequence[Ready]], Sequence[Found]]) -> list[str]:
+    """What is wrong with a story by itself, or with the run of all, if nothing is."""
+    (again,) = judged_together([one], run)
+    return again or ["it holds alone, but not in one run with the others:", *wrong]
+
+
+def _prepared(name: str, story: Story) -> Ready | list[str]:
     checked = check(Source(name, story.program))
     if checked.rules is None:
         return ["the program does not pass:", *render_text(checked.report).splitlines()]
     program = Program(checked)
-    catalogue = program.catalogue
-    tables = {label: typed_rows(catalogue.tables[label], rows) for label, rows in story.tables.items()}
+    tables = {label: typed_rows(program.catalogue.tables[label], rows) for label, rows in story.tables.items()}
+    return Ready(story, program, tables)
+
+
+def _judged(one: Ready, run: Callable[[], Found]) -> list[str]:
     try:
-        run = _run_live if story.is_live and engine == "local" else _run_whole
-        found = run(program, story, tables, engine)
+        return _wrong(one, run())
     except EphemeraError as error:
         return [str(error)]
+
+
+def _wrong(one: Ready, found: Found) -> list[str]:
+    story, catalogue = one.story, one.program.catalogue
     wrong = _differences(story, found, catalogue)
     if Counter(e.label or "" for e in found.bad) != Counter(story.bad):
         wrong.append(f"bad events: expected {sorted(story.bad)}, found {[(e.label, e.reason) for e in found.bad]}")
@@ -55,15 +127,20 @@ def judge(story: Story, name: str = "story.eq", *, engine: str = "oracle") -> li
     return wrong
 
 
-def _run_whole(program: Program, story: Story, tables: Tables, engine: str) -> _Found:
+def _run_on(one: Ready, engine: str) -> Found:
+    if one.story.is_live and engine == "local":
+        return _run_live(one.program, one.story, one.tables)
+    return _run_whole(one, engine)
+
+
+def _run_whole(one: Ready, engine: str) -> Found:
     """All of the input at once, without what is late if it stands in the order in which it arrives."""
-    unit = program.catalogue.unit
-    until = max(story.advances, key=lambda t: read_time(t, unit), default=None)
+    program, story = one.program, one.story
     arrivals = _arrivals(program, story)
     late = late_arrivals(arrivals, program.catalogue) if story.is_live else []
     given = [step.event for k, step in enumerate(story.steps) if step.event is not None and k not in late]
-    run = program.run_all(given, engine=engine, tables=tables, until=until)
-    return _Found([*run.answers, *run.messages], None, run.bad, [e for k in late if (e := arrivals[k].event)])
+    run = program.run_all(given, engine=engine, tables=one.tables, until=one.until)
+    return Found([*run.answers, *run.messages], None, run.bad, [e for k in late if (e := arrivals[k].event)])
 
 
 def _arrivals(program: Program, story: Story) -> list[Arrival]:
@@ -85,7 +162,7 @@ def _clock(story: Story, unit: int) -> list[int]:
     return found
 
 
-def _run_live(program: Program, story: Story, tables: Tables, _engine: str) -> _Found:
+def _run_live(program: Program, story: Story, tables: Tables) -> Found:
     """Row by row, by the clock of the story."""
     clock = _clock(story, program.catalogue.unit)
     now = clock[0] if clock else 0
@@ -99,7 +176,7 @@ def _run_live(program: Program, story: Story, tables: Tables, _engine: str) -> _
         answers += [(number, answer) for answer in given]
     answers += [(0, answer) for answer in live.finish()]
     late = [late.event for late in live.late]
-    return _Found([answer for _, answer in answers], [number for number, _ in answers], live.bad, late)
+    return Found([answer for _, answer in answers], [number for number, _ in answers], live.bad, late)
 
 
 def typed_rows(schema: Schema, rows: Rows) -> list[dict[str, Any]]:
@@ -128,7 +205,7 @@ def _canonical(answer: Mapping[str, Any], catalogue: Catalogue) -> Key:
     return (event.key, event.positional, answer.get("recipient"))
 
 
-def _differences(story: Story, found: _Found, catalogue: Catalogue) -> list[str]:
+def _differences(story: Story, found: Found, catalogue: Catalogue) -> list[str]:
     """The answers that are missing, those that are too much, and those that come at another row, as JSON."""
     after: Sequence[int | None] = found.after if found.after is not None else [None] * len(found.answers)
     wanted = {_canonical(a, catalogue): (a, row) for a, row in zip(story.answers, story.after, strict=True)}

@@ -1,0 +1,62 @@
+"""This module runs stories on Spark, all of them in one job: each program has a number and lines of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any
+
+from ephemera.engine.batch import span
+from ephemera.io.jsonl import BadEvent
+from ephemera.spark.answers import as_lines
+from ephemera.spark.failures import failure
+from ephemera.spark.run import Job, places_of, start_lines
+from ephemera.spark.session import session
+from ephemera.stories.judge import Found, Ready
+from ephemera.terms.events import Event
+
+
+def run_on_spark(stories: Sequence[Ready]) -> list[Found]:
+    """What the programs of some stories make of them."""
+    spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
+    jobs = [Job(one.program.compiled, one.program.world(one.tables, None, one.until)) for one in stories]
+    given = [[_line(event) for event in one.story.events] for one in stories]
+    spans = [span(_events(one), job.world) for one, job in zip(stories, jobs, strict=True)]
+    found = [Found() for _ in stories]
+    started = start_lines(spark, jobs, given, spans, places_of(spark))
+    try:
+        rows = as_lines(started.shipped, started.spreads, as_numbers=started.as_numbers).collect()
+    except Exception as error:
+        raise failure(error) from error
+    for row in rows:
+        match row.kind:
+            case "answer":
+                found[row.program].answers.append(json.loads(row.line, parse_float=Decimal))
+            case "bad":
+                told = json.loads(row.line)
+                label = row.event or json.loads(told["event"])["event"]
+                found[row.program].bad.append(BadEvent(told["event"], told["reason"], label))
+            case _:
+                pass
+    return found
+
+
+def _events(one: Ready) -> list[Event]:
+    reading = one.program.reading()
+    for event in one.story.events:
+        reading.add(event)
+    return reading.events
+
+
+def _line(value: Any) -> str:
+    """JSON with fractions as exact as they are."""
+    match value:
+        case dict():
+            return "{" + ", ".join(f"{json.dumps(key)}: {_line(v)}" for key, v in value.items()) + "}"
+        case list():
+            return "[" + ", ".join(map(_line, value)) + "]"
+        case Decimal():
+            return str(value)
+        case _:
+            return json.dumps(value)
