@@ -42,13 +42,13 @@ class Writer:
         self._catalogue = rules.resolved.catalogue
         self._read = read
         self._variables = _variables(rules)
-        self._declared: dict[str, set[str]] = {}
+        self.declared: dict[str, set[str]] = {}
         """The columns in their order, with the types that are declared for them."""
         for number, rule in enumerate(rules.resolved.rules, 1):
             if isinstance(rule.head, Derive):
                 self._expect(str(rule.head.label), len(rule.head.arguments))
             elif isinstance(rule.head, Raise):
-                self._declared |= {"data": set(), "recipient": {"string"}, "transport": {"string"}}
+                self.declared |= {"data": set(), "recipient": {"string"}, "transport": {"string"}}
             else:
                 for label, numbers in self._catalogue.derived.items():
                     if number in numbers:
@@ -57,10 +57,10 @@ class Writer:
     def _expect(self, label: str, arity: int | None) -> None:
         schema = self._catalogue.events.get(label)
         types = [t for _, t in schema.attributes or ()] if schema is not None else []
-        for k, name in enumerate(self._names(label, arity)):
-            self._declared.setdefault(name, set()).update(types[k : k + 1])
+        for k, name in enumerate(self.names(label, arity)):
+            self.declared.setdefault(name, set()).update(types[k : k + 1])
 
-    def _names(self, label: str, arity: int | None) -> list[str]:
+    def names(self, label: str, arity: int | None) -> list[str]:
         """The columns of a label: its attributes, else the variables of its heads; `data` is that of terms."""
         names = self._catalogue.attributes(label)
         if names is not None:
@@ -76,21 +76,21 @@ class Writer:
         ends = np.array([e.time.end for e, _ in answers], dtype=np.int64)
         unit = self._catalogue.unit
         numbers = self._read.numbers and not (begins % unit).any() and not (ends % unit).any()
-        rows = [self._cells(event, message, numbers) for event, message in answers]
-        columns = dict.fromkeys([*self._declared, *(name for row in rows for name in row)])
+        rows = [self.cells(event, message, numbers) for event, message in answers]
+        columns = dict.fromkeys([*self.declared, *(name for row in rows for name in row)])
         return pa.table(
             {
                 "event": pa.array([e.term.label for e, _ in answers], pa.string()),
                 "begin": self._stamps(begins, numbers),
                 "end": self._stamps(ends, numbers),
-                **{n: self._array([row.get(n) for row in rows], self._declared.get(n, set())) for n in columns},
+                **{n: self._array([row.get(n) for row in rows], self.declared.get(n, set())) for n in columns},
             }
         )
 
     def _stamps(self, stamps: Ints, numbers: bool) -> pa.Array:
         return pa.array(stamps // self._catalogue.unit) if numbers else pa.array(stamps, pa.timestamp("us", tz="UTC"))
 
-    def _cells(self, event: Event, message: Message | None, numbers: bool) -> Mapping[str, Value]:
+    def cells(self, event: Event, message: Message | None, numbers: bool) -> Mapping[str, Value]:
         """The values of an answer by column; messages and terms that are not flat are JSON."""
         if message is not None:
             return {
@@ -102,7 +102,7 @@ class Writer:
         flat = flat_values(event.term, names) if names is not None or event.positional else None
         if flat is None:
             return {"data": self._text(event, numbers)}
-        return dict(zip(self._names(event.term.label, len(flat)), flat, strict=True))
+        return dict(zip(self.names(event.term.label, len(flat)), flat, strict=True))
 
     def _text(self, event: Event, numbers: bool) -> str:
         written = write_event(event, self._catalogue, as_numbers=numbers)
@@ -125,9 +125,10 @@ class Writer:
                 return pa.array(floats, pa.float64())
         if len(found) == 1 and found <= {bool, int, str}:
             return pa.array(values)
-        return pa.array([None if v is None else json.dumps(self._json(v), ensure_ascii=False) for v in values])
+        return pa.array([None if v is None else json.dumps(self.as_json(v), ensure_ascii=False) for v in values])
 
-    def _json(self, value: Value) -> Any:
+    def as_json(self, value: Value) -> Any:
+        """A value as JSON has it."""
         if isinstance(value, Time):
             return write_time(value.microseconds, self._catalogue.unit, as_numbers=self._read.plain_numbers)
         if isinstance(value, Term):

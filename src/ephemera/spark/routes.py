@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ephemera.engine.events import BEGIN, END, Events, of_events, position
-from ephemera.engine.shipments import BAD, Shipment
+from ephemera.engine.shipments import BAD, READ, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import BadEvent
 from ephemera.kernels.columns import Batch, Column, column, ints, objects
@@ -37,8 +37,11 @@ class FromColumns:
         yield from batches(told_by("read", self._routed(given)))
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        count = 0
         for batch in given:
+            count += batch.num_rows
             yield from self.spread.route(self.events(batch))
+        yield read_shipment(self.spread, count)
 
     def events(self, batch: pa.RecordBatch) -> Iterator[Events]:
         """The events of a batch, label by label."""
@@ -93,7 +96,9 @@ class FromRest:
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         found: list[Event] = []
+        count = 0
         for batch in given:
+            count += batch.num_rows
             for event in read_rest(self.spread.compiled, self.form, batch):
                 if isinstance(event, BadEvent):
                     yield bad_shipment(self.spread, event)
@@ -103,9 +108,15 @@ class FromRest:
                     yield from self._shipped(found)
                     found = []
         yield from self._shipped(found)
+        yield read_shipment(self.spread, count)
 
     def _shipped(self, events: list[Event]) -> Iterator[Shipment]:
         return self.spread.route(of_events(events, self.spread.compiled.plan.catalogue.attributes))
+
+
+def read_shipment(spread: Spread, count: int) -> Shipment:
+    """A word of how many events were read."""
+    return Shipment(spread.number, READ, 0, 0, count, "", None, 0, b"")
 
 
 def bad_shipment(spread: Spread, bad: BadEvent) -> Shipment:
