@@ -120,6 +120,11 @@ class Program:
         self._compiled = Compiled(checked.rules, checked.plan, kept, Limits(checked.plan, checked.facts))
 
     @property
+    def compiled(self) -> Compiled:
+        """The program as engines need it."""
+        return self._compiled
+
+    @property
     def catalogue(self) -> Catalogue:
         """What the program declares."""
         return self._rules.resolved.catalogue
@@ -166,7 +171,7 @@ class Program:
         """
         if columnar.is_table(events):
             oracle = partial(evaluate, self._rules) if _known(engine) == "oracle" else None
-            world = self._world(tables, calendars, until)
+            world = self.world(tables, calendars, until)
             return columnar.run_table(self._compiled, events, world, oracle).answers
         return self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until).answers
 
@@ -201,7 +206,7 @@ class Program:
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """All that the program derives from events that have been read."""
-        world = self._world(tables, calendars, until)
+        world = self.world(tables, calendars, until)
         if _known(engine) == "oracle":
             outcome = evaluate(self._rules, reading.events, world)
         else:
@@ -225,14 +230,15 @@ class Program:
 
         With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
         """
-        return LiveEngine(self._compiled, self._world(tables, calendars, None), stamp=stamp, now=now)
+        return LiveEngine(self._compiled, self.world(tables, calendars, None), stamp=stamp, now=now)
 
-    def _world(
+    def world(
         self,
-        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None,
-        calendars: Mapping[str, Iterable[Event]] | None,
-        until: float | str | None,
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        until: float | str | None = None,
     ) -> World:
+        """What the program runs on besides events, as engines need it."""
         declared = self.catalogue.tables
         unknown = sorted(set(tables or ()) - set(declared))
         if unknown:

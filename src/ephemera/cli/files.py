@@ -45,6 +45,15 @@ def read_program(path: Path) -> Source | Report | None:
         return None
 
 
+def read_text(path: Path) -> str:
+    """All of a file that a command cannot do without."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        typer.echo(f"cannot read {path}: {error}", err=True)
+        raise typer.Exit(WRONG_COMMAND) from None
+
+
 def write_file(path: Path, text: str) -> None:
     """All of a file or nothing: it is written under another name first."""
     temporary = path.with_name(path.name + ".part")
