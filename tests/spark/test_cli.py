@@ -18,13 +18,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from click.testing import Result
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
+from typer.testing import CliRunner, Result
 
 from ephemera.cli.main import app
 from ephemera.engine import lanes
-from ephemera.spark import output
+from ephemera.spark import output, session
+from ephemera.spark.java import NoJava
 from tests.spark.machine import PATIENCE, SOURCES
 
 SHOP = """
@@ -33,8 +33,10 @@ EVENT order(id: string, qty: int);
 EVENT shipped(id: string);
 late(id) <- o: order(id, q), w: extend(o, 6), while w: not shipped(id);
 per(id, q / (q - 3)) <- o: order(id, q);
-RAISE to(recipient="b", transport="console") { big { var I } } ON event o: order [ var I, var Q ] where { var Q > 5 } END
-RAISE to(recipient="a", transport="console") { big { var I } } ON event o: order [ var I, var Q ] where { var Q > 6 } END
+RAISE to(recipient="b", transport="console") { big { var I } }
+ON event o: order [ var I, var Q ] where { var Q > 5 } END
+RAISE to(recipient="a", transport="console") { big { var I } }
+ON event o: order [ var I, var Q ] where { var Q > 6 } END
 """
 TIES = """
 EVENT reading(sensor: string, value: any, at: time);
@@ -67,7 +69,7 @@ ORDERS = [
     "no json",
     event("unknown", 2, 1),
 ]
-VALUES: list[Any] = [10, 9, 2.5, -1, "10", "9", "ü", "", True, False, None, 10.0, 2**60, 1e300]
+VALUES: list[Any] = [10, 9, 2.5, -1, "10", "9", "ü", "", True, False, None, 2**60, 1e300]
 READINGS = [
     event("reading", "2026-03-01T09:00:00Z", f"s{n % 3}", value, f"2026-03-01T08:00:0{n % 4}.{n % 2}Z")
     for n, value in enumerate(VALUES * 3)
@@ -306,13 +308,10 @@ def test_what_is_wrong_is_said_in_a_line(folder: Path, options: list[str], code:
 
 def test_no_java_is_said_in_a_line(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def none() -> None:
-        raise session.NoJava("Spark needs Java 17 or newer")
+        raise NoJava("Spark needs Java 17 or newer")
 
-    from ephemera.spark import java as session  # noqa: PLC0415
-    from ephemera.spark import session as opened  # noqa: PLC0415
-
-    monkeypatch.setattr(opened, "find_java", none)
-    monkeypatch.setattr(opened.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr(session, "find_java", none)
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
     (program,) = write(folder, Case([COUNTS], [event("order", 1, "a", 1)]))
     result = run(program, "--input", folder / "events.jsonl")
     assert (result.exit_code, result.stdout, result.stderr) == (3, "", "Spark needs Java 17 or newer\n")

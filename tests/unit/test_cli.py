@@ -108,10 +108,10 @@ def test_fmt_has_no_format(runner: CliRunner) -> None:
     assert runner.invoke(app, ["fmt", "-", "--format", "json"], input=UGLY).exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["check", "explain", "run"])
+@pytest.mark.parametrize("command", ["check", "explain", "run --engine local"])
 def test_unbounded_programs_can_be_allowed(runner: CliRunner, tmp_path: Path, command: str) -> None:
     path = write(tmp_path, "good.eq", GOOD)
-    result = runner.invoke(app, [command, path, "--allow-unbounded"], input="")
+    result = runner.invoke(app, [*command.split(), path, "--allow-unbounded"], input="")
     assert (result.exit_code, result.stderr) == (0, "")
 
 
