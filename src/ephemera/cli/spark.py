@@ -10,11 +10,12 @@ import re
 import socket
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 import typer
 
@@ -28,8 +29,12 @@ from ephemera.pipeline import Program
 if TYPE_CHECKING:
     from ephemera.spark.output import Computed
 
+Rows: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
+"""The rows of each table of a program."""
 _MASTER = re.compile(r"local|local\[(\d+|\*)(,\s*\d+)?\]|local-cluster\[.*\]|yarn|(spark|k8s)://.+")
 _HOST = re.compile(r"(?:spark://)?([^:,/]+):(\d+)")
+_PAUSE = 0.5
+"""Seconds after which what does not stop is told again."""
 _PATIENCE = 5.0
 """Seconds in which a master answers, or does not."""
 
@@ -50,36 +55,51 @@ class Wanted:
 
 def run_on_spark(
     programs: Sequence[Program],
-    tables: Sequence[Mapping[str, Sequence[Mapping[str, Any]]]],
+    tables: Sequence[Rows],
     given: Sequence[Given],
     wanted: Wanted,
 ) -> None:
     """A run from its input to its output; ends the command if it fails."""
     _check_master(wanted.master)
     with _told(debug=wanted.debug), spooled(given) as stored, shown_stages(wanted=wanted.progress) as shown:
-        _run(programs, tables, stored, wanted, shown)
+        # Only who runs on Spark needs it, and it takes a while to load.
+        from ephemera.spark.session import session  # noqa: PLC0415
+
+        shown.say("starting Spark")
+        spark = session(wanted.master, debug=wanted.debug)
+        both = list(zip(programs, tables, strict=True))
+        _interruptible(lambda: _run(spark, both, stored, wanted, shown), spark.sparkContext.cancelAllJobs)
+
+
+def _interruptible(work: Callable[[], None], cancel: Callable[[], None]) -> None:
+    """Works in a thread of its own: so Ctrl-C finds this one idle, and can have the work cancelled in good order."""
+    with ThreadPoolExecutor(1, "ephemera-run") as pool:
+        done = pool.submit(work)
+        try:
+            done.result()
+        except KeyboardInterrupt:
+            while not done.done():
+                cancel()
+                wait([done], timeout=_PAUSE)
+            raise
 
 
 def _run(
-    programs: Sequence[Program],
-    tables: Sequence[Mapping[str, Sequence[Mapping[str, Any]]]],
+    spark: Any,
+    programs: Sequence[tuple[Program, Rows]],
     given: Sequence[Given],
     wanted: Wanted,
     shown: Shown,
 ) -> None:
-    # Only who runs on Spark needs it, and it takes a while to load.
     from ephemera.spark.output import Computed  # noqa: PLC0415
     from ephemera.spark.progress import plan_of, watched  # noqa: PLC0415
     from ephemera.spark.reading import Input  # noqa: PLC0415
     from ephemera.spark.run import Job, start  # noqa: PLC0415
-    from ephemera.spark.session import session  # noqa: PLC0415
 
-    shown.say("starting Spark")
-    spark = session(wanted.master, debug=wanted.debug)
     began = time.monotonic()
     shown.say("looking at the input")
     emit = frozenset(wanted.emit)
-    jobs = [Job(p.compiled, p.world(rows), emit) for p, rows in zip(programs, tables, strict=True)]
+    jobs = [Job(program.compiled, program.world(rows), emit) for program, rows in programs]
     inputs = [Input(g.paths if g.is_remote else tuple(map(_literal, g.paths)), g.format) for g in given if g.paths]
     if not inputs:
         inputs = [Input(spark.createDataFrame([], "event string, time bigint"))]
@@ -166,7 +186,7 @@ def _told(*, debug: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo("stopped: nothing was written", err=True)
+        typer.echo("stopped", err=True)
         raise typer.Exit(INTERRUPTED) from None
     except (typer.Exit, BrokenPipeError):
         raise
