@@ -12,11 +12,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import ephemera
+from ephemera.engine.cells import object_of_cells
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import flat_term
 from ephemera.engine.table_reading import Reader
 from ephemera.io.jsonl import BadEvent
-from ephemera.spark.csv_cells import object_of_cells
 from ephemera.spark.reading import Input, Source, read, read_rest
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time

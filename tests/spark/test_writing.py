@@ -34,12 +34,15 @@ def failing(spark: SparkSession) -> DataFrame:
     return map_in_arrow(answers(spark), fail, SCHEMA)
 
 
-def test_one_file_is_sorted_by_end_begin_event_and_data(spark: SparkSession, tmp_path: Path) -> None:
+def lines_of(frame: DataFrame) -> Iterator[str]:
+    return (f"{row[0]}\n" for row in frame.select("line").toLocalIterator())
+
+
+def test_one_file_holds_all_answers_and_stands_alone(spark: SparkSession, tmp_path: Path) -> None:
     given = answers(spark)
-    assert write_file(given, tmp_path / "new" / "answers.jsonl") == 50
+    write_file(lines_of(given), tmp_path / "new" / "answers.jsonl")
     lines = (tmp_path / "new" / "answers.jsonl").read_text(encoding="utf-8").splitlines()
-    right = sorted((r["e"], r["s"], r["event"], r["data"], r["line"]) for r in given.collect())
-    assert lines == [r[4] for r in right]
+    assert lines == [r["line"] for r in given.collect()]
     assert [p.name for p in (tmp_path / "new").iterdir()] == ["answers.jsonl"]
 
 
@@ -57,7 +60,7 @@ def test_folders_hold_all_answers(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_a_run_that_fails_leaves_nothing(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(PythonException, match="on purpose"):
-        write_file(failing(spark), tmp_path / "answers.jsonl")
+        write_file(lines_of(failing(spark)), tmp_path / "answers.jsonl")
     with pytest.raises(PythonException, match="on purpose"):
         write_folder(failing(spark), tmp_path / "answers.parquet", "parquet")
     assert list(tmp_path.iterdir()) == []

@@ -66,7 +66,7 @@ def test_what_is_no_event_goes_to_the_dead_letters(program: str, tmp_path: Path,
     given, out, dead = tmp_path / "in.jsonl", tmp_path / "out.jsonl", tmp_path / "dead.jsonl"
     given.write_bytes(b"\n".join([GOOD[0], *([GOOD[1], bad] if kind == "truncated" else [bad, GOOD[1]])]))
     options = ["--input", str(given), "--output", str(out), "--dead-letter", str(dead)]
-    result = CliRunner().invoke(app, ["run", program, "--mode", mode, *options])
+    result = CliRunner().invoke(app, ["run", program, "--engine", "local", "--mode", mode, *options])
     assert result.exit_code == 0, result.stderr
     assert [answer["data"] for answer in lines(out)] == [["a", 1], ["b", 2]]
     (letter,) = lines(dead)
@@ -128,7 +128,9 @@ def test_a_bad_object_stops_nothing() -> None:
 def test_a_message_of_ten_megabytes_is_an_event_like_others(program: str, tmp_path: Path, mode: str) -> None:
     given, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     given.write_text(json.dumps({"event": "note", "time": 1, "data": ["é" * (SIZE // 2)]}, ensure_ascii=False) + "\n")
-    result = CliRunner().invoke(app, ["run", program, "--mode", mode, "--input", str(given), "--output", str(out)])
+    result = CliRunner().invoke(
+        app, ["run", program, "--engine", "local", "--mode", mode, "--input", str(given), "--output", str(out)]
+    )
     assert (result.exit_code, result.stderr) == (0, "")
     assert [len(answer["data"][0]) for answer in lines(out)] == [SIZE // 2]
 
@@ -139,6 +141,6 @@ def test_a_line_that_a_file_cuts_off_does_not_run_into_the_next_file(program: st
     first.write_bytes(GOOD[0][:20])
     second.write_bytes(GOOD[1])
     options = ["--input", str(first), "--input", str(second), "--dead-letter", str(dead)]
-    result = CliRunner().invoke(app, ["run", program, "--mode", mode, *options])
+    result = CliRunner().invoke(app, ["run", program, "--engine", "local", "--mode", mode, *options])
     assert [json.loads(line)["data"] for line in result.stdout.splitlines()] == [["b", 2]]
     assert [letter["event"] for letter in lines(dead)] == [GOOD[0][:20].decode()]

@@ -87,7 +87,7 @@ def test_a_missing_file_does_not_hide_what_was_found_in_others(runner: CliRunner
         assert result.exit_code == 2
         assert [entry["code"] for entry in json.loads(result.stdout)] == ["unbound-variable"]
         assert "none.eq" in result.stderr
-        for command in (["check"], ["run", "--input", "-"]):
+        for command in (["check"], ["run", "--engine", "local", "--input", "-"]):
             result = runner.invoke(app, [*command, *paths])
             assert result.exit_code == 2
             assert "none.eq" in result.stderr
@@ -108,10 +108,10 @@ def test_fmt_has_no_format(runner: CliRunner) -> None:
     assert runner.invoke(app, ["fmt", "-", "--format", "json"], input=UGLY).exit_code == 2
 
 
-@pytest.mark.parametrize("command", ["check", "explain", "run"])
+@pytest.mark.parametrize("command", ["check", "explain", "run --engine local"])
 def test_unbounded_programs_can_be_allowed(runner: CliRunner, tmp_path: Path, command: str) -> None:
     path = write(tmp_path, "good.eq", GOOD)
-    result = runner.invoke(app, [command, path, "--allow-unbounded"], input="")
+    result = runner.invoke(app, [*command.split(), path, "--allow-unbounded"], input="")
     assert (result.exit_code, result.stderr) == (0, "")
 
 
@@ -262,7 +262,9 @@ def test_results_are_utf_8_on_every_terminal(tmp_path: Path) -> None:
     assert in_ascii("fmt", "-", given=FOREIGN).stdout.decode() == "über(ä) <- o: order(ä);  -- ö\n"
     assert "rule 1  über(ä)" in in_ascii("explain", path).stdout.decode()
     assert "über" in in_ascii("explain", "--format", "json", path).stdout.decode()
-    answers = in_ascii("run", path, given='{"event": "order", "time": 1, "data": ["ß"]}').stdout.decode()
+    answers = in_ascii(
+        "run", path, "--engine", "local", given='{"event": "order", "time": 1, "data": ["ß"]}'
+    ).stdout.decode()
     assert json.loads(answers)["event"] == "über"
     assert "ß" in answers
 

@@ -70,7 +70,7 @@ def test_a_live_run_refuses_what_would_be_kept_forever(tmp_path: Path) -> None:
 
 def test_a_batch_run_warns_of_it(tmp_path: Path) -> None:
     program = write(tmp_path, "p.eq", UNBOUNDED)
-    result = CliRunner().invoke(app, ["run", program], input="")
+    result = CliRunner().invoke(app, ["run", program, "--engine", "local"], input="")
     assert result.exit_code == 0
     assert "warning[unbounded-relevance]" in result.stderr
 
@@ -106,7 +106,7 @@ def test_a_growing_file_is_followed_until_the_user_stops_it(tmp_path: Path) -> N
 
 def test_progress_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:
     result = CliRunner().invoke(
-        app, ["run", write(tmp_path, "p.eq", PROGRAM), "--progress"], input=line("order", 1, "a")
+        app, ["run", write(tmp_path, "p.eq", PROGRAM), "--engine", "local", "--progress"], input=line("order", 1, "a")
     )
     assert "100%" in result.stderr
 

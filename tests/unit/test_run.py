@@ -31,7 +31,15 @@ def run(tmp_path: Path, program: str, lines: list[Any], *options: str) -> tuple[
     (tmp_path / "program.eq").write_text(program, encoding="utf-8")
     text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in lines)
     (tmp_path / "events.jsonl").write_text(text, encoding="utf-8")
-    command = ["run", str(tmp_path / "program.eq"), "--input", str(tmp_path / "events.jsonl"), *options]
+    command = [
+        "run",
+        str(tmp_path / "program.eq"),
+        "--input",
+        str(tmp_path / "events.jsonl"),
+        "--engine",
+        "local",
+        *options,
+    ]
     result = CliRunner().invoke(app, command)
     return result.exit_code, [json.loads(line) for line in result.stdout.splitlines()], result.stderr
 
@@ -189,7 +197,7 @@ def test_lines_are_judged_one_by_one(tmp_path: Path) -> None:
     good = '{"event": "order", "time": 1, "data": ["a\u2028b"]}'.encode()
     (tmp_path / "events.jsonl").write_bytes(good + b'\n{"event": "order", "time": 1, "data": ["\xff"]}\n')
     letters = tmp_path / "dead.jsonl"
-    command = ["run", str(tmp_path / "program.eq"), "--input", str(tmp_path / "events.jsonl")]
+    command = ["run", str(tmp_path / "program.eq"), "--input", str(tmp_path / "events.jsonl"), "--engine", "local"]
     result = CliRunner().invoke(app, [*command, "--dead-letter", str(letters)])
     assert result.exit_code == 0
     assert json.loads(result.stdout) == event("seen", 1, "a\u2028b")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from ephemera.cli import run as run_module
+from ephemera.cli import inputs as inputs_module
 from ephemera.cli import stream as stream_module
 from ephemera.cli.main import app
 
@@ -48,7 +48,9 @@ def lines(text: str) -> list[dict[str, Any]]:
 def test_a_line_may_be_bad_for_one_program_and_good_for_another(programs: list[str], tmp_path: Path, mode: str) -> None:
     dead = tmp_path / "dead.jsonl"
     given = "\n".join([line(1, "a", 7), line(2, "b", "many"), line(3, "c", None), "no json"])
-    result = CliRunner().invoke(app, ["run", *programs, "--mode", mode, "--dead-letter", str(dead)], input=given)
+    result = CliRunner().invoke(
+        app, ["run", *programs, "--engine", "local", "--mode", mode, "--dead-letter", str(dead)], input=given
+    )
     assert result.exit_code == 0
     found = {(a["event"], json.dumps(a["time"]), json.dumps(a["data"])) for a in lines(result.stdout)}
     both = {("both", t, "[1]") for t in ("1", "3")}
@@ -67,7 +69,7 @@ def test_a_line_may_be_bad_for_one_program_and_good_for_another(programs: list[s
 @pytest.mark.parametrize("mode", MODES)
 def test_each_line_is_decoded_once(programs: list[str], monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
     decoded: list[bytes] = []
-    module: Any = run_module if mode == "batch" else stream_module
+    module: Any = inputs_module if mode == "batch" else stream_module
     decode = module.decode_line
 
     def counted(given: bytes) -> Any:
@@ -76,13 +78,18 @@ def test_each_line_is_decoded_once(programs: list[str], monkeypatch: pytest.Monk
 
     monkeypatch.setattr(module, "decode_line", counted)
     given = [line(1, "a", 7), line(2, "b", "many")]
-    assert CliRunner().invoke(app, ["run", *programs, "--mode", mode], input="\n".join(given)).exit_code == 0
+    assert (
+        CliRunner()
+        .invoke(app, ["run", *programs, "--engine", "local", "--mode", mode], input="\n".join(given))
+        .exit_code
+        == 0
+    )
     assert [one.decode() for one in decoded] == given
 
 
 def test_the_answers_of_all_programs_are_sorted_together(programs: list[str]) -> None:
     given = [line(1, "a", "x"), line(2, "b", 9), line(3, "c", "y"), line(4, "d", 8)]
-    result = CliRunner().invoke(app, ["run", *programs], input="\n".join(given))
+    result = CliRunner().invoke(app, ["run", *programs, "--engine", "local"], input="\n".join(given))
     found = [(a["time"], a["event"]) for a in lines(result.stdout)]
     assert found == [(1, "text"), (2, "big"), (2, "both"), (3, "text"), (4, "big"), (4, "both")]
     assert "program" not in result.stderr

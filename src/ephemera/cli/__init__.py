@@ -1,1 +1,1 @@
-"""This package is the command line: `ephemera check`, `fmt`, `explain`, `run`, `test`."""
+"""This package is the command line: `ephemera check`, `fmt`, `explain`, `run`, `test`, `demo`."""

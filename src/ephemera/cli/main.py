@@ -17,6 +17,7 @@ import typer
 
 from ephemera.base.diagnostic import Report, Severity
 from ephemera.base.span import Source
+from ephemera.cli.demo import demo_command
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, print_reports, read_program, write_file, write_out
 from ephemera.cli.run import AllowUnbounded, compile_all, run_command
 from ephemera.cli.stories import stories_command
@@ -151,6 +152,7 @@ def _exit(*, missing: bool, wrong: bool) -> None:
 
 app.command("run")(run_command)
 app.command("test")(stories_command)
+app.command("demo")(demo_command)
 
 
 def main() -> None:

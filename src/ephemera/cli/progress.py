@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
+import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ephemera.base.time import describe
+
+if TYPE_CHECKING:
+    from ephemera.spark.output import Summary
+    from ephemera.spark.progress import Sight
+
+_HISTORIES = 12
+"""So many histories are told of, the largest."""
 
 
 @contextmanager
@@ -16,13 +29,86 @@ def shown_progress(what: str, *, wanted: bool) -> Iterator[Callable[[float], Non
     if not wanted and not sys.stderr.isatty():
         yield lambda _part: None
         return
-    console = Console(stderr=True)
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=not wanted) as bar:
+    with _bar(TextColumn("{task.percentage:>3.0f}%"), wanted=wanted) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda done: bar.update(task, completed=done)
+
+
+def _bar(column: TextColumn, *, wanted: bool) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), column, TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=not wanted)
+
+
+@contextmanager
+def shown_stages(*, wanted: bool) -> Iterator[Shown]:
+    """Something to tell how far Spark has come, and at the end what came of it."""
+    if not wanted and not sys.stderr.isatty():
+        yield Shown(None)
+        return
+    with _bar(TextColumn("{task.fields[counts]}"), wanted=wanted) as bar:
+        shown = Shown(bar)
+        yield shown
+    for line in shown.told:
+        typer.echo(line, err=True)
+
+
+class Shown:
+    """A bar that shows how far Spark has come, or nothing."""
+
+    def __init__(self, bar: Progress | None) -> None:
+        self._bar = bar
+        self._task = None if bar is None else bar.add_task("", total=None, counts="")
+        self._began = time.monotonic()
+        self.told: Sequence[str] = ()
+
+    def say(self, what: str) -> None:
+        """What goes on where no part of it can be told."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description=what)
+            self._began = time.monotonic()
+
+    def see(self, sight: Sight) -> None:
+        """What was seen of Spark."""
+        if self._bar is None or self._task is None:
+            return
+        rate = sight.read / max(time.monotonic() - self._began, 0.1)
+        counts = f"{sight.read:,} events ({rate:,.0f}/s)"
+        counts += f", {sight.written:,} answers" if sight.written else ""
+        self._bar.update(self._task, description=sight.stage, completed=sight.done, total=1.0, counts=counts)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """While answers are printed on a terminal, the bar is not in their way."""
+        if self._bar is None or not sys.stdout.isatty():
+            yield
+            return
+        self._bar.stop()
+        yield
+
+    def end(self, told: Sequence[str]) -> None:
+        """The run is over: what there is to tell of it."""
+        if self._bar is not None and self._task is not None:
+            self._bar.update(self._task, description="done", completed=1.0, total=1.0)
+            self.told = told
+
+
+def summary_lines(summary: Summary, names: Sequence[dict[str, str]], seconds: float) -> list[str]:
+    """What there is to tell of a run: events, answers, dead letters, and what was kept at most."""
+    read = max(summary.read.values(), default=0)
+    letters = summary.bad + summary.dead
+    lines = [f"{read:,} events read, {summary.total:,} answers, {letters:,} dead letters in {seconds:.1f} s"]
+    by_label: Counter[str] = Counter()
+    for (_, label), count in summary.answers.items():
+        by_label[label] += count
+    lines += [f"  {label}: {count:,}" for label, count in sorted(by_label.items())]
+    largest = sorted(summary.histories, key=lambda h: (-h.peak, h.program, h.name))
+    kept = [h for h in largest if h.peak]
+    if kept:
+        lines.append(f"kept at most, in one of {summary.busy} busy places:")
+    for history in kept[:_HISTORIES]:
+        bound = "forever" if history.reach is None else f"until {describe(max(history.reach, 0))} after its end"
+        program = names[history.program].get("program")
+        lines.append(f"  {history.name}{f' of {program}' if program else ''}: {history.peak:,}, each {bound}")
+    if len(kept) > _HISTORIES:
+        lines.append(f"  and {len(kept) - _HISTORIES} smaller ones")
+    return lines

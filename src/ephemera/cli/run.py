@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from enum import StrEnum
 from heapq import merge
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -29,16 +27,24 @@ from ephemera.cli.files import (
     write_file,
     write_out,
 )
+from ephemera.cli.inputs import found_inputs, read_all
 from ephemera.cli.progress import shown_progress
+from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
-from ephemera.engine.compiled import Reading
-from ephemera.io.jsonl import decode_line
 from ephemera.pipeline import Checked, Program, Run, check
 
 
 class Engine(StrEnum):
     """What evaluates a program: the incremental engine in this process, or the definition of the language itself."""
 
+    local = "local"
+    oracle = "oracle"
+
+
+class RunsOn(StrEnum):
+    """What a run is evaluated by: Spark, or one of the engines in this process."""
+
+    spark = "spark"
     local = "local"
     oracle = "oracle"
 
@@ -51,9 +57,31 @@ class Mode(StrEnum):
 
 
 Programs = Annotated[list[Path], typer.Argument(metavar="PROGRAM…", help="Program files (.eq).", show_default=False)]
-Inputs = Annotated[list[str] | None, typer.Option("--input", help="Events as JSON lines, or - for standard input.")]
-Output = Annotated[Path | None, typer.Option("--output", help="Where answers go; standard output otherwise.")]
-Chosen = Annotated[Engine, typer.Option("--engine", help="What evaluates the program.")]
+Inputs = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--input",
+        help="Events: a file of JSON lines, Parquet (.parquet) or CSV (.csv), a folder or a glob of these, or - for "
+        "standard input; may be given often. Otherwise what the programs declare, or standard input.",
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option(
+        "--output",
+        help="Where answers go: a file (.jsonl), sorted by time, or on Spark a folder, of Parquet (.parquet), of CSV "
+        "(.csv), or of JSON lines. Standard output otherwise.",
+    ),
+]
+Chosen = Annotated[
+    RunsOn | None,
+    typer.Option("--engine", help="What evaluates the programs: spark in batch mode unless told otherwise."),
+]
+Master = Annotated[
+    str | None,
+    typer.Option("--master", help="Spark's master, such as local[4] or spark://host:7077; all local cores otherwise."),
+]
+Debug = Annotated[bool, typer.Option("--debug", help="Show what Spark logs, and where in its code a failure was.")]
 Emitted = Annotated[list[str] | None, typer.Option("--emit", help="Only events of this name; may be given often.")]
 AllowUnbounded = Annotated[
     bool,
@@ -70,35 +98,67 @@ def run_command(
     inputs: Inputs = None,
     *,
     output: Output = None,
-    engine: Chosen = Engine.local,
+    engine: Chosen = None,
     emit: Emitted = None,
     dead_letter: DeadLetters = None,
     allow_unbounded: AllowUnbounded = False,
     mode: Annotated[Mode, typer.Option("--mode", help="All events at once, or answers as events come.")] = Mode.batch,
     follow: Annotated[bool, typer.Option("--follow", help="In stream mode: go on as the last file grows.")] = False,
-    progress: Annotated[bool, typer.Option("--progress", help="Show progress even if this is no terminal.")] = False,
+    progress: Annotated[
+        bool, typer.Option("--progress", help="Show progress and a summary even if this is no terminal.")
+    ] = False,
+    master: Master = None,
+    debug: Debug = False,
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time."""
     if mode == Mode.stream:
-        if engine != Engine.local:
-            typer.echo("stream mode runs on the engine `local`", err=True)
-            raise typer.Exit(WRONG_COMMAND)
+        _refuse_stream(engine, output)
         live = compile_all(programs, unbounded=None if allow_unbounded else "error")
         engines = [p.engine(tables=_tables(p, path.parent)) for p, path in zip(live, programs, strict=True)]
-        Stream(engines, names_of(programs), output, dead_letter, emit or []).run(inputs or ["-"], follow=follow)
+        target = None if output is None else Path(output)
+        Stream(engines, names_of(programs), target, dead_letter, emit or []).run(inputs or ["-"], follow=follow)
         return
-    compiled = compile_all(programs, unbounded=None if allow_unbounded or engine == Engine.oracle else "warning")
+    on = engine or RunsOn.spark
+    compiled = compile_all(programs, unbounded=None if allow_unbounded or on == RunsOn.oracle else "warning")
+    given = found_inputs(inputs, compiled, programs)
+    tables = [_tables(program, path.parent) for program, path in zip(compiled, programs, strict=True)]
+    if on == RunsOn.spark:
+        wanted = Wanted(output, tuple(emit or ()), dead_letter, names_of(programs), master, debug, progress)
+        run_on_spark(compiled, tables, given, wanted)
+        return
+    if master is not None:
+        _refuse("--master is for the engine `spark`")
+    if output is not None and not is_one_file(output):
+        _refuse(f"the engine `{on.value}` writes one file of JSON lines; `{output}` is for the engine `spark`")
     runs: list[Run] = []
-    for program, path, reading in zip(compiled, programs, _read_all(compiled, inputs or ["-"]), strict=True):
+    for program, path, own, reading in zip(compiled, programs, tables, read_all(compiled, given), strict=True):
         try:
             with shown_progress(path.name, wanted=progress) as tell:
-                tables = _tables(program, path.parent)
-                runs.append(program.run_read(reading, engine=engine.value, tables=tables, progress=tell))
+                runs.append(program.run_read(reading, engine=on.value, tables=own, progress=tell))
         except EphemeraError as error:
             typer.echo(f"{path}: {error}", err=True)
             raise typer.Exit(FAILED) from None
-    _write_answers(runs, output, emit)
+    _write_answers(runs, None if output is None else Path(output), emit)
     _write_dead_letters(runs, names_of(programs), dead_letter)
+
+
+def _refuse_stream(engine: RunsOn | None, output: str | None) -> None:
+    if engine == RunsOn.spark:
+        _refuse("stream mode on Spark comes later; `--mode stream` runs on the engine `local`")
+    if engine == RunsOn.oracle:
+        _refuse("stream mode runs on the engine `local`")
+    if output is not None and not is_one_file(output):
+        _refuse(f"stream mode writes one file of JSON lines, and `{output}` is none; name it .jsonl")
+
+
+def is_one_file(output: str) -> bool:
+    """Whether answers go to one file: what ends in nothing that says otherwise, too, unless it is a folder."""
+    return not output.endswith(("/", ".parquet", ".csv")) and not Path(output).is_dir()
+
+
+def _refuse(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(WRONG_COMMAND)
 
 
 def compile_all(paths: Sequence[Path], *, unbounded: Severity | None = None) -> list[Program]:
@@ -110,27 +170,6 @@ def compile_all(paths: Sequence[Path], *, unbounded: Severity | None = None) -> 
     if None in sources or any(report.failed for report in reports):
         raise typer.Exit(WRONG_COMMAND if None in sources else WRONG_PROGRAM)
     return [Program(f) for f in found if isinstance(f, Checked)]
-
-
-def _read_all(programs: Sequence[Program], inputs: Iterable[str]) -> list[Reading]:
-    """The events as each program reads them; every line is read and decoded once, and what it is told of each."""
-    readings = [program.reading() for program in programs]
-    for line in _lines(inputs):
-        message = decode_line(line)
-        for reading in readings:
-            reading.add(message)
-    return readings
-
-
-def _lines(inputs: Iterable[str]) -> Iterator[bytes]:
-    """The lines of all inputs as they are."""
-    for name in inputs:
-        try:
-            with nullcontext(sys.stdin.buffer) if name == "-" else Path(name).open("rb") as file:
-                yield from (line.rstrip(b"\n") for line in file if line.strip())
-        except OSError as error:
-            typer.echo(f"cannot read {name}: {error.strerror}", err=True)
-            raise typer.Exit(WRONG_COMMAND) from None
 
 
 def _tables(program: Program, folder: Path) -> dict[str, list[dict[str, Any]]]:

@@ -39,7 +39,7 @@ class Reading:
     """The events of a run as one program reads them: what is good, what is bad, and whether times are numbers."""
 
     def __init__(self, compiled: Compiled) -> None:
-        self._compiled = compiled
+        self.compiled = compiled
         self.events: list[Event] = []
         self.bad: list[BadEvent] = []
         self.as_numbers = True
@@ -47,12 +47,15 @@ class Reading:
     def add(self, given: Given) -> None:
         """One more event."""
         message = given_message(given)
-        event = self._compiled.read(message)
+        self.take(self.compiled.read(message), as_text=uses_text(message.data))
+
+    def take(self, event: Event | BadEvent, *, as_text: bool) -> None:
+        """One more that has been read, and whether its time was written as text."""
         if isinstance(event, BadEvent):
             self.bad.append(event)
             return
         self.events.append(event)
-        self.as_numbers = self.as_numbers and not uses_text(message.data)
+        self.as_numbers = self.as_numbers and not as_text
 
 
 def given_message(given: Given) -> Message:

@@ -294,6 +294,19 @@ class Lane:
                 self._mark(matched[REFERENCE])
                 self.histories[name].append(matched, self.tick)
             return sum(map(len, matches))
+        try:
+            return self._rule(name, pool, bound, derived)
+        except Exception as error:
+            error.add_note(f"in rule {self._told(name)}")
+            raise
+
+    def _told(self, name: str) -> str:
+        """A rule, or those that it stands for, as people count them."""
+        members = [m for m in self._members(name) if m.rule is not None]
+        return ", ".join(f"{m.rule} ({m.label or 'any'})" for m in sorted(members, key=lambda m: m.rule or 0)) or name
+
+    def _rule(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
+        """A rule's part of a step; how many new events it gave."""
         rule = self.rules[name]
         for detection in rule.plan.detections:
             self._detect(name, detection, bound)

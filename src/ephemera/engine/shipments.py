@@ -12,9 +12,9 @@ from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.columns import Batch, Column
 from ephemera.rules.nodes import Catalogue
 
-OUT, SCATTERED, DEAD, STATS, BAD = -1, -2, -3, -4, -5
+OUT, SCATTERED, DEAD, STATS, BAD, READ = -1, -2, -3, -4, -5, -6
 """Groups that are none: answers, answers that may be there twice, dead letters, what an engine
-tells of itself, and what was no event."""
+tells of itself, what was no event, and a word of how many events were read."""
 
 _LARGEST = 2**31 - 1
 

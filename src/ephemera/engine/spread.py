@@ -27,6 +27,7 @@ from ephemera.engine.local import Engine, Found, Part
 from ephemera.engine.matching import Query
 from ephemera.engine.parameters import asked_for
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
+from ephemera.io.jsonl import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR
@@ -37,6 +38,8 @@ from ephemera.rules.outcome import World
 from ephemera.syntax.nodes import Derive, Raise
 from ephemera.terms.events import Event
 from ephemera.terms.nodes import Pattern
+from ephemera.terms.text import to_text
+from ephemera.terms.values import Term
 
 
 @dataclass(frozen=True)
@@ -151,24 +154,43 @@ class Spread:
         return by_the_clock(self.compiled.rules, frozenset(self.world.calendars))
 
     def run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
-        """What the engine of a group makes of its shipments in one place, which come by their earliest end."""
+        """What the engine of a group makes of its shipments in one place, which come by their earliest end.
+
+        What goes wrong says which events were the last to come in.
+        """
+        last: list[Shipment] = []
+        try:
+            yield from self._run(group, place, _noted(shipments, last))
+        except Exception as error:
+            for shipment in last:
+                error.add_note(f"the last event taken in was {self._shown(shipment)}")
+            raise
+
+    def _shown(self, shipment: Shipment) -> str:
+        event = max(unpack(shipment, self.merged.plan.catalogue).events(), key=lambda e: e.key)
+        return json.dumps(write_event(event, self.merged.plan.catalogue, as_numbers=False), ensure_ascii=False)
+
+    def _run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
         engine = self._engine(group, place)
         level = self.stages.groups[group].level
         catalogue = self.merged.plan.catalogue
         loaded = received = 0
+        peaks: dict[str, int] = {}
         for shipment in shipments:
             bound = shipment.first - 1
             if loaded >= SLICE and bound > min((lane.bound for lane in engine.lanes.values()), default=bound):
                 yield from self._given(engine.advance(bound, min(bound, self.last)), level, place)
                 loaded = 0
+                _measure(engine, peaks)
             engine.load([unpack(shipment, catalogue)])
             loaded += shipment.count
             received += shipment.count
         yield from self._given(engine.finish(self.last), level, place)
+        _measure(engine, peaks)
         for letter in engine.take_dead_letters():
-            told = {"rule": letter.rule, "variables": _plain(letter.variables), "reason": letter.reason}
+            told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
             yield self._word(DEAD, place, told)
-        yield self._word(STATS, place, self._told(engine, group, received))
+        yield self._word(STATS, place, self._told(engine, group, received, peaks))
 
     def _engine(self, group: int, place: int) -> Engine:
         calendars = {name: list(days) for name, days in self.world.calendars.items()}
@@ -269,14 +291,16 @@ class Spread:
         load = json.dumps(told, ensure_ascii=False, default=str).encode()
         return Shipment(self.number, group, place, 0, 0, "", None, 0, load)
 
-    def _told(self, engine: Engine, group: int, received: int) -> dict[str, object]:
+    def _told(self, engine: Engine, group: int, received: int, peaks: Mapping[str, int]) -> dict[str, object]:
         rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
+        reaches = {name: lane.reach(name) for lane in engine.lanes.values() for name in lane.histories}
         return {
             "group": group,
             "level": self.stages.groups[group].level,
             "events": received,
             "examined": sum(rule.examined for rule in rules),
             "given": engine.given,
+            "histories": {name: [peak, reaches[name]] for name, peak in peaks.items()},
             "peak_mb": peak_memory(),
         }
 
@@ -287,10 +311,22 @@ def _hash_of(events: Events) -> np.ndarray:
     return hash_columns(columns, len(events))
 
 
+def _noted(shipments: Iterable[Shipment], last: list[Shipment]) -> Iterator[Shipment]:
+    """The same; `last` always holds the last one."""
+    for shipment in shipments:
+        last[:] = [shipment]
+        yield shipment
+
+
+def _measure(engine: Engine, peaks: dict[str, int]) -> None:
+    """The most tuples that each history has held after a step."""
+    for lane in engine.lanes.values():
+        for name, history in lane.histories.items():
+            peaks[name] = max(peaks.get(name, 0), len(history))
+
+
 def _plain(variables: Mapping[str, object]) -> dict[str, object]:
-    return {
-        name: v if isinstance(v, int | float | str | bool) or v is None else str(v) for name, v in variables.items()
-    }
+    return {name: to_text(v) if isinstance(v, Term) else v for name, v in variables.items()}
 
 
 def peak_memory() -> float:

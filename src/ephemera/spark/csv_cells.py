@@ -1,14 +1,11 @@
 """This module turns the cells of CSV files into columns of events, and says for which rows it cannot vouch.
 
-A cell that is empty is null. A cell of an attribute that is declared `string` is a text; any other is read as JSON,
-and is a text if it is none: just as the cells of tables are.
+What a cell means stands in `engine.cells`.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -96,27 +93,3 @@ def _cell(name: str, declared: str, is_there: bool) -> Cell:
             return Cell(cell, "string")
         case _:
             return Cell(cell, "string", (cell.isNotNull(),))
-
-
-def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, Any]:
-    """A row of a CSV file as the JSON object of an event."""
-    stamps = [_read(row.get(name), "time") for name in time_columns(row, catalogue)]
-    label = row.get("event") or None if "event" in row else only_label(catalogue)
-    schema = catalogue.events.get(label) if label is not None else None
-    types = dict(schema.attributes or ()) if schema is not None else {}
-    is_open = schema is None or schema.attributes is None
-    names = [n for n in row if n not in ("event", *time_columns(row, catalogue))] if is_open else list(types)
-    data = {name: _read(row.get(name), types.get(name, "any")) for name in names}
-    time = stamps[0] if len(stamps) == 1 else stamps
-    return {"event": label, "time": time, "data": {n: v for n, v in data.items() if v is not None}}
-
-
-def _read(cell: str | None, declared: str) -> Any:
-    if cell is None or cell == "":
-        return None
-    if declared == "string":
-        return cell
-    try:
-        return json.loads(cell)
-    except ValueError:
-        return cell

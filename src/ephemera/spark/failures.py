@@ -12,6 +12,8 @@ from ephemera.spark.ship import missing
 
 T = TypeVar("T")
 _MARK = "ephemera-failure:"
+_INPUT = ("[PATH_NOT_FOUND]", "[CANNOT_READ_FILE_FOOTER]", "[FAILED_READ_FILE", "[UNABLE_TO_INFER_SCHEMA]")
+"""What Spark says of input that it cannot read."""
 
 
 class Failed(EphemeraError):
@@ -45,6 +47,14 @@ def failure(error: BaseException) -> Failed:
     found = re.search(re.escape(_MARK) + r"(\{.*?\}):end", text, re.DOTALL)
     if found is None:
         first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-        return Failed(f"Spark failed: {first}; --debug shows all")
-    told = json.loads(found[1])
-    return Failed("; ".join([told["error"], *told["notes"]]))
+        told = re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+$", "", first)
+        return Failed(
+            f"cannot read the input: {told}" if is_input(error) else f"Spark failed: {told}; --debug shows all"
+        )
+    word = json.loads(found[1])
+    return Failed("; ".join([word["error"], *word["notes"]]))
+
+
+def is_input(error: BaseException) -> bool:
+    """Whether a job failed because its input is not there, or is none of its format."""
+    return isinstance(error, ValueError) or any(code in str(error) for code in _INPUT)

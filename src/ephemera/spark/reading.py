@@ -18,12 +18,13 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ephemera.engine.compiled import Compiled
+from ephemera.engine.cells import object_of_cells
+from ephemera.engine.compiled import Compiled, Given
 from ephemera.engine.table_reading import Reader
-from ephemera.io.jsonl import BadEvent
+from ephemera.io.jsonl import BadEvent, original_text
 from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue
-from ephemera.spark.csv_cells import flat_cells, object_of_cells
+from ephemera.spark.csv_cells import flat_cells
 from ephemera.spark.flat import Flat
 from ephemera.spark.json_lines import flat_lines
 from ephemera.spark.table_columns import flat_rows
@@ -47,9 +48,9 @@ _ENDINGS: dict[str, Format] = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Something to read: a path, the name of a table, or a data frame; paths tell their format by how they end."""
+    """Something to read: paths, the name of a table, or a data frame; paths tell their format by how they end."""
 
-    given: str | DataFrame
+    given: str | tuple[str, ...] | DataFrame
     format: Format | None = None
 
 
@@ -78,16 +79,17 @@ def read(
 def _read(spark: SparkSession, given: Input, catalogue: Catalogue, wanted: Wanted, constants: Constants) -> Source:
     if isinstance(given.given, DataFrame):
         return _of_rows(given.given, catalogue, wanted, constants)
-    match given.format or _format(given.given):
+    paths = [given.given] if isinstance(given.given, str) else list(given.given)
+    match given.format or _format(paths[0]):
         case "json":
-            return _of_lines(spark.read.option("lineSep", "\n").text(given.given), catalogue, wanted)
+            return _of_lines(spark.read.option("lineSep", "\n").text(paths), catalogue, wanted)
         case "csv":
             options = {"header": "true", "escape": '"', "maxCharsPerColumn": "-1"}
-            return _of_cells(spark.read.options(**options).csv(given.given), catalogue, wanted, constants)
+            return _of_cells(spark.read.options(**options).csv(paths), catalogue, wanted, constants)
         case "parquet":
-            return _of_rows(spark.read.parquet(given.given), catalogue, wanted, constants)
+            return _of_rows(spark.read.parquet(*paths), catalogue, wanted, constants)
         case "table":
-            return _of_rows(spark.table(given.given), catalogue, wanted, constants)
+            return _of_rows(spark.table(paths[0]), catalogue, wanted, constants)
 
 
 def _format(path: str) -> Format:
@@ -124,11 +126,11 @@ def read_rest(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator
     match form:
         case "lines":
             for line in batch.column("line").to_pylist():
-                yield compiled.read(line)
+                yield _read_one(compiled, line, line)
         case "cells":
             for row in batch.to_pylist():
                 given = object_of_cells(row, compiled.rules.resolved.catalogue)
-                event = compiled.read(given)
+                event = _read_one(compiled, given, row)
                 yield _as_given(event, row) if isinstance(event, BadEvent) else event
         case "rows":
             found = Reader(pa.Table.from_batches([batch]), compiled).read()
@@ -137,6 +139,14 @@ def read_rest(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator
             for bad in found.bad:
                 row = batch.slice(bad.row, 1).to_pylist()[0]
                 yield _as_given(BadEvent("", bad.reason, bad.label), row)
+
+
+def _read_one(compiled: Compiled, given: Given, original: object) -> Event | BadEvent:
+    try:
+        return compiled.read(given)
+    except Exception as error:
+        error.add_note(f"the event was {original_text(original)[:500]}")
+        raise
 
 
 def _as_given(bad: BadEvent, row: Mapping[str, Any]) -> BadEvent:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ephemera.engine.events import BEGIN, END, Events, of_events, position
-from ephemera.engine.shipments import BAD, Shipment
+from ephemera.engine.shipments import BAD, READ, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import BadEvent
 from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
@@ -44,9 +44,12 @@ class FromColumns:
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         waiting = Waiting(self.spreads[0].places)
+        count = 0
         for batch in given:
+            count += batch.num_rows
             yield from self._all(waiting.add(list(self.events(batch))))
         yield from self._all(waiting.take())
+        yield from (read_shipment(spread, count) for spread in self.spreads)
 
     def _all(self, parts: list[Events]) -> Iterator[Shipment]:
         for spread in self.spreads:
@@ -155,10 +158,13 @@ class FromRest:
         yield from batches(told_by("read", self._routed(given)))
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        count = 0
         for batch in given:
+            count += batch.num_rows
             for spread in self.spreads:
                 for first in range(0, batch.num_rows, _SOME):
                     yield from self._of(spread, batch.slice(first, _SOME))
+        yield from (read_shipment(spread, count) for spread in self.spreads)
 
     def _of(self, spread: Spread, batch: pa.RecordBatch) -> Iterator[Shipment]:
         found: list[Event] = []
@@ -168,6 +174,11 @@ class FromRest:
             else:
                 found.append(event)
         yield from spread.route(of_events(found, spread.compiled.plan.catalogue.attributes))
+
+
+def read_shipment(spread: Spread, count: int) -> Shipment:
+    """A word of how many events were read."""
+    return Shipment(spread.number, READ, 0, 0, count, "", None, 0, b"")
 
 
 def bad_shipment(spread: Spread, bad: BadEvent) -> Shipment:

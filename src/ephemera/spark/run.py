@@ -11,7 +11,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.engine.batch import by_the_clock
-from ephemera.engine.compiled import Compiled
+from ephemera.engine.cells import object_of_cells
+from ephemera.engine.compiled import Compiled, given_message
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import decode_line, uses_text
 from ephemera.kernels.history import FAR
@@ -22,7 +23,7 @@ from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.flat import TEXT
 from ephemera.spark.places import SCHEMA, run_levels
 from ephemera.spark.programs import Programs
-from ephemera.spark.reading import Input, Source, read, read_rest
+from ephemera.spark.reading import Form, Input, Source, read, read_rest
 from ephemera.spark.routes import FromColumns, FromLines, FromRest
 from ephemera.spark.ship import ship
 from ephemera.terms.events import Event
@@ -184,24 +185,30 @@ def _without_frames(source: Source) -> Source:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The good events among some lines that write their time as text."""
+    """The good events among some lines or cells that write their time as text."""
 
     compiled: Compiled
+    form: Form
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        catalogue = self.compiled.rules.resolved.catalogue
         for batch in given:
-            for line in batch.column("line").to_pylist():
-                message = decode_line(line)
-                if isinstance(self.compiled.read(message), Event) and uses_text(message.data):
+            for row in batch.to_pylist():
+                decoded = (
+                    decode_line(row["line"]) if self.form == "lines" else given_message(object_of_cells(row, catalogue))
+                )
+                if uses_text(decoded.data) and isinstance(self.compiled.read(decoded), Event):
                     yield pa.RecordBatch.from_pydict({"text": [True]})
 
 
 def _has_numbers(source: Source, job: Job) -> bool:
     """Whether all events of a source write their times as numbers, so that answers do."""
-    if source.form != "lines":
+    if source.form == "cells":
+        return not map_in_arrow(source.rest, _Texts(job.compiled, source.form), "text boolean").limit(1).count()
+    if source.form == "rows":
         kinds = dict(source.rest.dtypes)
         return not any(kinds.get(name, "").startswith(("timestamp", "date")) for name in ("time", "begin", "end"))
     if source.flat is not None and source.flat.frame.where(f.col(TEXT)).limit(1).count():
         return False
     suspicious = source.rest.where(f.col("line").cast("string").rlike(_TEXT_TIME)).select("line")
-    return not map_in_arrow(suspicious, _Texts(job.compiled), "text boolean").limit(1).count()
+    return not map_in_arrow(suspicious, _Texts(job.compiled, source.form), "text boolean").limit(1).count()

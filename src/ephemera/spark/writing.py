@@ -1,4 +1,4 @@
-"""This module writes answers: as a folder of JSON lines, Parquet or CSV, or as one sorted file of JSON lines.
+"""This module writes answers: as a folder of JSON lines, Parquet or CSV, or as one file of JSON lines.
 
 Everything is written under a hidden name beside the target, and gets its final name when it is complete. Whatever ends
 the run before leaves nothing under that name, and what stood there stays as it was.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
@@ -20,8 +20,6 @@ from ephemera.base.errors import EphemeraError
 
 Layout = Literal["file", "json", "parquet", "csv"]
 LINE = "line"
-ORDER = ("e", "s", "event", "data")
-"""What answers are sorted by: end, begin, event and canonical data."""
 
 
 class CannotWrite(EphemeraError):
@@ -38,20 +36,13 @@ def layout(target: str) -> Layout:
     return "csv" if name.endswith(".csv") else "json"
 
 
-def write_file(answers: DataFrame, target: Path) -> int:
-    """Answers with a column `line`, sorted by `ORDER`, as one file; how many there were.
-
-    Spark sorts them, and they pass through here one partition at a time.
-    """
-    count = 0
-    ordered = answers.orderBy(*ORDER).select(LINE)
+def write_file(texts: Iterable[str], target: Path) -> None:
+    """Texts, one behind the other, as one file."""
     with complete(target) as part, part.open("wb") as file:
-        for row in ordered.toLocalIterator(prefetchPartitions=True):
-            file.write(row[0].encode("utf-8", "backslashreplace") + b"\n")
-            count += 1
+        for text in texts:
+            file.write(text.encode("utf-8", "backslashreplace"))
         file.flush()
         os.fsync(file.fileno())
-    return count
 
 
 def write_folder(answers: DataFrame, target: Path, form: Literal["json", "parquet", "csv"]) -> None:

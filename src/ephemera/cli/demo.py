@@ -1,0 +1,95 @@
+"""This module holds the command `demo`: a day of events is made up, and Spark finds in it what some rules describe."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ephemera.base.span import Source
+from ephemera.cli import demo_events
+from ephemera.cli.inputs import Given
+from ephemera.cli.spark import Wanted, run_on_spark
+from ephemera.pipeline import Program, check
+
+RULES = Path(__file__).with_name("demo.eq")
+_EXAMPLES = 3
+
+
+def demo_command(
+    keep: Annotated[
+        Path | None, typer.Option("--keep", help="Keep the rules, the events and the answers in this folder.")
+    ] = None,
+) -> None:
+    """Show what Ephemera does: a made-up day of events, some rules, and what Spark finds; nothing has to be set up."""
+    if keep is not None:
+        keep.mkdir(parents=True, exist_ok=True)
+        _show(keep)
+        return
+    with tempfile.TemporaryDirectory(prefix="ephemera-demo-") as folder:
+        _show(Path(folder))
+
+
+def _show(folder: Path) -> None:
+    rules, events, answers = (folder / name for name in ("demo.eq", "events.jsonl", "answers.jsonl"))
+    text = RULES.read_text(encoding="utf-8")
+    rules.write_text(text, encoding="utf-8")
+    read = _write(demo_events.events(), events)
+    console = Console(highlight=False, soft_wrap=True)
+    console.print("A day of a shop that sends fresh food, and of its cold rooms:")
+    console.print(", ".join(f"{count:,} {label}" for label, count in sorted(read.items())))
+    console.print(f"\n$ ephemera run {rules.name} --input {events.name} --output {answers.name}", style="bold")
+    began = time.monotonic()
+    program = Program(check(Source(str(RULES), text)))
+    wanted = Wanted(str(answers), (), None, [{}], None, debug=False, progress=False)
+    run_on_spark([program], [{}], [Given((str(events),), "json")], wanted)
+    seconds = time.monotonic() - began
+    found: dict[str, list[dict[str, Any]]] = {}
+    with answers.open(encoding="utf-8") as lines:
+        for line in lines:
+            answer = json.loads(line)
+            found.setdefault(answer["event"], []).append(answer)
+    for paragraph in text.split("\n\n"):
+        head = re.search(r"^([\w-]+)\(", paragraph, re.MULTILINE)
+        if "<-" in paragraph and head is not None:
+            _tell(paragraph, found.get(head[1], []), console)
+    total = sum(map(len, found.values()))
+    console.print(f"\n{total:,} answers in {sum(read.values()):,} events, {seconds:.1f} s with the start of Spark.")
+    console.print("Absences are answers, too: they are known when their window ends. README.md goes on from here.")
+
+
+def _write(events: Iterable[Mapping[str, Any]], path: Path) -> Counter[str]:
+    """Writes events as JSON lines; how many of each type there are."""
+    count: Counter[str] = Counter()
+    with path.open("w", encoding="utf-8") as file:
+        for event in events:
+            file.write(json.dumps(event) + "\n")
+            count[event["event"]] += 1
+    return count
+
+
+def _tell(paragraph: str, answers: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """A rule, how often it holds, and a few examples from all over the day."""
+    console.print()
+    for line in paragraph.strip().splitlines():
+        console.print(Text(line, style="green" if line.startswith("--") else "cyan"))
+    console.print(f"  {len(answers):,} found, such as", style="bold")
+    step = max(len(answers) // _EXAMPLES, 1)
+    for answer in answers[step // 2 :: step][:_EXAMPLES]:
+        values = ", ".join(f"{v:.2f}" if isinstance(v, float) else str(v) for v in answer["data"])
+        console.print(Text(f"    {_times(answer['time'])}   {values}"))
+
+
+def _times(given: str | list[str]) -> str:
+    stamps = [datetime.fromisoformat(t).strftime("%H:%M:%S") for t in ([given] if isinstance(given, str) else given)]
+    return " - ".join(stamps)

@@ -1,0 +1,166 @@
+"""This module finds what a run reads: files, folders and globs of these, standard input, or what programs declare."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from glob import glob
+from pathlib import Path
+from typing import Any, Literal, NoReturn
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import typer
+
+from ephemera.cli.files import WRONG_COMMAND
+from ephemera.engine.cells import object_of_cells
+from ephemera.engine.compiled import Reading
+from ephemera.engine.table_reading import Reader
+from ephemera.io.jsonl import BadEvent, decode_line, uses_text
+from ephemera.pipeline import Program
+
+Format = Literal["json", "parquet", "csv"]
+STANDARD_INPUT = "-"
+_FORMATS: dict[str, Format] = {".parquet": "parquet", ".csv": "csv"}
+_DECLARED: dict[str, Format] = {"json": "json", "jsonl": "json", "parquet": "parquet", "csv": "csv"}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Files of one format, or a place that only Spark can look into, such as `s3a://…`."""
+
+    paths: tuple[str, ...]
+    format: Format
+    is_remote: bool = False
+
+
+def found_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[Given]:
+    """What there is to read: what is named, else what programs declare, else standard input."""
+    if inputs:
+        return [_found(name) for name in inputs]
+    declared: dict[tuple[str, str | None], None] = {}
+    for program, path in zip(programs, paths, strict=True):
+        for source in program.catalogue.sources:
+            if source.location is not None:
+                where = source.location if "://" in source.location else str(path.parent / source.location)
+                declared[where, source.format] = None
+    return [_found(where, form) for where, form in declared] or [_found(STANDARD_INPUT)]
+
+
+def _found(name: str, declared: str | None = None) -> Given:
+    form = None if declared is None else _DECLARED.get(declared.lower())
+    if declared is not None and form is None:
+        _refuse(f"cannot read {name}: there is no format `{declared}`; there are {', '.join(sorted(_DECLARED))}")
+    if name == STANDARD_INPUT:
+        return Given((name,), "json")
+    if "://" in name:
+        return Given((name,), form or _format(name), is_remote=True)
+    names = [name] if Path(name).exists() else sorted(glob(name, recursive=True))  # noqa: PTH207 - of any folder
+    files = [file for one in names for file in _files(Path(one))]
+    if not names:
+        _refuse(f"cannot read {name}: No such file or directory")
+    formats = {form or _format(file) for file in files} or {form or "json"}
+    if len(formats) > 1:
+        _refuse(f"cannot read {name}: it holds files of several formats, {', '.join(sorted(formats))}; name them apart")
+    return Given(tuple(files), formats.pop())
+
+
+def _files(path: Path) -> list[str]:
+    """The file itself, or all files of a folder; names that begin with `_` or `.` are marks, as they are for Spark."""
+    if not path.is_dir():
+        if not os.access(path, os.R_OK):
+            _refuse(f"cannot read {path}: Permission denied")
+        return [str(path)]
+    every = (p for p in sorted(path.rglob("*")) if p.is_file())
+    return [str(p) for p in every if not any(part.startswith(("_", ".")) for part in p.relative_to(path).parts)]
+
+
+def _format(name: str) -> Format:
+    return _FORMATS.get(Path(name.rstrip("/")).suffix.lower(), "json")
+
+
+def _refuse(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(WRONG_COMMAND)
+
+
+# ---- in this process -----------------------------------------------------------------------------------------
+
+
+def read_all(programs: Sequence[Program], given: Sequence[Given]) -> list[Reading]:
+    """The events as each program reads them; everything is read and decoded once, and each is told of it."""
+    readings = [program.reading() for program in programs]
+    for one in given:
+        if one.is_remote:
+            _refuse(f"cannot read {one.paths[0]}: only the engine `spark` can")
+        for path in one.paths:
+            try:
+                _read(path, one.format, readings)
+            except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+                told = error.strerror if isinstance(error, OSError) and error.strerror else error
+                _refuse(f"cannot read {path}: {told}")
+    return readings
+
+
+def _read(path: str, form: Format, readings: Sequence[Reading]) -> None:
+    match form:
+        case "json":
+            for line in _lines(path):
+                message = decode_line(line)
+                for reading in readings:
+                    reading.add(message)
+        case "csv":
+            with Path(path).open(encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file):
+                    for reading in readings:
+                        _add_cells(row, reading)
+        case "parquet":
+            table: pa.Table = pq.read_table(path)
+            for reading in readings:
+                _add_table(table, reading)
+
+
+def _add_cells(row: Mapping[str, str | None], reading: Reading) -> None:
+    given = object_of_cells(row, reading.compiled.rules.resolved.catalogue)
+    event = reading.compiled.read(given)
+    reading.take(_as_given(event, row) if isinstance(event, BadEvent) else event, as_text=uses_text(given))
+
+
+def _add_table(table: pa.Table, reading: Reading) -> None:
+    found = Reader(table, reading.compiled).read()
+    for event in (event for part in found.parts for event in part.events()):
+        reading.take(event, as_text=not found.numbers)
+    for bad in sorted(found.bad, key=lambda one: one.row):
+        row = table.slice(bad.row, 1).to_pylist()[0]
+        reading.take(_as_given(BadEvent("", bad.reason, bad.label), row), as_text=False)
+
+
+def _as_given(bad: BadEvent, row: Mapping[str, Any]) -> BadEvent:
+    """A bad row with the row as a JSON object."""
+    return BadEvent(json.dumps(row, default=str, ensure_ascii=False), bad.reason, bad.label)
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    with nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else Path(path).open("rb") as file:
+        yield from (line.rstrip(b"\n") for line in file if line.strip())
+
+
+@contextmanager
+def spooled(given: Sequence[Given]) -> Iterator[list[Given]]:
+    """The same with standard input in a file, as long as the block lasts."""
+    if not any(one.paths == (STANDARD_INPUT,) for one in given):
+        yield list(given)
+        return
+    with tempfile.TemporaryDirectory(prefix="ephemera-input-") as folder:
+        file = Path(folder) / "input.jsonl"
+        with file.open("wb") as target:
+            shutil.copyfileobj(sys.stdin.buffer, target)
+        stored = Given((str(file),), "json")
+        yield [stored if one.paths == (STANDARD_INPUT,) else one for one in given]
