@@ -56,6 +56,7 @@ class Tail:
             if entry[0] <= step:
                 break
             found.append(entry[1])
+        found.reverse()
         return found
 
     def with_key(self, keys: tuple[str, ...], values: Any) -> Sequence[Entry]:
