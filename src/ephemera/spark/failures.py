@@ -46,13 +46,19 @@ def failure(error: BaseException) -> Failed:
         return Failed(str(lacking))
     found = re.search(re.escape(_MARK) + r"(\{.*?\}):end", text, re.DOTALL)
     if found is None:
-        first = next((line.strip() for line in text.splitlines() if line.strip()), type(error).__name__)
-        told = re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+$", "", first)
+        told = _cause(text) or type(error).__name__
         return Failed(
             f"cannot read the input: {told}" if is_input(error) else f"Spark failed: {told}; --debug shows all"
         )
     word = json.loads(found[1])
     return Failed("; ".join([word["error"], *word["notes"]]))
+
+
+def _cause(text: str) -> str:
+    """The first line of the last cause that Java names, or of the message where it is one for people."""
+    causes = re.findall(r"^(?:Caused by)?: [\w.$]+: (.+)$", text, re.MULTILINE)
+    lines = [causes[-1]] if causes else [line for line in text.splitlines() if line.strip()]
+    return re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+$", "", lines[0].strip()) if lines else ""
 
 
 def is_input(error: BaseException) -> bool:

@@ -50,6 +50,7 @@ def _settings() -> dict[str, str]:
         "spark.sql.execution.arrow.maxRecordsPerBatch": str(BATCH),
         "spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES),
         "spark.sql.session.timeZone": "UTC",
+        "spark.sql.caseSensitive": "true",  # as names are everywhere else here
         "spark.ui.showConsoleProgress": "false",
     }
 
