@@ -7,10 +7,15 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 
+from ephemera.pipeline import compile
+from ephemera.spark.java import find_java, home_for_spark
 from ephemera.spark.ship import missing, packed
+from tests.spark.history import PROGRAM, events_of, write_history
 from tests.spark.machine import SOURCES, bare_python, cluster, run_python
+from tests.spark.running import local, plain
 
 SCRIPT = """
 import json, os, sys
@@ -53,7 +58,8 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def test_workers_without_the_package_run_it_and_both_do_work(master: str, tmp_path: Path) -> None:
     python = bare_python(tmp_path / "python")
     script = "import numpy, pyarrow, lxml, ephemera"
-    alone = subprocess.run([python, "-c", script], capture_output=True, text=True, check=False)
+    bare = {n: v for n, v in os.environ.items() if n != "PYTHONPATH"}
+    alone = subprocess.run([python, "-c", script], env=bare, capture_output=True, text=True, check=False)
     assert "No module named 'ephemera'" in alone.stderr
     environment = {**os.environ, "PYTHONPATH": str(SOURCES), "PYSPARK_PYTHON": str(python)}
     run = run_python(SCRIPT, environment, master)
@@ -71,6 +77,58 @@ def test_workers_that_lack_what_it_stands_on_are_told_of(master: str, tmp_path: 
     assert run.returncode == 1
     assert "the Python of the workers has no lxml" in run.stderr
     assert "Traceback" not in run.stderr
+
+
+DRIVER = """
+import json, sys
+from ephemera.pipeline import compile
+from ephemera.spark.answers import as_lines
+from ephemera.spark.reading import Input
+from ephemera.spark.run import Job, start
+from ephemera.spark.session import session
+
+program, history = sys.argv[1:3]
+spark = session(*sys.argv[3:])
+started = start(spark, [Job(compile(program).compiled)], [Input(history)])
+for row in as_lines(started.shipped, started.spreads, as_numbers=started.as_numbers).collect():
+    print(json.dumps([row.kind, json.loads(row.line)]))
+"""
+
+
+def test_a_program_of_two_levels_answers_on_a_cluster_as_in_one_process(master: str, tmp_path: Path) -> None:
+    write_history(tmp_path / "orders.parquet", 5_000)
+    python = bare_python(tmp_path / "python")
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES), "PYSPARK_PYTHON": str(python)}
+    run = run_python(DRIVER, environment, PROGRAM, str(tmp_path / "orders.parquet"), master)
+    assert (run.returncode, run.stderr) == (0, "")
+    _is_right(run.stdout, tmp_path / "orders.parquet")
+
+
+def test_a_script_that_is_submitted_with_the_package_as_a_zip_runs(master: str, tmp_path: Path) -> None:
+    write_history(tmp_path / "orders.parquet", 5_000)
+    (tmp_path / "driver.py").write_text(DRIVER, encoding="utf-8")
+    python = str(bare_python(tmp_path / "python"))
+    names = {"JAVA_HOME": str(home_for_spark(find_java())), "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {n: v for n, v in os.environ.items() if n != "PYTHONPATH"} | names
+    environment |= {"PYSPARK_PYTHON": python, "PYSPARK_DRIVER_PYTHON": python}
+    submit = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", master]
+    submit += [
+        "--py-files",
+        str(packed(tmp_path)),
+        str(tmp_path / "driver.py"),
+        PROGRAM,
+        str(tmp_path / "orders.parquet"),
+    ]
+    run = subprocess.run(submit, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert run.returncode == 0, run.stderr
+    _is_right(run.stdout, tmp_path / "orders.parquet")
+
+
+def _is_right(told: str, history: Path) -> None:
+    rows = [json.loads(line) for line in told.splitlines()]
+    assert plain([line for kind, line in rows if kind == "answer"]) == local(compile(PROGRAM), events_of(history))
+    for level in (0, 1):
+        assert len([line for kind, line in rows if kind == "stats" and line["level"] == level and line["events"]]) > 1
 
 
 def test_the_same_sources_make_the_same_zip(tmp_path: Path) -> None:

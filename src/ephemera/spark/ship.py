@@ -31,10 +31,10 @@ class MissingPackage(EphemeraError):
 
 
 def ship(spark: SparkSession, folder: Path | None = None) -> Path | None:
-    """Sends the package to the workers; those of a local session share this installation and need nothing."""
+    """Sends the package to the workers; those of a local session need nothing."""
     context = spark.sparkContext
-    if str(context.master).startswith("local"):
-        return None
+    if str(context.master).startswith("local") or not _PACKAGE.is_dir():
+        return None  # in the second case it came in a zip itself, which `spark-submit` has sent
     archive = packed(Path(mkdtemp(prefix="ephemera-ship-")) if folder is None else folder)
     context.addPyFile(str(archive))
     return archive
