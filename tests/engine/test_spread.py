@@ -33,6 +33,7 @@ def test_the_story_holds_in_several_places(path: Path) -> None:
     for places in (1, 3):
         found, _ = spread_over(rules, plan, facts, events, world, places)
         assert len(found.events) == len(set(found.events))
+        assert len(found.messages) == len(set(found.messages))
         assert answers(found) == expected
 
 
@@ -45,6 +46,7 @@ def test_a_random_program_answers_what_the_oracle_answers(case: Case) -> None:
         found, _ = spread_over(case.ruleset, plan, facts, case.events, case.world, places)
         assert answers(found) == answers(case.outcome())
         assert len(found.events) == len(set(found.events))
+        assert len(found.messages) == len(set(found.messages))
 
 
 SHOP = """

@@ -275,9 +275,18 @@ class Spread:
             if loaded >= SLICE:
                 yield from self._gathered(waiting, shipment.first - 1, place)
                 loaded = 0
-            waiting.setdefault(shipment.rule, []).append(unpack(shipment, self.merged.plan.catalogue))
+            waiting.setdefault(self._sender(shipment.rule), []).append(unpack(shipment, self.merged.plan.catalogue))
             loaded += shipment.count
         yield from self._gathered(waiting, FAR, place)
+
+    def _sender(self, rule: int) -> int:
+        """The first rule that sends messages where this one does: equal ones are sent once."""
+        rules = self.compiled.rules.resolved.rules
+        head = rules[rule - 1].head if rule else None
+        if not isinstance(head, Raise):
+            return rule
+        others = ((n, r.head) for n, r in enumerate(rules, 1) if isinstance(r.head, Raise))
+        return next(n for n, h in others if (h.recipient, h.transport) == (head.recipient, head.transport))
 
     def _gathered(self, waiting: dict[int, list[Events]], bound: int, place: int) -> Iterator[Shipment]:
         for rule, parts in waiting.items():
