@@ -40,6 +40,8 @@ class Flat:
 
     frame: DataFrame
     held: Mapping[tuple[str, str], Held]
+    is_point: bool = False
+    """Whether all events are points, so that one stamp says all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,8 @@ def select(
         values.setdefault(column, []).append((shape.schema.label, cell.value))
     columns = [_by_label(rows.event, found).alias(column) for column, found in values.items()]
     stamps = rows.begin.alias(BEGIN), rows.end.alias(END)
-    return Flat(rows.frame.select(rows.event.alias(EVENT), *stamps, *more, *columns), held)
+    frame = rows.frame.select(rows.event.alias(EVENT), *stamps, *more, *columns)
+    return Flat(frame, held, is_point=str(rows.begin) == str(rows.end))
 
 
 def _by_label(event: Column, values: Sequence[tuple[str, Column]]) -> Column:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ephemera.engine.events import BEGIN, END, Events, of_events, position
 from ephemera.engine.shipments import BAD, READ, Shipment
@@ -38,6 +37,8 @@ class FromColumns:
 
     spreads: Sequence[Spread]
     held: Mapping[tuple[str, str], Held]
+    labels: Sequence[str]
+    """What the numbers in the column `event` stand for."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("read", self._routed(given)))
@@ -57,19 +58,12 @@ class FromColumns:
 
     def events(self, batch: pa.RecordBatch) -> Iterator[Events]:
         """The events of a batch, label by label."""
-        labels = sorted({label for label, _ in self.held} | self._bare())
-        codes = pc.index_in(batch.column("event"), value_set=pa.array(labels, pa.string())).to_numpy(
-            zero_copy_only=False
-        )
-        for number, label in enumerate(labels):
-            here = codes == number
+        numbers = batch.column("event").to_numpy(zero_copy_only=False)
+        for number, label in enumerate(self.labels):
+            here = numbers == number
             if here.any():
                 rows = None if here.all() else np.flatnonzero(here)
                 yield self._of_label(label, batch if rows is None else batch.take(pa.array(rows)))
-
-    def _bare(self) -> set[str]:
-        """The event types of which no attribute is asked for."""
-        return set(self._catalogue.events)
 
     @property
     def _catalogue(self) -> Catalogue:
