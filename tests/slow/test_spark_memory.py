@@ -15,7 +15,7 @@ from tests.spark.machine import SOURCES
 
 pytestmark = pytest.mark.slow
 
-EVENTS = 750_000
+EVENTS = 2_000_000
 
 
 def test_the_memory_of_workers_does_not_grow_with_the_history(tmp_path: Path) -> None:

@@ -23,6 +23,9 @@ from ephemera.spark.run import Job, start
 from ephemera.spark.session import session
 from tests.spark.history import PROGRAM
 
+BYTES = 4 << 20
+"""What Spark hands to workers at a time: less than usual, so that a short history fills it often, too."""
+
 
 def summary(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """How many answers there are, and the most memory that any worker has used so far, in kilobytes."""
@@ -37,7 +40,7 @@ def summary(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def main(history: str) -> None:
     """Prints the summary of each partition, which is all that comes to the driver."""
     cloudpickle.register_pickle_by_value(sys.modules[summary.__module__])  # type: ignore[no-untyped-call]
-    spark = session("local[1]")
+    spark = session("local[1]", more={"spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES)})
     started = start(spark, [Job(compile(PROGRAM).compiled)], [Input(history)], 1)
     rows = map_in_arrow(started.shipped, summary, "answers bigint, workers bigint, peak bigint").collect()
     print(json.dumps([row.asDict() for row in rows]))
