@@ -18,7 +18,8 @@ from pyspark.sql import SparkSession
 
 from ephemera.spark.java import find_java, home_for_spark
 
-LOCAL = "local[*]"
+LOCAL = "local[*,4]"
+"""All cores, and a task that fails, as when its worker is killed, is tried again."""
 BATCH = 100_000
 """Records in an Arrow batch, at most."""
 BYTES = 4 << 20
