@@ -55,6 +55,7 @@ def master(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield running.url
 
 
+@pytest.mark.slow
 def test_workers_without_the_package_run_it_and_both_do_work(master: str, tmp_path: Path) -> None:
     python = bare_python(tmp_path / "python")
     script = "import numpy, pyarrow, lxml, ephemera"
@@ -70,6 +71,7 @@ def test_workers_without_the_package_run_it_and_both_do_work(master: str, tmp_pa
     assert len({where for _, _, where in rows}) == 2
 
 
+@pytest.mark.slow
 def test_workers_that_lack_what_it_stands_on_are_told_of(master: str, tmp_path: Path) -> None:
     python = bare_python(tmp_path / "python", without=["lxml"])
     environment = {**os.environ, "PYTHONPATH": str(SOURCES), "PYSPARK_PYTHON": str(python)}
@@ -95,6 +97,7 @@ for row in as_lines(started.shipped, started.spreads, as_numbers=started.as_numb
 """
 
 
+@pytest.mark.slow
 def test_a_program_of_two_levels_answers_on_a_cluster_as_in_one_process(master: str, tmp_path: Path) -> None:
     write_history(tmp_path / "orders.parquet", 5_000)
     python = bare_python(tmp_path / "python")
@@ -104,6 +107,7 @@ def test_a_program_of_two_levels_answers_on_a_cluster_as_in_one_process(master: 
     _is_right(run.stdout, tmp_path / "orders.parquet")
 
 
+@pytest.mark.slow
 def test_a_script_that_is_submitted_with_the_package_as_a_zip_runs(master: str, tmp_path: Path) -> None:
     write_history(tmp_path / "orders.parquet", 5_000)
     (tmp_path / "driver.py").write_text(DRIVER, encoding="utf-8")
