@@ -96,7 +96,8 @@ def test_a_program_that_fails_in_a_worker_spoils_no_other_and_says_what_local_sa
     told = [("right.eq", read_story(RIGHT)), ("endless.eq", endless)]
     good, wrong = judge_all(told, engine="spark")
     assert good == []
-    assert wrong == judge_all(told, engine="local")[1]
+    (said,) = judge_all(told, engine="local")[1]
+    assert wrong[0].startswith(said)
     assert "Traceback" not in wrong[0]
 
 
