@@ -33,7 +33,8 @@ from ephemera.terms.events import Event
 Format = Literal["json", "parquet", "csv", "table"]
 Form = Literal["lines", "rows", "cells"]
 Wanted: TypeAlias = Mapping[str, frozenset[str]]
-"""The event types that a program uses, and of each the attributes."""
+"""The event types that a program uses, and of each the attributes; `ANY` where it may use any other, too."""
+ANY = "*"
 Constants: TypeAlias = Mapping[str, tuple[Asked, ...]]
 """For each type that is only asked for with constants those of its uses; columns are filtered by them."""
 
@@ -104,16 +105,21 @@ def _format(path: str) -> Format:
 
 def _of_lines(lines: DataFrame, catalogue: Catalogue, wanted: Wanted) -> Source:
     named = lines.select(f.col("value").alias("line"), f.col("_metadata.file_path").alias("file"))
-    flat, rest = flat_lines(named.where(f.col("line").rlike(r"[^ \t\n\r\x0b\x0c]")), catalogue, wanted)
+    of_types = {label: names for label, names in wanted.items() if label != ANY}
+    flat, rest = flat_lines(named.where(f.col("line").rlike(r"[^ \t\n\r\x0b\x0c]")), catalogue, of_types)
     return Source(flat, rest.select(f.col("line").cast("binary").alias("line"), "file"), "lines", ("line", "file"))
 
 
 def _of_rows(frame: DataFrame, catalogue: Catalogue, wanted: Wanted, constants: Constants) -> Source:
+    if ANY in wanted:
+        return Source(None, frame, "rows", tuple(frame.columns))
     flat, rest = flat_rows(frame, catalogue, wanted, constants)
     return Source(flat, rest, "rows", tuple(rest.columns))
 
 
 def _of_cells(frame: DataFrame, catalogue: Catalogue, wanted: Wanted, constants: Constants) -> Source:
+    if ANY in wanted:
+        return Source(None, frame, "cells", tuple(frame.columns))
     flat, rest = flat_cells(frame, catalogue, wanted, constants)
     return Source(flat, rest, "cells", tuple(rest.columns))
 

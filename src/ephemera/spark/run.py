@@ -19,11 +19,12 @@ from ephemera.kernels.history import FAR
 from ephemera.physical.pushed import Asked, constants
 from ephemera.physical.wanted import wanted
 from ephemera.rules.outcome import World
+from ephemera.spark import parquet
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.flat import BEGIN, EVENT, TEXT
 from ephemera.spark.places import SCHEMA, run_levels
 from ephemera.spark.programs import Programs
-from ephemera.spark.reading import Form, Input, Source, read, read_rest
+from ephemera.spark.reading import ANY, Form, Input, Source, read, read_rest
 from ephemera.spark.routes import FromColumns, FromLines, FromRest
 from ephemera.spark.ship import ship
 from ephemera.terms.events import Event
@@ -73,11 +74,22 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
         sources = read(spark, inputs, catalogue, _wanted(alike), _constants(alike))
         own = [_spread(n, jobs[n], sources, count) for n in same]
         spreads += own
-        frames += [frame for source in sources for frame in _routed(source, own)]
+        for given, source in zip(inputs, sources, strict=True):
+            direct = _groups_of_rows(spark, given)
+            frames += _routed(source, own) if direct is None else [parquet.routed(spark, direct, own, _wanted(alike))]
         numbers = numbers and all(_has_numbers(source, jobs[n]) for source in sources for n in same)
     routed = reduce(DataFrame.unionAll, frames)
     spreads.sort(key=lambda spread: spread.number)
     return Started(run_levels(routed, spreads, Programs(spreads), count), tuple(spreads), numbers, count)
+
+
+def _groups_of_rows(spark: SparkSession, given: Input) -> list[parquet.Unit] | None:
+    """What Python reads of an input by itself: Parquet files of this machine."""
+    if isinstance(given.given, DataFrame):
+        return None
+    paths = [given.given] if isinstance(given.given, str) else list(given.given)
+    is_parquet = given.format == "parquet" or (given.format is None and paths[0].rstrip("/").endswith(".parquet"))
+    return parquet.units(spark, paths) if is_parquet else None
 
 
 def _declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
@@ -119,16 +131,14 @@ def start_lines(
 
 
 def _wanted(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
-    """What is read: of all types where the clock is asked, since any event may be the first or last."""
+    """What is read of which types."""
     catalogue = jobs[0].compiled.rules.resolved.catalogue
     everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
     found: dict[str, frozenset[str]] = {}
     for job in jobs:
         asked = wanted(job.compiled.plan)
-        if asked is None:
-            return everything
-        if job.asks_the_clock:
-            asked = {**dict.fromkeys(everything, frozenset[str]()), **asked}
+        if asked is None or job.asks_the_clock:  # any event may be read, or be the first or last
+            return {**everything, ANY: frozenset()}
         for label, names in asked.items():
             found[label] = found.get(label, frozenset()) | names
     return found

@@ -68,6 +68,7 @@ def _launched(master: str, *, debug: bool) -> dict[str, str]:
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
         "spark.python.worker.reuse": "true",
+        "spark.sql.adaptive.enabled": "false",  # our stages have as many partitions as they need
     }
     if master.startswith("local"):
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable

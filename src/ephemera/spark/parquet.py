@@ -1,0 +1,136 @@
+"""This module reads Parquet files in Python, where the session is local and so are the files.
+
+Python's readers give columns, and columns are what engines take; through Spark's, the columns become rows and columns
+again. Each task reads some groups of rows, only the columns that programs use, and only the event types. What is read,
+and what is bad and why, is as in the local engine, since its reader does it. Everything else that holds Parquet, such
+as tables, folders of folders and other file systems, is read by Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from ephemera.engine.events import BEGIN, END, Events, position
+from ephemera.engine.shipments import Shipment
+from ephemera.engine.spread import Spread
+from ephemera.engine.table_reading import Reader, time_columns
+from ephemera.io.jsonl import BadEvent
+from ephemera.kernels.columns import Batch
+from ephemera.rules.nodes import Catalogue
+from ephemera.spark.arrow import map_in_arrow
+from ephemera.spark.failures import told_by
+from ephemera.spark.places import SCHEMA, batches
+from ephemera.spark.reading import ANY
+from ephemera.spark.routes import Waiting, bad_shipment, read_shipment
+
+_ROWS = 131_072
+"""Rows that are read at a time."""
+Unit = tuple[str, int]
+"""A file, and one of its groups of rows."""
+
+
+def units(spark: SparkSession, paths: Sequence[str]) -> list[Unit] | None:
+    """What there is to read in some files or flat folders; None if Spark should read it."""
+    if not str(spark.sparkContext.master).startswith("local"):
+        return None
+    found: list[Unit] = []
+    for name in paths:
+        path = Path(name)
+        files = [path] if path.is_file() else _files(path)
+        if files is None:
+            return None
+        for file in files:
+            groups = pq.ParquetFile(file).metadata.num_row_groups
+            found += [(str(file.resolve()), k) for k in range(groups)]
+    return found or None
+
+
+def _files(folder: Path) -> list[Path] | None:
+    if not folder.is_dir() or any(p.is_dir() for p in folder.iterdir()):
+        return None
+    return sorted(p for p in folder.glob("*.parquet") if not p.name.startswith(("_", ".")))
+
+
+def routed(
+    spark: SparkSession, given: Sequence[Unit], spreads: Sequence[Spread], wanted: Mapping[str, frozenset[str]]
+) -> DataFrame:
+    """The events of some files, on their way."""
+    frame = spark.createDataFrame(list(given), "path string, row_group int")
+    return map_in_arrow(frame, FromParquet(spreads, dict(wanted)), SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class FromParquet:
+    """Reads groups of rows, and routes their events to programs that declare them alike."""
+
+    spreads: Sequence[Spread]
+    wanted: Mapping[str, frozenset[str]]
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches(told_by("read", self._routed(given)))
+
+    @property
+    def _catalogue(self) -> Catalogue:
+        return self.spreads[0].compiled.rules.resolved.catalogue
+
+    def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        waiting = Waiting(self.spreads[0].places)
+        count = 0
+        for batch in given:
+            for path, group in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                for table, rows in self._tables(path, group):
+                    count += table.num_rows
+                    read = Reader(table, self.spreads[0].compiled).read()
+                    for bad in read.bad:
+                        letter = BadEvent(_row(path, group, int(rows[bad.row])), bad.reason, bad.label)
+                        yield from (bad_shipment(spread, letter) for spread in self.spreads)
+                    yield from self._all(waiting.add([self._pruned(part) for part in read.parts]))
+        yield from self._all(waiting.take())
+        yield from (read_shipment(spread, count) for spread in self.spreads)
+
+    def _all(self, parts: list[Events]) -> Iterator[Shipment]:
+        for spread in self.spreads:
+            yield from spread.route(parts)
+
+    def _tables(self, path: str, group: int) -> Iterator[tuple[pa.Table, np.ndarray]]:
+        """The rows of a group that may be events of the programs, some at a time, and where they stand in it."""
+        file = pq.ParquetFile(path)
+        names = file.schema_arrow.names
+        used = {"event", *time_columns(names, self._catalogue), *(n for found in self.wanted.values() for n in found)}
+        first = 0
+        columns = names if ANY in self.wanted else [n for n in names if n in used]
+        for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
+            rows = np.arange(first, first + batch.num_rows)
+            first += batch.num_rows
+            is_text = "event" in names and pa.types.is_string(batch.schema.field("event").type)
+            if is_text and ANY not in self.wanted:
+                event = batch.column("event")
+                mine = pc.or_kleene(pc.is_in(event, pa.array(sorted(self.wanted), event.type)), pc.is_null(event))
+                rows = rows[mine.to_numpy(zero_copy_only=False)]
+                batch = batch.filter(mine)  # noqa: PLW2901 - what is left
+            if batch.num_rows:
+                yield pa.Table.from_batches([batch]), rows
+
+    def _pruned(self, part: Events) -> Events:
+        """Events without the attributes that were not read."""
+        asked = self.wanted.get(part.label)
+        if part.arity is None or part.names is None or asked is None:
+            return part
+        places = {position(k) for k, name in enumerate(part.names) if name in asked}
+        kept = {n: c for n, c in part.batch.columns.items() if n in (BEGIN, END) or n in places}
+        return Events(part.label, Batch(kept, len(part)), part.arity, part.names)
+
+
+def _row(path: str, group: int, row: int) -> str:
+    """A row that is bad, as a JSON object."""
+    found = pq.ParquetFile(path).read_row_group(group).slice(row, 1).to_pylist()[0]
+    return json.dumps(found, default=str, ensure_ascii=False)
