@@ -19,9 +19,9 @@ from bench.queries import Case
 from bench.reference import Answers
 from ephemera.base.span import Source
 from ephemera.engine.events import BEGIN, END, Events, position
-from ephemera.engine.lanes import Surroundings
 from ephemera.engine.local import Engine, Found
 from ephemera.engine.stats import stats_of
+from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.columns import Batch, ints
 from ephemera.kernels.history import FAR
 from ephemera.pipeline import check

@@ -15,8 +15,8 @@ from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
 from ephemera.engine.calendars import Days
 from ephemera.engine.events import END, of_events
-from ephemera.engine.lanes import Surroundings
 from ephemera.engine.local import Engine, Found
+from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.history import FAR
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Ruleset

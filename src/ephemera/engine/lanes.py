@@ -8,14 +8,13 @@ until nothing is new. At the end the histories forget what no rule can need any 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ephemera.algebra import instances
-from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename, Table
-from ephemera.algebra.scalar import Matches, begin, end, reference
+from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Point, Rename, Table
+from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.schema import schemas
 from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Relevance
@@ -23,44 +22,30 @@ from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.engine.heads import Builder, is_message
-from ephemera.engine.matching import Query
+from ephemera.engine.matching import Query, with_events
 from ephemera.engine.parameters import MEMBER, Parameters, asked_for
 from ephemera.engine.pool import Pool
 from ephemera.engine.rules import Rule
+from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, ints, stack
 from ephemera.kernels.history import FAR, History
-from ephemera.kernels.tail import Row
+from ephemera.kernels.tail import Row, of_rows
 from ephemera.kernels.truth import Filter
 from ephemera.physical.alike import Merged
 from ephemera.physical.decompose import leaf, member_head, rule_plan
 from ephemera.physical.nodes import RulePlan
+from ephemera.physical.turns import queries_of, told_apart, turns
 from ephemera.rules.outcome import DeadLetter, Endless
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings
 from ephemera.terms.atoms import match_event, match_term
 from ephemera.terms.events import Event
-from ephemera.terms.nodes import Pattern
-from ephemera.terms.values import Term
 
 MOST_ROUNDS = 1_000
 MOST_EVENTS = 100_000
 
-Clock = Callable[[Pattern, int, int], Sequence[Event]]
-"""The events of `timer:datetime` that a pattern asks for, after one time and until another."""
-
 Needed = list[list[tuple[str, int]]] | None
 """For each reader how long before now some stamps count; None if one needs everything."""
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What rules run on besides events."""
-
-    tables: Mapping[str, Sequence[Term]] = field(default_factory=dict)
-    calendars: Mapping[str, Sequence[Event]] = field(default_factory=dict)
-    clock: Clock = lambda _pattern, _after, _until: ()
-    days: Callable[[str, int, int], Sequence[Event]] = lambda _calendar, _after, _until: ()
-    """The days of a calendar that end after one time, until another."""
 
 
 class Lane:
@@ -82,12 +67,12 @@ class Lane:
         self._world = world
         self._schemas = schemas(plan)
         self._tester = Tester(plan.catalogue, world.calendars)
-        self._filter = Filter(self._tester, _with_events)
+        self._filter = Filter(self._tester, with_events)
         self._own = frozenset(rules)
-        asked = _queries_of(plan, rules)
+        asked = queries_of(plan, rules)
         self._names = [n for n in plan.points if n in self._own or n in asked]
-        self._turns = _turns(self._names, plan)
-        self._with_events = _told_apart(plan, rules)
+        self._turns = turns(self._names, plan)
+        self._with_events = told_apart(plan, rules)
         self.histories: dict[str, History] = {}
         self.rules: dict[str, Rule] = {}
         self.builders: dict[str, Builder] = {}
@@ -376,16 +361,15 @@ class Lane:
         if not new:
             return
         given |= {(t[which].key, _values(t)) for t in new}
-        names = dict.fromkeys(n for t in new for n in t)
-        columns = {n: column([t.get(n, UNBOUND) for t in new]) for n in names if n != which}
-        columns[which] = ints(range(self.instances, self.instances + len(new)))
+        batch = of_rows([{n: v for n, v in t.items() if n != which} for t in new])
+        numbers = ints(range(self.instances, self.instances + len(new)))
         self.instances += len(new)
-        self.histories[f"{point}/{detection.name}"].append(Batch(columns, len(new)), self.tick)
+        self.histories[f"{point}/{detection.name}"].append(batch.with_columns({which: numbers}), self.tick)
 
     def _tuples(self, use: Rename) -> list[dict[str, Any]]:
         found = leaf(use, "", self._plan, self._schemas)
         runs = [run.batch.renamed(found.names) for run in self.histories[found.source].runs]
-        return _with_events(stack(runs)).rows() if runs else []
+        return with_events(stack(runs)).rows() if runs else []
 
     def _tell_the_time(self, until: int) -> None:
         """The events of absolute timers since the last step."""
@@ -397,10 +381,9 @@ class Lane:
                 for substitution in match_event(calendar.pattern, event, {}, self._plan.catalogue.attributes)
             ]
             if rows:
-                names = dict.fromkeys(n for row in rows for n in row)
-                columns = {n: column([row.get(n, UNBOUND) for row in rows]) for n in names}
-                columns[reference(calendar.name)] = ints(columns[opens].values)
-                self.histories[source].append(Batch(columns, len(rows)), self.tick)
+                batch = of_rows(rows)
+                told = batch.with_columns({reference(calendar.name): ints(batch[opens])})
+                self.histories[source].append(told, self.tick)
 
     def _forget(self) -> None:
         now = self.bound + 1
@@ -415,43 +398,3 @@ class Lane:
 
 def _values(t: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(sorted((n, repr(v)) for n, v in t.items() if "." not in n))
-
-
-def _with_events(batch: Batch) -> Batch:
-    """The batch with the events themselves in place of references, where it has them."""
-    events = {n: c for n, c in batch.columns.items() if n.endswith(".event")}
-    if not events:
-        return batch
-    kept = {n: c for n, c in batch.columns.items() if n not in events}
-    return Batch({**kept, **{f"{n.removesuffix('.event')}.ref": c for n, c in events.items()}}, len(batch))
-
-
-def _turns(names: Sequence[str], plan: Plan) -> list[tuple[list[str], bool]]:
-    """The points of a lane in the order of the plan, those of a cycle together."""
-    cycles = {name: frozenset(cycle) for cycle in plan.cycles for name in cycle}
-    found: list[tuple[list[str], bool]] = []
-    done: set[str] = set()
-    for name in names:
-        if name in done:
-            continue
-        members = [n for n in names if n in cycles[name]] if name in cycles else [name]
-        done |= set(members)
-        found.append((members, name in cycles))
-    return found
-
-
-def _told_apart(plan: Plan, rules: Sequence[str]) -> set[str]:
-    """The queries whose events a rule tests again, or an algebra expression tells apart."""
-    found: set[str] = set()
-    for name in rules:
-        expression = plan.points[name].expression
-        tested = {m.event for m in find(expression, Matches)}
-        inner = {i for d in find(expression, Detection) for i in d.inputs}
-        for use in find(expression, Rename):
-            if isinstance(use.input, Input) and (use.events[0][1] in tested or use in inner):
-                found.add(use.input.point)
-    return found
-
-
-def _queries_of(plan: Plan, rules: Sequence[str]) -> set[str]:
-    return {i.point for name in rules for i in find(plan.points[name].expression, Input)}

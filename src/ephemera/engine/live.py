@@ -20,11 +20,11 @@ from ephemera.algebra.nodes import Point
 from ephemera.engine.batch import by_the_clock
 from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled, Given, given_message
-from ephemera.engine.lanes import Surroundings
 from ephemera.engine.local import Engine, Found
 from ephemera.engine.silence import Silence
 from ephemera.engine.snapshot import Snapshot, restore, take
 from ephemera.engine.stats import Stats, stats_of
+from ephemera.engine.surroundings import Surroundings
 from ephemera.engine.table_reading import Reader, bad_events, stamped
 from ephemera.engine.tables import is_table, to_arrow
 from ephemera.io.jsonl import (

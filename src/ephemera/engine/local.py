@@ -17,8 +17,9 @@ from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
 from ephemera.engine.events import BEGIN, END, Events, distinct, of_events
 from ephemera.engine.heads import is_message
-from ephemera.engine.lanes import Lane, Surroundings
+from ephemera.engine.lanes import Lane
 from ephemera.engine.sources import UNNAMED, Sources, sources_of
+from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.history import FAR
 from ephemera.physical.alike import Merged, merged

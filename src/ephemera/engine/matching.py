@@ -99,3 +99,12 @@ class Query:
 
 def _both(a: Mask | None, b: Mask) -> Mask:
     return b if a is None else a & b
+
+
+def with_events(batch: Batch) -> Batch:
+    """The batch with the events themselves in place of references, where it has them."""
+    events = {n: c for n, c in batch.columns.items() if n.endswith(".event")}
+    if not events:
+        return batch
+    kept = {n: c for n, c in batch.columns.items() if n not in events}
+    return Batch({**kept, **{f"{n.removesuffix('.event')}.ref": c for n, c in events.items()}}, len(batch))

@@ -22,11 +22,11 @@ from ephemera.engine.batch import SLICE, by_the_clock
 from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, REFERENCE, Events, distinct, of_events
-from ephemera.engine.lanes import Surroundings
 from ephemera.engine.local import Engine, Found, Part
 from ephemera.engine.matching import Query
 from ephemera.engine.parameters import asked_for
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
+from ephemera.engine.surroundings import Surroundings
 from ephemera.io.jsonl import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.hashing import hash_columns
