@@ -31,6 +31,7 @@ from ephemera.cli.inputs import found_inputs, read_all
 from ephemera.cli.progress import shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
+from ephemera.engine.cells import read_cell
 from ephemera.pipeline import Checked, Program, Run, check
 
 
@@ -181,19 +182,8 @@ def _tables(program: Program, folder: Path) -> dict[str, list[dict[str, Any]]]:
         types = dict(program.catalogue.tables[label].attributes or ())
         text = read_text(folder / location)
         given = csv.DictReader(text.splitlines())
-        rows[label] = [{name: _cell(row.get(name), kind) for name, kind in types.items()} for row in given]
+        rows[label] = [{name: read_cell(row.get(name), kind) for name, kind in types.items()} for row in given]
     return rows
-
-
-def _cell(cell: str | None, declared: str) -> Any:
-    if cell is None or cell == "":
-        return None
-    if declared == "string":
-        return cell
-    try:
-        return json.loads(cell)
-    except ValueError:
-        return cell
 
 
 def _write_answers(runs: list[Run], output: Path | None, emit: list[str] | None) -> None:

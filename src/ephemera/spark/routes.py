@@ -88,7 +88,7 @@ class Waiting:
     """
 
     def __init__(self, places: int) -> None:
-        self._parts: dict[str, list[Events]] = {}
+        self._parts: dict[tuple[str, int | None], list[Events]] = {}
         self._rows = 0
         self._enough = max(_LEAST, _PIECE * places)
         self._is_ordered = True
@@ -101,7 +101,7 @@ class Waiting:
         for part in parts:
             ends = part.batch[END]
             self._is_ordered = self._is_ordered and bool((ends[1:] >= ends[:-1]).all())
-            self._parts.setdefault(part.label, []).append(part)
+            self._parts.setdefault((part.label, part.arity), []).append(part)
             self._rows += len(part)
             self._last = max(self._last, int(ends.max()))
         return ready + (self.take() if self._rows >= (self._enough if self._is_ordered else _MOST) else [])
