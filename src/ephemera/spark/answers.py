@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -80,9 +79,3 @@ def _batch(  # noqa: PLR0913, PLR0917
 def as_lines(shipped: DataFrame, spreads: Sequence[Spread], *, as_numbers: bool) -> DataFrame:
     """What engines shipped, line by line."""
     return map_in_arrow(shipped, ToLines(Programs(spreads), as_numbers), SCHEMA)
-
-
-def letter_of(line: str) -> dict[str, object]:
-    """A dead letter or a bad event that was shipped as a line."""
-    found: dict[str, object] = json.loads(line)
-    return found
