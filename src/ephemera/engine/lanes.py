@@ -189,9 +189,13 @@ class Lane:
             self._tables[table] = Batch(columns, len(found))
         return self._tables[table]
 
+    def needed(self, name: str) -> Needed:
+        """How long the readers of a history need it."""
+        return self._needed.get(name, [])
+
     def reach(self, name: str) -> int | None:
         """How far before the bound a tuple of a history may end and still matter; None is any time."""
-        needed = self._needed.get(name, [])
+        needed = self.needed(name)
         if needed is None:
             return None
         return max((min((time for _, time in reader), default=0) for reader in needed), default=0)
@@ -230,7 +234,7 @@ class Lane:
         self.references = pool.next_reference
         self.derived_references = min(pool.next_derived, self.derived_references)
         self.unused += int(np.count_nonzero(~self._used))
-        self._forget()
+        self.forget()
         return derived
 
     @property
@@ -385,12 +389,13 @@ class Lane:
                 told = batch.with_columns({reference(calendar.name): ints(batch[opens])})
                 self.histories[source].append(told, self.tick)
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
+        """Drops what no reader can need any more, and tidies up."""
         now = self.bound + 1
         for name, history in self.histories.items():
             if history.is_empty:
                 continue
-            needed = self._needed.get(name, [])
+            needed = self.needed(name)
             if needed is not None and self.bound < FAR:
                 history.forget([[(stamp, now - time) for stamp, time in reader] for reader in needed])
             history.compact(self.tick + 1)

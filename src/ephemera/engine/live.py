@@ -16,13 +16,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ephemera.algebra.nodes import Point
 from ephemera.engine.batch import by_the_clock
+from ephemera.engine.beginning import Beginning
 from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled, Given, given_message
 from ephemera.engine.local import Engine, Found
 from ephemera.engine.silence import Silence
 from ephemera.engine.snapshot import Snapshot, restore, take
+from ephemera.engine.sources import sources_of
 from ephemera.engine.stats import Stats, stats_of
 from ephemera.engine.surroundings import Surroundings
 from ephemera.engine.table_reading import Reader, bad_events, stamped
@@ -35,13 +36,10 @@ from ephemera.io.jsonl import (
     uses_text,
     write_event,
 )
-from ephemera.kernels.history import FAR
-from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
-from ephemera.terms.nodes import Pattern
 
 Answer = dict[str, Any]
 Stamp = Literal["event", "arrival"]
@@ -81,10 +79,11 @@ class LiveEngine:
         self._compiled = compiled
         self._catalogue = compiled.rules.resolved.catalogue
         calendars = {name: list(days) for name, days in world.calendars.items()}
-        self._clocked = by_the_clock(compiled.rules, frozenset(calendars))
-        self._before = compiled.facts.reach
-        surroundings = Surroundings(world.tables, calendars, self._calendar, Days(calendars))
-        self._engine = Engine(compiled.plan, compiled.facts, surroundings, self._is_wanted)
+        clocked = by_the_clock(compiled.rules, frozenset(calendars))
+        sources = sources_of(self._catalogue)
+        beginning = Beginning(self._catalogue, compiled.facts.reach, clocked, sources)
+        surroundings = Surroundings(world.tables, calendars, beginning.clock, Days(calendars))
+        self._engine = Engine(compiled.plan, compiled.facts, surroundings, beginning.is_wanted, sources=sources)
         self._received = 0
         self._bad_count = 0
         self.bad: list[BadEvent] = []
@@ -179,8 +178,7 @@ class LiveEngine:
     def finish(self) -> list[Answer]:
         """The input has ended; everything that was pending is decided."""
         with self._lock:
-            bounds = [b for b in self._engine.sources.bounds.values() if b > -FAR]
-            return self._written(self._engine.finish(max(bounds, default=-FAR)))
+            return self._written(self._engine.finish(self._engine.sources.last))
 
     def _read(self, given: Given) -> Event | BadEvent:
         message = given_message(given)
@@ -209,7 +207,8 @@ class LiveEngine:
         """The state as a value; with an earlier one, only what that does not have. `save` writes it to a folder."""
         with self._lock:
             counts = [self._received, self._bad_count, self._engine.late_count]
-            more = {"numbers": self._as_numbers, "first": self._engine.sources.first, "counts": counts}
+            sources = self._engine.sources
+            more = {"numbers": self._as_numbers, "first": sources.first, "last": sources.last, "counts": counts}
             return take(self._engine, self._compiled.plan, since.names if since is not None else (), more)
 
     def restore(self, snapshot: Snapshot) -> LiveEngine:
@@ -217,7 +216,8 @@ class LiveEngine:
         with self._lock:
             restore(self._engine, self._compiled.plan, snapshot)
             more = snapshot.manifest["more"]
-            self._as_numbers, self._engine.sources.first = more["numbers"], more["first"]
+            sources = self._engine.sources
+            self._as_numbers, sources.first, sources.last = more["numbers"], more["first"], more["last"]
             self._received, self._bad_count, self._engine.late_count = more["counts"]
         return self
 
@@ -266,16 +266,6 @@ class LiveEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-    def _calendar(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
-        since = self._engine.sources.first
-        first = (until if since is None else since) - self._before if after <= -FAR else after + 1
-        return Clock(self._catalogue.zone, first, until).events(pattern) if first <= until < FAR else ()
-
-    def _is_wanted(self, point: Point, end: int) -> bool:
-        """Answers that ask the clock are given from the first bound on."""
-        first = self._engine.sources.first
-        return point.rule not in self._clocked or first is None or end >= first
 
 
 class _BackgroundClock(threading.Thread):

@@ -24,6 +24,7 @@ from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.history import FAR
 from ephemera.physical.alike import Merged, merged
 from ephemera.rules.outcome import DeadLetter
+from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event
 
 
@@ -51,19 +52,20 @@ class Part:
 class Engine:
     """A program at work."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - what an engine runs on
         self,
         plan: Plan,
         facts: Facts,
         world: Surroundings,
         is_wanted: Callable[[Point, int], bool],
         part: Part | None = None,
+        sources: Sources | None = None,
     ) -> None:
         """`is_wanted` says whether what a rule gives at a time is asked for; a part runs only some of the rules."""
         self._plan = plan
         self._part = part
         self._is_wanted = is_wanted
-        self.sources: Sources = sources_of(plan.catalogue)
+        self.sources: Sources = sources_of(plan.catalogue) if sources is None else sources
         self.lanes: dict[frozenset[str], Lane] = {}
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
         """For each lane the events that wait for its bound to pass them."""
@@ -82,6 +84,8 @@ class Engine:
         self.late_count = 0
         self.given = 0
         """How many answers there were."""
+        self.journal: dict[frozenset[str], list[Events]] | None = None
+        """For each lane what came to wait since it was last taken down; None if nobody does that."""
 
     def send(self, events: Sequence[Event]) -> Found:
         """Events in the order in which they arrive; what is certain then."""
@@ -140,6 +144,10 @@ class Engine:
         self.late += events
         self.late_count += len(events)
 
+    def attributes(self, label: str) -> Names:
+        """The attributes of a type, if it is declared with them."""
+        return self._plan.catalogue.attributes(label)
+
     def take_dead_letters(self) -> list[DeadLetter]:
         """The heads that had no value since the last time."""
         return [letter for lane in self.lanes.values() for letter in lane.take_dead_letters()]
@@ -160,6 +168,11 @@ class Engine:
     def advance(self, bound: int, calendar_until: int | None = None) -> Found:
         """Time passes until then."""
         self.sources.advance(bound)
+        return self._step(calendar_until)
+
+    def reach(self, bounds: Mapping[str, int], calendar_until: int | None = None) -> Found:
+        """The sources have come so far; what is certain then."""
+        self.sources.bounds.update(bounds)
         return self._step(calendar_until)
 
     def finish(self, calendar_until: int) -> Found:
@@ -183,14 +196,20 @@ class Engine:
         source = self.sources.source(part.label)
         is_derived = part.label in self._plan.catalogue.derived
         late = np.zeros(len(part), dtype=np.bool_)
-        for names, waiting in self.waiting_parts.items():
+        for names in self.waiting_parts:
             if source in names:
-                waiting.append(part)
+                self._hold(names, [part])
             elif source == UNNAMED and (is_derived or self.lanes[names].asks_for_any):
                 in_time = part.batch[END] > self.lanes[names].bound
                 late |= ~in_time
-                waiting.append(part.take(in_time))
+                self._hold(names, [part.take(in_time)])
         self._be_late(part.take(late).events() if late.any() else [])
+
+    def _hold(self, names: frozenset[str], parts: Sequence[Events]) -> None:
+        """Events wait in a lane."""
+        self.waiting_parts[names] += parts
+        if self.journal is not None:
+            self.journal.setdefault(names, []).extend(parts)
 
     def _step(self, calendar_until: int | None) -> Found:
         found = Found()
@@ -198,7 +217,7 @@ class Engine:
             bound = self.sources.bound(names)
             if bound <= lane.bound:
                 continue
-            released, self.waiting_parts[names] = _split(self.waiting_parts[names], bound)
+            released, self.waiting_parts[names] = split(self.waiting_parts[names], bound)
             derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
@@ -220,9 +239,9 @@ class Engine:
             return
         found.events += _wanted(parts, point, self._is_wanted)
         found.derived += parts if self._part is not None else []
-        for others, waiting in self.waiting_parts.items():
+        for others in self.waiting_parts:
             if others > names:
-                waiting.extend(parts)
+                self._hold(others, parts)
 
 
 def _wanted(parts: Sequence[Events], point: Point, is_wanted: Callable[[Point, int], bool]) -> list[Events]:
@@ -237,7 +256,7 @@ def _wanted(parts: Sequence[Events], point: Point, is_wanted: Callable[[Point, i
     return found
 
 
-def _split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Events]]:
+def split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Events]]:
     """What ends by the bound, and what does not."""
     released: list[Events] = []
     kept: list[Events] = []

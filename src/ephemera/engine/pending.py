@@ -31,6 +31,8 @@ class Pending:
         self._parts: list[_Part] = []
         self._next: int | None = None
         """When the first of them happens."""
+        self.journal: list[Batch] | None = None
+        """What was added since it was last taken down; None if nobody does that."""
 
     def __len__(self) -> int:
         return sum(map(len, self._parts))
@@ -44,6 +46,8 @@ class Pending:
         """More tuples, with when they happen."""
         if not len(batch):
             return
+        if self.journal is not None:
+            self.journal.append(batch)
         self._parts.append(_sorted([batch], due))
         while len(self._parts) > 1 and len(self._parts[-2]) <= 2 * len(self._parts[-1]):
             other, last = self._parts[-2:]

@@ -94,7 +94,7 @@ class Rule:
             return new
         due = self.pending.take(bound)
         if new is not None:
-            happens = self._happens(new)
+            happens = self.happens(new)
             ready = happens <= bound
             if ready.all():
                 due.append(new)
@@ -114,7 +114,7 @@ class Rule:
 
     def wait_for(self, batch: Batch) -> None:
         """Tuples that have not happened yet, from an earlier life."""
-        self.pending.add(batch, self._happens(batch))
+        self.pending.add(batch, self.happens(batch))
 
     def _joined(self, tick: int) -> Batch | list[Row] | None:
         """The tuples with something new in them."""
@@ -141,7 +141,8 @@ class Rule:
         asked = _asked(batch, leaf, keys, end(leaf.name), *_window(batch, leaf.name, condition))
         return look(leaf, self._histories(leaf.source), asked, wanted)
 
-    def _happens(self, batch: Batch) -> Ints:
+    def happens(self, batch: Batch) -> Ints:
+        """When each tuple happens."""
         return latest(batch, self.plan.ends)
 
     # ---- positive events -----------------------------------------------------------------------------------

@@ -12,9 +12,10 @@ from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.columns import Batch, Column
 from ephemera.rules.nodes import Catalogue
 
-OUT, SCATTERED, DEAD, STATS, BAD, READ = -1, -2, -3, -4, -5, -6
+OUT, SCATTERED, DEAD, STATS, BAD, READ, LATE, HEARD = -1, -2, -3, -4, -5, -6, -7, -8
 """Groups that are none: answers, answers that may be there twice, dead letters, what an engine
-tells of itself, what was no event, and a word of how many events were read."""
+tells of itself, what was no event, a word of how many events were read, what came too late, and a word of how far the
+sources have come, which is the first thing that a place opens."""
 
 _LARGEST = 2**31 - 1
 

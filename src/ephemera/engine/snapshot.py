@@ -19,13 +19,14 @@ import pyarrow as pa
 from ephemera.algebra import explain
 from ephemera.algebra.nodes import Plan
 from ephemera.base.errors import EphemeraError
+from ephemera.engine.counters import count_on, counted
 from ephemera.engine.events import Events
 from ephemera.engine.lanes import Lane
 from ephemera.engine.local import Engine
 from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.history import Run
 
-FORMAT = 1
+FORMAT = 2
 MANIFEST = "manifest.json"
 
 
@@ -86,7 +87,7 @@ def _segments(manifest: Mapping[str, Any]) -> list[str]:
     found = [part["segment"] for part in manifest["waiting"]]
     for lane in manifest["lanes"]:
         found += [run["segment"] for runs in lane["histories"].values() for run in runs]
-        found += [rule["pending"] for rule in lane["rules"].values() if rule["pending"]]
+        found += lane["pending"].values()
     return found
 
 
@@ -106,7 +107,7 @@ def take(engine: Engine, plan: Plan, known: Collection[str] = (), more: Mapping[
     lanes = [_lane(number, lane, known, segments, step) for number, lane in enumerate(engine.lanes.values())]
     manifest = {
         "format": FORMAT,
-        "program": _program(plan),
+        "program": program_of(plan),
         "bounds": engine.sources.bounds,
         "given": engine.given,
         "more": dict(more or {}),
@@ -126,29 +127,16 @@ def _lane(number: int, lane: Lane, known: Collection[str], segments: dict[str, p
                 segments[segment] = to_arrow(run.batch)
             runs.append({"segment": segment, "number": run.number, "step": run.step})
         histories[name] = runs
-    rules: dict[str, dict[str, Any]] = {}
+    pending: dict[str, str] = {}
     for place, (name, rule) in enumerate(lane.rules.items()):
-        pending = None
         waiting = rule.pending.batch
         if waiting is not None:
-            pending = f"pending-{step}-{number}-{place}"
-            segments[pending] = to_arrow(waiting)
-        rules[name] = {"seen": rule.seen, "examined": rule.examined, "pending": pending}
-    return {
-        "bound": lane.bound,
-        "tick": lane.tick,
-        "references": lane.references,
-        "derived_references": lane.derived_references,
-        "instances": lane.instances,
-        "totals": [lane.released, lane.duplicates, lane.unused],
-        "histories": histories,
-        "collected": {name: h.collected for name, h in lane.histories.items()},
-        "numbers": {name: h.next_number for name, h in lane.histories.items()},
-        "rules": rules,
-    }
+            pending[name] = f"pending-{step}-{number}-{place}"
+            segments[pending[name]] = to_arrow(waiting)
+    return {**counted(lane), "histories": histories, "pending": pending}
 
 
-def _program(plan: Plan) -> dict[str, str]:
+def program_of(plan: Plan) -> dict[str, str]:
     """What the state belongs to: each point with its expression."""
     return {name: explain.point_text(plan, point) for name, point in plan.points.items()}
 
@@ -158,7 +146,7 @@ def _program(plan: Plan) -> dict[str, str]:
 
 def restore(engine: Engine, plan: Plan, snapshot: Snapshot) -> None:
     """Puts an engine that has just been made into the state of a snapshot."""
-    _compare(snapshot.manifest["program"], _program(plan))
+    compare(snapshot.manifest["program"], program_of(plan))
     manifest = snapshot.manifest
     engine.sources.bounds.update(manifest["bounds"])
     engine.given = manifest["given"]
@@ -168,25 +156,19 @@ def restore(engine: Engine, plan: Plan, snapshot: Snapshot) -> None:
         batch = from_arrow(snapshot.segments[part["segment"]])
         by_names[tuple(part["lane"])].append(Events(part["label"], batch, part["arity"], names))
     for lane, state in zip(engine.lanes.values(), manifest["lanes"], strict=True):
-        lane.bound, lane.tick, lane.references = state["bound"], state["tick"], state["references"]
-        lane.derived_references, lane.instances = state["derived_references"], state["instances"]
-        lane.released, lane.duplicates, lane.unused = state["totals"]
+        count_on(lane, state)
         for name, runs in state["histories"].items():
             history = lane.histories[name]
-            history.collected, history.next_number = state["collected"][name], state["numbers"][name]
             for run in runs:
                 batch = from_arrow(snapshot.segments[run["segment"]])
                 latest = {s: int(batch[s].max()) for s in history.stamps}
                 history.stored.append(Run(batch, run["step"], run["number"], latest))
-        for name, state_of_rule in state["rules"].items():
-            rule = lane.rules[name]
-            rule.seen, rule.examined = state_of_rule["seen"], state_of_rule["examined"]
-            pending = state_of_rule["pending"]
-            if pending:
-                rule.wait_for(from_arrow(snapshot.segments[pending]))
+        for name, segment in state["pending"].items():
+            lane.rules[name].wait_for(from_arrow(snapshot.segments[segment]))
 
 
-def _compare(theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+def compare(theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
+    """Refuses what belongs to another program, with what differs."""
     for name in dict.fromkeys([*theirs, *ours]):
         if name not in ours:
             raise WrongSnapshot(f"the snapshot is of another program: it has `{name}`, and this has not")

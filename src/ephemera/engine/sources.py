@@ -31,6 +31,8 @@ class Sources:
     bounds: dict[str, int] = field(default_factory=dict)
     first: int | None = None
     """The first bound of all: that which the first event makes, or the first instant that is closed."""
+    last: int = -FAR
+    """The latest time of all: that of an event, or an instant that is closed. Clocks go no further when all ends."""
 
     def source(self, label: str) -> str:
         return self.carried_by.get(label, UNNAMED)
@@ -48,6 +50,7 @@ class Sources:
         reached = np.maximum.accumulate(times) - (self.watermarks.get(name, 0) + 1)
         known = np.maximum(np.concatenate([[before], reached[:-1]]), before)
         self.bounds[name] = max(before, int(reached[-1]))
+        self.last = max(self.last, int(times.max()))
         if self.first is None:
             self.first = int(reached[0])
         return np.asarray(times > known, dtype=np.bool_)
@@ -60,11 +63,13 @@ class Sources:
             self.bounds[name] = min(bound + time, FAR)
         elif others:
             self.bounds[name] = min(others)
+        self.last = max(self.last, self.bounds.get(name, -FAR))
 
     def arrive_one(self, name: str, time: int) -> bool:
         """The same for one event."""
         before = self.bounds.get(name, -FAR)
         self.bounds[name] = max(before, time - self.watermarks.get(name, 0) - 1)
+        self.last = max(self.last, time)
         if self.first is None:
             self.first = self.bounds[name]
         return time > before
@@ -73,6 +78,7 @@ class Sources:
         """Everything that ends by then is here, whatever the source."""
         if self.first is None:
             self.first = bound
+        self.last = max(self.last, bound) if bound < FAR else self.last
         for name in {*self.watermarks, *self.carried_by.values(), UNNAMED}:
             self.bounds[name] = max(self.bounds.get(name, -FAR), bound)
 

@@ -19,6 +19,7 @@ import numpy as np
 from ephemera.algebra.nodes import Match, Point
 from ephemera.base.tree import find
 from ephemera.engine.batch import SLICE, by_the_clock
+from ephemera.engine.beginning import Beginning
 from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, REFERENCE, Events, distinct, of_events
@@ -26,6 +27,7 @@ from ephemera.engine.local import Engine, Found, Part
 from ephemera.engine.matching import Query
 from ephemera.engine.parameters import asked_for
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
+from ephemera.engine.sources import sources_of
 from ephemera.engine.surroundings import Surroundings
 from ephemera.io.jsonl import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
@@ -66,7 +68,7 @@ class Spread:
 
     def __getstate__(self) -> dict[str, object]:
         """What is made when it is first asked for does not travel."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "clocked")}
 
     # ---- routing -------------------------------------------------------------------------------------------
 
@@ -139,7 +141,7 @@ class Spread:
     def needs_no_events(self, group: int) -> bool:
         """Whether a group may derive something with no event at all, by the clock."""
         return any(
-            self.merged.plan.points[r].rule in self._clocked and self.stages.placed[r].key is None
+            self.merged.plan.points[r].rule in self.clocked and self.stages.placed[r].key is None
             for r in self.stages.groups[group].rules
         )
 
@@ -150,7 +152,7 @@ class Spread:
         return sends or bool(self.stages.scattered)
 
     @cached_property
-    def _clocked(self) -> frozenset[int]:
+    def clocked(self) -> frozenset[int]:
         return by_the_clock(self.compiled.rules, frozenset(self.world.calendars))
 
     def run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
@@ -163,10 +165,10 @@ class Spread:
             yield from self._run(group, place, _noted(shipments, last))
         except Exception as error:
             for shipment in last:
-                error.add_note(f"the last event taken in was {self._shown(shipment)}")
+                error.add_note(f"the last event taken in was {self.shown(shipment)}")
             raise
 
-    def _shown(self, shipment: Shipment) -> str:
+    def shown(self, shipment: Shipment) -> str:
         event = max(unpack(shipment, self.merged.plan.catalogue).events(), key=lambda e: e.key)
         return json.dumps(write_event(event, self.merged.plan.catalogue, as_numbers=False), ensure_ascii=False)
 
@@ -179,28 +181,41 @@ class Spread:
         for shipment in shipments:
             bound = shipment.first - 1
             if loaded >= SLICE and bound > min((lane.bound for lane in engine.lanes.values()), default=bound):
-                yield from self._given(engine.advance(bound, min(bound, self.last)), level, place)
+                yield from self.given(engine.advance(bound, min(bound, self.last)), level, place)
                 loaded = 0
                 _measure(engine, peaks)
             engine.load([unpack(shipment, catalogue)])
             loaded += shipment.count
             received += shipment.count
-        yield from self._given(engine.finish(self.last), level, place)
+        yield from self.given(engine.finish(self.last), level, place)
         _measure(engine, peaks)
+        yield from self.letters(engine, place)
+        yield self.word(STATS, place, self._told(engine, group, received, peaks))
+
+    def letters(self, engine: Engine, place: int) -> Iterator[Shipment]:
+        """The heads of an engine that had no value since this was last asked."""
         for letter in engine.take_dead_letters():
             told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
-            yield self._word(DEAD, place, told)
-        yield self._word(STATS, place, self._told(engine, group, received, peaks))
+            yield self.word(DEAD, place, told)
+
+    def live(self, group: int, place: int) -> Engine:
+        """The engine of a group in one place that runs from its first bound on, for ever."""
+        calendars = {name: list(days) for name, days in self.world.calendars.items()}
+        sources = sources_of(self.merged.plan.catalogue)
+        beginning = Beginning(self.merged.plan.catalogue, self.compiled.facts.reach, self.clocked, sources)
+        surroundings = Surroundings(self.world.tables, calendars, beginning.clock, Days(calendars))
+        part = Part(self.merged, frozenset(self.stages.groups[group].rules), self.mine(group, place))
+        return Engine(self.compiled.plan, self.compiled.facts, surroundings, beginning.is_wanted, part, sources)
 
     def _engine(self, group: int, place: int) -> Engine:
         calendars = {name: list(days) for name, days in self.world.calendars.items()}
         surroundings = Surroundings(self.world.tables, calendars, self._clock, Days(calendars))
-        clocked = self._clocked
+        clocked = self.clocked
 
         def is_wanted(point: Point, end: int) -> bool:
             return self.first <= end and (point.rule not in clocked or end <= self.last)
 
-        part = Part(self.merged, frozenset(self.stages.groups[group].rules), self._mine(group, place))
+        part = Part(self.merged, frozenset(self.stages.groups[group].rules), self.mine(group, place))
         return Engine(self.compiled.plan, self.compiled.facts, surroundings, is_wanted, part)
 
     def _clock(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
@@ -208,7 +223,7 @@ class Spread:
         last = min(until, self.last)
         return Clock(self.merged.plan.catalogue.zone, first, last).events(pattern) if first <= last else ()
 
-    def _mine(self, group: int, place: int) -> dict[str, Callable[[Batch], Batch]]:
+    def mine(self, group: int, place: int) -> dict[str, Callable[[Batch], Batch]]:
         """For each query of a group which matches belong to a place; most events are only where they belong."""
         cuts = self.stages.groups[group].cuts
         found: dict[str, Callable[[Batch], Batch]] = {}
@@ -239,7 +254,7 @@ class Spread:
 
     # ---- what comes of it ----------------------------------------------------------------------------------
 
-    def _given(self, found: Found, level: int, place: int) -> Iterator[Shipment]:
+    def given(self, found: Found, level: int, place: int) -> Iterator[Shipment]:
         few = of_events(found.few, self.merged.plan.catalogue.attributes)
         for part in [*found.events, *few]:
             if len(part) and (not self.emit or part.label in self.emit):
@@ -296,7 +311,7 @@ class Spread:
             for part in distinct(due) if due else ():
                 yield pack(part, self.number, OUT, place, rule)
 
-    def _word(self, group: int, place: int, told: object) -> Shipment:
+    def word(self, group: int, place: int, told: object) -> Shipment:
         load = json.dumps(told, ensure_ascii=False, default=str).encode()
         return Shipment(self.number, group, place, 0, 0, "", None, 0, load)
 

@@ -48,8 +48,8 @@ class Alive(Protocol):
         """Pieces of a table that matter until then or earlier are dead."""
         ...
 
-    def living(self, name: str, table: pa.Table) -> pa.Table:
-        """The rows of a piece that still matter; asked when it is merged."""
+    def merged(self, name: str, tables: Sequence[pa.Table]) -> Piece | None:
+        """What still matters of several pieces of a table, as one; None if nothing does."""
         ...
 
 
@@ -100,6 +100,15 @@ class Store:
         """The batches of which there are files; of earlier ones perhaps not all that their states need."""
         self._present = set(self.files.names(self.folder))
         return sorted(number for name in self._present if (number := _segment(name)) is not None)
+
+    def is_at(self, batch: int) -> bool:
+        """Whether the state that this store knows is that after a batch, and nobody has done that again since."""
+        if self._last is None or self._last.batch != batch:
+            return False
+        try:
+            return read_manifest(self.files, self._path(batch)).layout == self._last.layout
+        except FileNotFoundError:
+            return False
 
     def latest(self, limit: int | None = None) -> int | None:
         """The last batch that there is, of those up to a limit; None if there is none."""
@@ -238,18 +247,13 @@ class Store:
         return self._open(last.after)
 
     def _merged(self, heads: Sequence[Manifest], bounds: dict[str, int], alive: Alive) -> list[Piece]:
-        """What is alive in some segments, in one piece for each table and schema."""
-        parts: dict[tuple[str, bytes], list[Piece]] = {}
+        """What is alive in some segments, in one piece for each table."""
+        parts: dict[str, list[pa.Table]] = {}
         for head in heads:
             for piece in self._pieces(head, head.alive(bounds)):
-                schema = piece.table.schema.serialize().to_pybytes()
-                parts.setdefault((piece.name, schema), []).append(piece)
-        found: list[Piece] = []
-        for (name, _), same in parts.items():
-            table = alive.living(name, pa.concat_tables([piece.table for piece in same]))
-            ends = [piece.until for piece in same if piece.until is not None]
-            found.append(Piece(name, table.combine_chunks(), max(ends) if len(ends) == len(same) else None))
-        return found
+                parts.setdefault(piece.name, []).append(piece.table)
+        found = (alive.merged(name, tables) for name, tables in parts.items())
+        return [piece for piece in found if piece is not None]
 
     def _write(self, batch: int, packing: Packing) -> None:
         def told(step: str) -> None:

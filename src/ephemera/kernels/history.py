@@ -132,6 +132,8 @@ class History:
         """For how long its tuples matter at most; None is any time."""
         self.collected = 0
         self.next_number = 0
+        self.journal: list[Batch] | None = None
+        """What was appended since it was last taken down; None if nobody does that."""
 
     def __len__(self) -> int:
         return sum(len(run.batch) for run in self.stored) + len(self.tail)
@@ -152,13 +154,24 @@ class History:
     def nbytes(self) -> int:
         return sum(run.batch.nbytes for run in self.runs)
 
+    @property
+    def stored_bytes(self) -> int:
+        """The bytes of all runs; the newest rows do not become one by being asked."""
+        return sum(run.batch.nbytes for run in self.stored)
+
     def append(self, batch: Batch, step: int) -> None:
         """The tuples that arrived in a step."""
+        if self.journal is not None and len(batch):
+            self.journal.append(batch)
         if 0 < len(batch) <= FEW:
             for row in batch.rows():
                 self.tail.append(step, row)
         elif len(batch):
             self.runs.append(self._run(batch, step, self._latest(batch)))
+
+    def recall(self, batch: Batch, step: int) -> None:
+        """Tuples of an earlier life, which everybody had seen by that step."""
+        self._store(batch, step)
 
     def few_since(self, step: int) -> list[Row] | None:
         """The rows that arrived after a step, or None if they are too many to be looked at row by row."""

@@ -13,7 +13,7 @@ from itertools import groupby
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 
 from ephemera.engine.shipments import SCATTERED, Shipment
 from ephemera.engine.spread import Spread
@@ -70,6 +70,11 @@ def shipments_of(given: Iterable[pa.RecordBatch]) -> Iterator[Shipment]:
             yield Shipment(*row, loads[k].as_buffer())  # type: ignore[call-arg]
 
 
+def of_rows(rows: Iterable[Row]) -> list[Shipment]:
+    """The shipments of rows that were collected."""
+    return [Shipment(*(row[name] for name in _NAMES)) for row in rows]
+
+
 @dataclass(frozen=True, slots=True)
 class Level:
     """What runs in each partition between two exchanges: the engines of one level of all programs."""
@@ -80,7 +85,7 @@ class Level:
     """The programs, groups and places of engines that run even if no event comes to them."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("engine", self._run(shipments_of(given), _place())))
+        yield from batches(told_by("engine", self._run(shipments_of(given), place_of_task())))
 
     def _run(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
         left = {(program, group) for program, group, where in self.alone if where == place}
@@ -102,7 +107,7 @@ class Gathering:
     spreads: Mapping[int, Spread]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("engine", self._run(shipments_of(given), _place())))
+        yield from batches(told_by("engine", self._run(shipments_of(given), place_of_task())))
 
     def _run(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
         for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
@@ -112,7 +117,8 @@ class Gathering:
                 yield from own
 
 
-def _place() -> int:
+def place_of_task() -> int:
+    """The place of the task at work."""
     context = TaskContext.get()
     return context.partitionId() if context is not None else 0
 
@@ -121,9 +127,9 @@ def run_levels(routed: DataFrame, spreads: Sequence[Spread], programs: Programs,
     """All that comes of events that have been routed."""
     frame = routed
     for level in range(max((s.stages.levels for s in spreads), default=0)):
-        frame = _exchanged(frame, places, Level(programs, level, _alone(spreads, level)))
+        frame = exchanged(frame, places, Level(programs, level, _alone(spreads, level)))
     if any(spread.needs_gathering for spread in spreads):
-        frame = _exchanged(frame, places, Gathering(programs))
+        frame = exchanged(frame, places, Gathering(programs))
     return frame
 
 
@@ -136,8 +142,9 @@ def _alone(spreads: Sequence[Spread], level: int) -> frozenset[tuple[int, int, i
     )
 
 
-def _exchanged(
+def exchanged(
     frame: DataFrame, places: int, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ) -> DataFrame:
+    """What a function makes of shipments in their places, each of which gets them by program, group and time."""
     ordered = frame.repartitionById(places, "place").sortWithinPartitions("program", "group", "first")
     return map_in_arrow(ordered, function, SCHEMA)

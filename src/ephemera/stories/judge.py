@@ -147,14 +147,14 @@ def _arrivals(program: Program, story: Story) -> list[Arrival]:
     """The rows as events that arrive; bad ones do not."""
     unit = program.catalogue.unit
     found: list[Arrival] = []
-    for step, now in zip(story.steps, _clock(story, unit), strict=True):
+    for step, now in zip(story.steps, clock_of(story, unit), strict=True):
         event = read_object(step.event, program.catalogue) if step.event is not None else None
         closes = None if step.advance is None else read_time(step.advance, unit)
         found.append(Arrival(event if isinstance(event, Event) else None, closes, now))
     return found
 
 
-def _clock(story: Story, unit: int) -> list[int]:
+def clock_of(story: Story, unit: int) -> list[int]:
     """What the clock says at each row."""
     found: list[int] = []
     for step in story.steps:
@@ -164,7 +164,7 @@ def _clock(story: Story, unit: int) -> list[int]:
 
 def _run_live(program: Program, story: Story, tables: Tables) -> Found:
     """Row by row, by the clock of the story."""
-    clock = _clock(story, program.catalogue.unit)
+    clock = clock_of(story, program.catalogue.unit)
     now = clock[0] if clock else 0
     live = program.engine(now=lambda: now, tables=tables)
     answers: list[tuple[int, dict[str, Any]]] = []

@@ -21,7 +21,7 @@ def run_on_spark(stories: Sequence[Ready]) -> list[Found]:
     """What the programs of some stories make of them."""
     spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
     jobs = [Job(one.program.compiled, one.program.world(one.tables, None, one.until)) for one in stories]
-    given = [[_line(event) for event in one.story.events] for one in stories]
+    given = [[line_of(event) for event in one.story.events] for one in stories]
     spans = [span(_events(one), job.world) for one, job in zip(stories, jobs, strict=True)]
     found = [Found() for _ in stories]
     started = start_lines(spark, jobs, given, spans, places_of(spark))
@@ -49,13 +49,13 @@ def _events(one: Ready) -> list[Event]:
     return reading.events
 
 
-def _line(value: Any) -> str:
+def line_of(value: Any) -> str:
     """JSON with fractions as exact as they are."""
     match value:
         case dict():
-            return "{" + ", ".join(f"{json.dumps(key)}: {_line(v)}" for key, v in value.items()) + "}"
+            return "{" + ", ".join(f"{json.dumps(key)}: {line_of(v)}" for key, v in value.items()) + "}"
         case list():
-            return "[" + ", ".join(map(_line, value)) + "]"
+            return "[" + ", ".join(map(line_of, value)) + "]"
         case Decimal():
             return str(value)
         case _:

@@ -1,0 +1,74 @@
+"""This module lets the events of a live batch in: late ones are turned away, and a word is kept of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from ephemera.engine.events import BEGIN, END, Events
+from ephemera.engine.shipments import HEARD, LATE, Shipment
+from ephemera.engine.sources import Sources, sources_of
+from ephemera.engine.spread import Spread
+from ephemera.engine.standing import Standing, Word
+from ephemera.io.jsonl import write_event
+from ephemera.kernels.columns import Ints
+
+TOO_LATE = "it came behind the bound of its source"
+
+
+class Gate:
+    """What one reader lets in of a batch, for one program."""
+
+    def __init__(self, spread: Spread, before: Standing) -> None:
+        self._spread = spread
+        self._before = before
+        self._catalogue = spread.merged.plan.catalogue
+        self._sources: Sources = sources_of(self._catalogue)
+        self._latest: dict[str, int] = {}
+        self._first: int | None = None
+        self.now: int | None = None
+        self.closes: int | None = None
+        self.ends = False
+        self.texts = False
+
+    def let_in(self, parts: Iterable[Events]) -> Iterator[Shipment]:
+        """Events on their way to where they meet; those that are late go elsewhere."""
+        good: list[Events] = []
+        for part in parts:
+            if not len(part):
+                continue
+            source = self._sources.source(part.label)
+            times = self._arrivals(part)
+            self._note(source, times)
+            in_time = times > self._before.bound(source)
+            if in_time.all():
+                good.append(part)
+                continue
+            good.append(part.take(in_time))
+            yield from turned_away(self._spread, part.take(~in_time), as_numbers=not self.texts)
+        yield from self._spread.route([part for part in good if len(part)])
+
+    def _arrivals(self, part: Events) -> Ints:
+        schema = self._catalogue.events.get(part.label)
+        at_begin = schema is not None and schema.arrives_at_begin
+        return part.batch[BEGIN if at_begin else END]
+
+    def _note(self, source: str, times: Ints) -> None:
+        latest, earliest = int(times.max()), int(times.min())
+        self._latest[source] = max(latest, self._latest.get(source, latest))
+        first = earliest - self._sources.watermarks.get(source, 0) - 1
+        self._first = first if self._first is None else min(first, self._first)
+
+    def words(self, places: Sequence[int]) -> Iterator[Shipment]:
+        """What was seen, for each of some places; nothing if nothing was."""
+        word = Word(self._latest, self._first, self.now, self.closes, self.ends, self.texts)
+        if word == Word():
+            return
+        for place in places:
+            yield self._spread.word(HEARD, place, word.told())
+
+
+def turned_away(spread: Spread, late: Events, *, as_numbers: bool) -> Iterator[Shipment]:
+    """Events that are too late, each with the reason."""
+    for event in late.events():
+        told = write_event(event, spread.merged.plan.catalogue, as_numbers=as_numbers)
+        yield spread.word(LATE, 0, {"reason": TOO_LATE, "event": told})

@@ -1,0 +1,53 @@
+"""This module writes the answers of a live batch as lines where they are, and brings them here: for a few of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ephemera.engine.lines import lines
+from ephemera.engine.shipments import OUT, Shipment, unpack
+from ephemera.spark.turns import At, Last, Turn
+from ephemera.syntax.nodes import Raise
+
+LINES = -9
+"""The group of answers that have been written as lines of JSON; the load is a list of them."""
+
+
+def as_lines(shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
+    """The same, with answers as lines."""
+    for shipment in shipments:
+        if shipment.group != OUT:
+            yield shipment
+            continue
+        resolved = at.spreads[shipment.program].compiled.rules.resolved
+        events = unpack(shipment, resolved.catalogue)
+        head = resolved.rules[shipment.rule - 1].head if shipment.rule else None
+        more = {"recipient": head.recipient, "transport": head.transport} if isinstance(head, Raise) else None
+        written = lines(events, resolved.catalogue, as_numbers=not at.standing(shipment.program).texts, more=more)
+        load = f"[{','.join(written.to_pylist())}]".encode()
+        yield Shipment(shipment.program, LINES, at.place, 0, len(events), shipment.label, None, shipment.rule, load)
+
+
+@dataclass(slots=True)
+class Collecting:
+    """A sink that keeps everything, with the number of its batch."""
+
+    rows: list[tuple[int, Shipment]] = field(default_factory=list)
+    needs_frame: bool = False
+
+    @property
+    def last(self) -> Last:
+        return as_lines
+
+    def open(self, spark: SparkSession, query: str, batch: int) -> None:
+        """Nothing has to be made ready."""
+
+    def take(self, turn: Turn, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
+        del frame
+        self.rows += [(turn.number, row) for row in rows]
+
+    def settle(self, turn: Turn, rows: Sequence[Shipment]) -> None:
+        """Nothing has to be tidied."""

@@ -1,0 +1,126 @@
+"""This module opens what a live query reads: folders in which files arrive, sockets, and streaming data frames.
+
+Several inputs become one frame, since a query has one: each has a column of its own. Where a source is declared idle
+after some silence, a clock is one of them. Spark writes down which rows of it belong to a batch, as of any other
+source, so a batch that is repeated sees the same time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from ephemera.base.errors import EphemeraError
+from ephemera.physical.wanted import wanted
+from ephemera.rules.nodes import Catalogue
+from ephemera.spark.flat import ANY, EVENT, Form
+from ephemera.spark.letting_in import FromFrame, Heartbeat, Reader, column_of
+from ephemera.spark.reading import Input, format_of, source_of
+from ephemera.spark.run import Job, declaring_alike, numbered
+
+SOCKET = re.compile(r"(?:socket|tcp)://(\[[^\]]+\]|[^:/]+):(\d+)/?")
+_CSV = {"header": "true", "escape": '"', "maxCharsPerColumn": "-1"}
+
+
+class NoInput(EphemeraError):
+    """Something that cannot be read as a stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inlet:
+    """What a live query reads: one frame, and readers for its columns."""
+
+    frame: DataFrame
+    readers: tuple[Reader, ...]
+
+
+def open_inlets(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], *, clock: bool) -> Inlet:
+    """All inputs of some programs as one; each program reads all of them."""
+    frames: list[DataFrame] = []
+    readers: list[Reader] = []
+    for given in inputs:
+        frame, form = _opened(spark, given)
+        for same in declaring_alike(jobs):
+            own, reader = _read(frame, form, [jobs[n] for n in same], same)
+            frames.append(own)
+            readers.append(reader)
+    idle = [n for n, job in enumerate(jobs) if any(s.idle is not None for s in _catalogue(job).sources)]
+    if idle and clock:
+        frames.append(spark.readStream.format("rate").option("rowsPerSecond", 1).load().select("timestamp"))
+        readers.append(Heartbeat(tuple(idle)))
+    if len(frames) == 1:
+        return Inlet(frames[0], tuple(readers))
+    apart = [frame.select(f.struct("*").alias(column_of(number))) for number, frame in enumerate(frames)]
+    return Inlet(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), apart), tuple(readers))
+
+
+def _catalogue(job: Job) -> Catalogue:
+    return job.compiled.rules.resolved.catalogue
+
+
+def _read(frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[int]) -> tuple[DataFrame, Reader]:
+    catalogue = _catalogue(jobs[0])
+    source = source_of(frame, form, catalogue, _needed(jobs))
+    labels = sorted(catalogue.events)
+    found = source.frame
+    if EVENT in found.columns:
+        found = numbered(source, labels)
+    return found, FromFrame(tuple(numbers), form, dict(source.held), labels, source.counts)
+
+
+def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
+    """What is read: of types that rules use, their attributes; of all others, that there was an event and when."""
+    catalogue = _catalogue(jobs[0])
+    found: dict[str, frozenset[str]] = dict.fromkeys(catalogue.events, frozenset())
+    for job in jobs:
+        asked = wanted(job.compiled.plan)
+        if asked is None:
+            return {**{label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}, ANY: frozenset()}
+        for label, names in asked.items():
+            if label in found:
+                found[label] |= names
+    return {**found, ANY: frozenset()}
+
+
+# ---- opening -----------------------------------------------------------------------------------------------
+
+
+def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
+    if isinstance(given.given, DataFrame):
+        if not given.given.isStreaming:
+            raise NoInput("this data frame does not stream; `spark.readStream` makes one that does, `run` takes others")
+        return given.given, "lines" if given.given.columns == ["value"] else "rows"
+    (path, *more) = [given.given] if isinstance(given.given, str) else list(given.given)
+    if more:
+        raise NoInput(f"a stream is read from one folder or pattern, not from several: `{path}`, `{more[0]}`")
+    socket = SOCKET.fullmatch(path)
+    if socket is not None:
+        reading = spark.readStream.format("socket").option("host", socket[1].strip("[]")).option("port", socket[2])
+        return reading.load(), "lines"
+    match given.format or format_of(path):
+        case "json":
+            return spark.readStream.option("lineSep", "\n").text(path), "lines"
+        case "parquet":
+            return spark.readStream.schema(spark.read.parquet(path).schema).parquet(path), "rows"
+        case "csv":
+            shown = spark.read.options(**_CSV).csv(path).schema
+            return spark.readStream.schema(shown).options(**_CSV).csv(path), "cells"
+        case "xml":
+            return spark.readStream.format("binaryFile").load(path), "documents"
+        case "table":
+            return spark.readStream.table(path), "rows"
+
+
+def explained(error: Exception, path: str) -> EphemeraError | None:
+    """What to tell people if an input cannot be opened."""
+    if isinstance(error, AnalysisException) and "PATH_NOT_FOUND" in str(error):
+        return NoInput(f"there is no `{path}`; make the folder before files arrive in it")
+    if isinstance(error, AnalysisException) and "UNABLE_TO_INFER_SCHEMA" in str(error):
+        return NoInput(f"there is no file in `{path}` yet that shows its columns; put one there before the start")
+    return None

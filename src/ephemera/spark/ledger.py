@@ -1,0 +1,116 @@
+"""This module keeps what a live query must know to go on: of which programs it is, and where they stood after a batch.
+
+It stands in the folder of the checkpoint beside what Spark writes there. A query that does not belong to it is refused,
+with what differs. Where the programs stood is written before Spark commits a batch, under the number of the batch; that
+of the batch before stays, since Spark may come back to it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import uuid4
+
+from ephemera.base.errors import EphemeraError
+from ephemera.engine.files import files_of
+from ephemera.engine.snapshot import WrongSnapshot, compare, program_of
+from ephemera.engine.spread import Spread
+from ephemera.engine.standing import Standing, read_standing
+from ephemera.spark.marks import mark
+
+FORMAT = 1
+QUERY = "query.json"
+
+
+class WrongCheckpoint(EphemeraError):
+    """A checkpoint that this query cannot go on from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """Where the programs of a query stood after a batch, and what has been counted until then."""
+
+    standings: Mapping[int, Standing] = field(default_factory=dict)
+    totals: Mapping[str, int] = field(default_factory=dict)
+
+
+class Ledger:
+    """The ledger of a live query."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._files, self._folder = files_of(checkpoint)
+        self.state = f"{checkpoint.rstrip('/')}/state"
+        """Where the shards have their state."""
+        self._known: dict[int, Entry] = {}
+        self.query = ""
+        """Names the query for as long as its checkpoint lives."""
+
+    # ---- what it belongs to --------------------------------------------------------------------------------
+
+    def open(self, spreads: Sequence[Spread], shards: int | None, default: int) -> int:
+        """Takes possession of the checkpoint; says into how many shards state is cut there."""
+        self._files.make(f"{self._folder}/progress")
+        programs = [program_of(spread.compiled.plan) for spread in spreads]
+        if QUERY not in self._files.names(self._folder):
+            chosen = shards or default
+            self.query = uuid4().hex
+            self._put(QUERY, {"format": FORMAT, "query": self.query, "shards": chosen, "programs": programs})
+            return chosen
+        told = self._get(QUERY)
+        if told["format"] != FORMAT:
+            raise WrongCheckpoint(f"the checkpoint has format {told['format']}, and this is format {FORMAT}")
+        if shards is not None and shards != told["shards"]:
+            raise WrongCheckpoint(
+                f"the checkpoint has {told['shards']} shards, and {shards} are asked for; the number cannot change"
+            )
+        if len(programs) != len(told["programs"]):
+            raise WrongCheckpoint(
+                f"the checkpoint is of {len(told['programs'])} programs, and these are {len(programs)}"
+            )
+        for theirs, ours in zip(told["programs"], programs, strict=True):
+            try:
+                compare(theirs, ours)
+            except WrongSnapshot as error:
+                raise WrongCheckpoint(
+                    f"{str(error).replace('snapshot', 'checkpoint')}\n"
+                    "start the new program with another checkpoint, or bring the old one back"
+                ) from None
+        self.query = told["query"]
+        return int(told["shards"])
+
+    # ---- batches -------------------------------------------------------------------------------------------
+
+    def before(self, batch: int) -> Entry:
+        """Where the programs stood before a batch."""
+        if batch == 0:
+            return Entry()
+        if batch - 1 not in self._known:
+            told = self._get(f"progress/{batch - 1}.json")
+            standings = {int(number): read_standing(one) for number, one in told["standings"].items()}
+            self._known[batch - 1] = Entry(standings, told["totals"])
+        return self._known[batch - 1]
+
+    def commit(self, batch: int, entry: Entry) -> None:
+        """Where they stand after a batch."""
+        standings = {str(number): standing.told() for number, standing in entry.standings.items()}
+        self._put(f"progress/{batch}.json", {"standings": standings, "totals": dict(entry.totals)})
+        self._known = {batch - 1: self._known.get(batch - 1, Entry()), batch: entry}
+        mark("ledger tidy")
+        for name in self._files.names(f"{self._folder}/progress"):
+            number = name.removesuffix(".json")
+            if number.isdigit() and int(number) < batch - 1:
+                self._files.remove(f"{self._folder}/progress/{name}")
+        mark("batch done")
+
+    def _get(self, name: str) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = json.loads(bytes(self._files.read(f"{self._folder}/{name}")))
+        except (OSError, ValueError) as error:
+            raise WrongCheckpoint(f"the checkpoint has no readable {name}: {error}") from None
+        return found
+
+    def _put(self, name: str, told: Mapping[str, Any]) -> None:
+        load = json.dumps(told, ensure_ascii=False).encode()
+        self._files.put(f"{self._folder}/{name}", [load], lambda step: mark(f"ledger {step}"))

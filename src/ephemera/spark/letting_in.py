@@ -1,0 +1,202 @@
+"""This module lets the rows of a live batch in: they are read, late ones are turned away, and the others are routed.
+
+A query reads several sources as one frame. Each has a column of its own that holds its rows, and a reader that knows
+what they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ephemera.engine.events import Events, of_events
+from ephemera.engine.gate import Gate
+from ephemera.engine.shipments import Shipment
+from ephemera.engine.spread import Spread
+from ephemera.engine.standing import Standing
+from ephemera.io.jsonl import BadEvent, decode_line, uses_text
+from ephemera.spark.failures import told_by
+from ephemera.spark.flat import TEXT, Form, Held
+from ephemera.spark.places import batches
+from ephemera.spark.programs import Programs
+from ephemera.spark.reading import apart, read_rest, rest_messages
+from ephemera.spark.routes import FromSource, Waiting, bad_shipment, read_shipment
+from ephemera.spark.turns import Turn
+from ephemera.terms.events import Event
+
+TOLD = "program int, line string, now bigint, closes bigint, ends boolean"
+"""The columns of `ToldLines`."""
+
+
+class Entrance:
+    """Where the events of a batch come in for one program."""
+
+    def __init__(self, spread: Spread, before: Standing) -> None:
+        self.spread = spread
+        self.gate = Gate(spread, before)
+        self._waiting = Waiting(spread.places)
+        self._read = 0
+
+    def add(self, parts: Sequence[Events]) -> Iterator[Shipment]:
+        """Events by columns; they go when there are enough of them."""
+        self._read += sum(map(len, parts))
+        yield from self.gate.let_in(self._waiting.add([part for part in parts if len(part)]))
+
+    def add_each(self, events: Iterable[Event | BadEvent]) -> Iterator[Shipment]:
+        """Events one by one; what is none goes elsewhere."""
+        good: list[Event] = []
+        for event in events:
+            if isinstance(event, BadEvent):
+                self._read += 1
+                yield bad_shipment(self.spread, event)
+            else:
+                good.append(event)
+        yield from self.add(of_events(good, self.spread.merged.plan.catalogue.attributes))
+
+    def close(self) -> Iterator[Shipment]:
+        """What is left, how many were read, and a word to all places of what was seen."""
+        yield from self.gate.let_in(self._waiting.take())
+        if self._read:
+            yield read_shipment(self.spread, self._read)
+        yield from self.gate.words(range(self.spread.places))
+
+
+class Entrances(dict[int, Entrance]):
+    """The entrances of programs, made when they are first asked for."""
+
+    def __init__(self, spreads: Programs, turn: Turn) -> None:
+        super().__init__()
+        self.spreads = spreads
+        self._turn = turn
+
+    def __missing__(self, number: int) -> Entrance:
+        self[number] = Entrance(self.spreads[number], self._turn.standing(number))
+        return self[number]
+
+
+class Reader(Protocol):
+    """Knows what the rows of a source are."""
+
+    def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
+        """Takes some rows to the entrances of the programs that they are for."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LettingIn:
+    """What runs where a batch is read."""
+
+    spreads: Programs
+    turn: Turn
+    readers: Sequence[Reader]
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches(told_by("read", self._let_in(given)))
+
+    def _let_in(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        entrances = Entrances(self.spreads, self.turn)
+        for batch in given:
+            for reader, own in self._by_source(batch):
+                yield from reader.read(own, entrances)
+        for entrance in entrances.values():
+            yield from entrance.close()
+
+    def _by_source(self, batch: pa.RecordBatch) -> Iterator[tuple[Reader, pa.RecordBatch]]:
+        if len(self.readers) == 1:
+            yield self.readers[0], batch
+            return
+        for number, reader in enumerate(self.readers):
+            own = batch.column(column_of(number))
+            if own.null_count < len(own):
+                rows = own.drop_null() if own.null_count else own
+                yield reader, pa.RecordBatch.from_struct_array(rows)
+
+
+def column_of(number: int) -> str:
+    """The column of a source, where there are several."""
+    return f"source{number}"
+
+
+# ---- readers -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class FromFrame:
+    """The events of a source, for programs that declare them alike."""
+
+    programs: tuple[int, ...]
+    form: Form
+    held: Mapping[tuple[str, str], Held]
+    labels: Sequence[str]
+    counts: bool
+    """Whether the columns of a table that say when hold numbers."""
+
+    def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
+        here = [entrances[number] for number in self.programs]
+        vouched, rest = apart(batch, self.form)
+        texts = self._has_texts(vouched, rest, here[0].spread)
+        for entrance in here:
+            entrance.gate.texts = entrance.gate.texts or texts
+        if vouched.num_rows:
+            source = FromSource([e.spread for e in here], self.form, self.held, self.labels)
+            parts = list(source.events(vouched))
+            for entrance in here:
+                yield from entrance.add(parts)
+        for entrance in here if rest.num_rows else ():
+            yield from entrance.add_each(read_rest(entrance.spread.compiled, self.form, rest))
+
+    def _has_texts(self, vouched: pa.RecordBatch, rest: pa.RecordBatch, spread: Spread) -> bool:
+        """Whether some event writes its time as text."""
+        if not self.counts:
+            return True
+        if TEXT in vouched.schema.names and vouched.num_rows and pc.any(vouched.column(TEXT)).as_py():
+            return True
+        return any(uses_text(m.data) for m in rest_messages(spread.compiled, self.form, rest)) if len(rest) else False
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """The clock: rows with a `timestamp`, for all programs."""
+
+    programs: tuple[int, ...]
+
+    def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
+        latest = pc.max(batch.column("timestamp").cast(pa.timestamp("us")).cast(pa.int64())).as_py()
+        for number in self.programs:
+            gate = entrances[number].gate
+            gate.now = latest if gate.now is None else max(latest, gate.now)
+        yield from ()
+
+
+@dataclass(frozen=True, slots=True)
+class ToldLines:
+    """Lines for programs by their numbers, and what is said of time between them: for stories and tests.
+
+    Of the columns other than `program` all but one may be null.
+    """
+
+    def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
+        events: dict[int, list[Event | BadEvent]] = {}
+        for row in batch.to_pylist():
+            entrance = entrances[row["program"]]
+            gate, line = entrance.gate, row["line"]
+            if line is None:
+                gate.now = row["now"] if row["now"] is not None else gate.now
+                gate.closes = row["closes"] if row["closes"] is not None else gate.closes
+                gate.ends = gate.ends or bool(row["ends"])
+                continue
+            event = entrance.spread.compiled.read(line)
+            gate.texts = gate.texts or (isinstance(event, Event) and uses_text(decode_line(line.encode()).data))
+            events.setdefault(row["program"], []).append(event)
+        for number, found in events.items():
+            yield from entrances[number].add_each(found)
+
+
+def told_line(program: int, line: str | None = None, **told: object) -> str:
+    """A row of `ToldLines` as JSON."""
+    return json.dumps({"program": program, "line": line, **told})

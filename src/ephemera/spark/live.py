@@ -1,0 +1,133 @@
+"""This module hosts programs on Structured Streaming: one query, in which each batch is a chain of stages run once.
+
+Spark says which batch it is and what came with it, and repeats a batch that was not finished. All else is ours: the
+state of the shards, where the sources stand, and the answers are written under the number of the batch before Spark
+commits it. A batch that is repeated goes on from the batch before it, and writes the same under the same names.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from ephemera.engine.shipments import HEARD, OUT, Shipment
+from ephemera.engine.spread import Spread
+from ephemera.kernels.history import FAR
+from ephemera.spark.arrow import map_in_arrow
+from ephemera.spark.failures import failure
+from ephemera.spark.ledger import Entry, Ledger
+from ephemera.spark.letting_in import LettingIn, Reader
+from ephemera.spark.marks import mark
+from ephemera.spark.places import SCHEMA, of_rows
+from ephemera.spark.programs import Programs
+from ephemera.spark.reporting import report_of
+from ephemera.spark.run import Job, places_of
+from ephemera.spark.ship import ship
+from ephemera.spark.turns import Last, Turn, after, run_turn
+from ephemera.spark.watching import BatchReport
+
+
+class Sink(Protocol):
+    """Where answers and dead letters go."""
+
+    @property
+    def last(self) -> Last:
+        """What is done in each place with what comes of a batch."""
+        ...
+
+    @property
+    def needs_frame(self) -> bool:
+        """Whether answers are taken from a frame here, and not only in their places."""
+        ...
+
+    def open(self, spark: SparkSession, query: str, batch: int) -> None:
+        """Before the first batch of a start."""
+        ...
+
+    def take(self, turn: Turn, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
+        """What is done here: with what came from the places, and with the answers, packed, if they are needed."""
+        ...
+
+    def settle(self, turn: Turn, rows: Sequence[Shipment]) -> None:
+        """After the first batch of a start."""
+        ...
+
+
+@dataclass(slots=True)
+class Host:
+    """A live query: it is called by Spark with each batch."""
+
+    spark: SparkSession
+    spreads: tuple[Spread, ...]
+    ledger: Ledger
+    readers: Sequence[Reader]
+    sink: Sink
+    watch: Callable[[BatchReport], None] | None = None
+    query: str = field(default_factory=lambda: uuid.uuid4().hex)
+    programs: Programs = field(init=False)
+    failed: BaseException | None = None
+    """What ended the query, if something did."""
+    _has_begun: bool = False
+
+    def __post_init__(self) -> None:
+        self.programs = Programs(self.spreads)
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        try:
+            self._run(frame, number)
+        except Exception as error:
+            self.failed = failure(error)
+            raise self.failed from error
+
+    def _run(self, frame: DataFrame, number: int) -> None:
+        begin = time.perf_counter()
+        mark("batch begins")
+        entry = self.ledger.before(number)
+        is_first = not self._has_begun
+        if is_first:
+            self.sink.open(self.spark, self.ledger.query, number)
+            self._has_begun = True
+        turn = Turn(self.query, number, number - 1 if number else None, entry.standings, self.ledger.state)
+        admitted = map_in_arrow(frame, LettingIn(self.programs, turn, tuple(self.readers)), SCHEMA)
+        shipped = run_turn(admitted, self.spreads, self.programs, turn, self.spreads[0].places, self.sink.last)
+        planned = time.perf_counter()
+        rows = self._taken(shipped, turn)
+        if is_first:
+            self.sink.settle(turn, rows)
+        ran = time.perf_counter()
+        heard = after(turn, [r for r in rows if r.group == HEARD], self.programs)
+        standings = {**entry.standings, **heard}
+        self.ledger.commit(number, Entry(standings))
+        if self.watch is not None:
+            seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
+            self.watch(report_of(number, seconds, rows, self.spreads, standings))
+
+    def _taken(self, shipped: DataFrame, turn: Turn) -> list[Shipment]:
+        """What came from the places besides answers, after the sink has had all."""
+        if not self.sink.needs_frame:
+            rows = of_rows(shipped.collect())
+            self.sink.take(turn, rows, None)
+            return rows
+        kept = shipped.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            rows = of_rows(kept.where(f.col("group") != OUT).collect())
+            self.sink.take(turn, rows, kept.where(f.col("group") == OUT))
+        finally:
+            kept.unpersist()
+        return rows
+
+
+def spread_live(spark: SparkSession, jobs: Sequence[Job], ledger: Ledger, shards: int | None) -> tuple[Spread, ...]:
+    """The programs of a live query, spread over as many shards as the checkpoint has."""
+    ship(spark)
+    one = [Spread(job.compiled, job.world, number, 1, -FAR, FAR, job.emit) for number, job in enumerate(jobs)]
+    places = ledger.open(one, shards, max(2, places_of(spark) // 2))
+    return tuple(Spread(s.compiled, s.world, s.number, places, -FAR, FAR, s.emit) for s in one)
+

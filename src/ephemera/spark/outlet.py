@@ -1,0 +1,66 @@
+"""This module is where a live query puts what comes of it: files, a table, people and functions.
+
+Files are written in the places where answers are found. A table takes them from a frame, and whoever is delivered to
+gets them here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ephemera.engine.shipments import Shipment
+from ephemera.spark.delivery import Delivery
+from ephemera.spark.sinks import FolderSink
+from ephemera.spark.table_sink import TableSink
+from ephemera.spark.turns import At, Last, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Outlet:
+    """All sinks of a query; each of them may be missing."""
+
+    folders: FolderSink
+    table: TableSink | None = None
+    delivery: Delivery | None = None
+
+    def open(self, spark: SparkSession, query: str, batch: int) -> None:
+        """Before the first batch of a start."""
+        self.folders.open(query, batch)
+        if self.table is not None:
+            self.table.open(spark, query)
+
+    @property
+    def last(self) -> Last:
+        """What is done in each place."""
+        return _Storing(self.folders)
+
+    @property
+    def needs_frame(self) -> bool:
+        return self.table is not None
+
+    def take(self, turn: Turn, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
+        """What is done here."""
+        if self.table is not None and frame is not None:
+            self.table.write(frame, turn.number)
+        if self.delivery is not None:
+            standing = turn.standings.values()
+            plain = not any(s.texts for s in standing)
+            replace(self.delivery, as_numbers=plain).deliver(turn.number, rows)
+
+    def settle(self, turn: Turn, rows: Sequence[Shipment]) -> None:
+        """After the first batch of a start."""
+        self.folders.settle(turn.number, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Storing:
+    folders: FolderSink
+
+    def __call__(self, shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
+        plain = not any(standing.texts for standing in at.standings.values())
+        yield from replace(self.folders, as_numbers=plain).write(at.turn.number, at.place, shipments)
+
+

@@ -1,0 +1,85 @@
+"""This module makes the report of a live batch from what its places told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ephemera.engine.shipments import READ, STATS, Shipment
+from ephemera.engine.sources import UNNAMED
+from ephemera.engine.spread import Spread
+from ephemera.engine.standing import Standing, lag_of
+from ephemera.kernels.history import FAR
+from ephemera.spark.sinks import counts_of
+from ephemera.spark.watching import BatchReport, HistoryReport, SourceReport, StateReport
+
+
+def report_of(
+    batch: int,
+    seconds: Mapping[str, float],
+    rows: Sequence[Shipment],
+    spreads: Sequence[Spread],
+    standings: Mapping[int, Standing],
+) -> BatchReport:
+    """What a batch did; its seconds are told part by part."""
+    counts = counts_of(rows)
+    read: dict[int, int] = {}
+    for row in rows:
+        if row.group == READ:
+            read[row.program] = read.get(row.program, 0) + row.count
+    told = [(row.program, json.loads(bytes(row.load))) for row in rows if row.group == STATS]
+    engines = [(program, engine) for program, words in told for engine in words["engines"]]
+    return BatchReport(
+        batch=batch,
+        seconds=sum(seconds.values()),
+        parts=dict(seconds),
+        events=max(read.values(), default=0),
+        answers=counts.answers,
+        bad=counts.bad,
+        late=counts.late,
+        dead=counts.dead,
+        sources=tuple(_sources(spreads, standings)),
+        histories=tuple(_histories(engines)),
+        state=_state([words["state"] for _, words in told if words["state"]]),
+        waiting=sum(engine["waiting"] for _, engine in engines),
+        pending=sum(engine["pending"] for _, engine in engines),
+    )
+
+
+def _sources(spreads: Sequence[Spread], standings: Mapping[int, Standing]) -> Iterable[SourceReport]:
+    seen: set[str] = set()
+    for spread in spreads:
+        standing = standings.get(spread.number, Standing())
+        idle = {source.name: source.idle for source in spread.merged.plan.catalogue.sources}
+        for name in sorted({*idle, *standing.bounds}):
+            bound = standing.bound(name)
+            if name in seen or (name == UNNAMED and bound <= -FAR):
+                continue
+            seen.add(name)
+            is_idle = standing.now is not None and standing.silent.get(name, FAR) <= standing.now
+            yield SourceReport(name, bound if bound > -FAR else None, lag_of(standing, name), is_idle=is_idle)
+
+
+def _histories(engines: Sequence[tuple[int, dict[str, Any]]]) -> Iterable[HistoryReport]:
+    found: dict[tuple[int, str], HistoryReport] = {}
+    for program, engine in engines:
+        for name, (tuples, size, reach) in engine["histories"].items():
+            before = found.get((program, name))
+            found[program, name] = HistoryReport(
+                program,
+                name,
+                tuples + (before.tuples if before else 0),
+                size + (before.bytes if before else 0),
+                reach,
+            )
+    return found.values()
+
+
+def _state(told: Sequence[dict[str, int]]) -> StateReport:
+    return StateReport(
+        live=sum(words["alive"] for words in told),
+        fresh=sum(words["fresh"] for words in told),
+        merged=sum(words["merged"] for words in told),
+        segments=sum(words["segments"] for words in told),
+    )

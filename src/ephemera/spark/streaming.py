@@ -1,0 +1,145 @@
+"""This module starts live queries, and is what people have in hand while they run."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from tempfile import mkdtemp
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming import StreamingQuery
+
+from ephemera.base.errors import EphemeraError
+from ephemera.spark.answer_forms import forms_of
+from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, fingerprint
+from ephemera.spark.failures import failure
+from ephemera.spark.inlets import open_inlets
+from ephemera.spark.ledger import Ledger
+from ephemera.spark.live import Host, spread_live
+from ephemera.spark.outlet import Outlet
+from ephemera.spark.reading import Input
+from ephemera.spark.run import Job
+from ephemera.spark.sink_formats import Format
+from ephemera.spark.sinks import FolderSink
+from ephemera.spark.table_sink import TableSink
+from ephemera.spark.watching import BatchReport, Totals
+
+ONCE = "once"
+FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """A live query that can be started; make one with `Program.stream`."""
+
+    spark: SparkSession
+    jobs: Sequence[Job]
+    inputs: Sequence[Input]
+    checkpoint: str | None = None
+    output: str | None = None
+    format: Format = "json"
+    dead_letters: str | None = None
+    table: str | None = None
+    location: str | None = None
+    foreach: Callable[[Answer], object] | None = None
+    foreach_batch: Callable[[list[Answer], int], object] | None = None
+    console: bool = False
+    trigger: str | None = None
+    """Such as `1 second`; `once` takes what is there and stops; None goes on as fast as it can."""
+    shards: int | None = None
+    names: Sequence[Mapping[str, str]] = ()
+    """What the dead letters of each program say of where they come from."""
+
+    def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
+        """Starts the query; `watch` is told of each batch."""
+        checkpoint = self.checkpoint or mkdtemp(prefix="ephemera-checkpoint-")
+        ledger = Ledger(checkpoint)
+        spreads = spread_live(self.spark, self.jobs, ledger, self.shards)
+        forms = forms_of(spreads, self.names)
+        delivery = None
+        taker = self._taker()
+        if taker is not None:
+            prints = {spread.number: fingerprint(spread.compiled.plan) for spread in spreads}
+            delivery = Delivery(forms, prints, taker)
+        folders = FolderSink(forms, self.output, self.format, self.dead_letters)
+        table = TableSink(self.table, forms, self.location) if self.table is not None else None
+        totals = Totals()
+        is_once = self.trigger == ONCE
+        inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once)
+        host = Host(self.spark, spreads, ledger, inlet.readers, Outlet(folders, table, delivery), _Telling(totals, watch))
+        writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{checkpoint}/spark")
+        if is_once:
+            writer = writer.trigger(availableNow=True)
+        elif self.trigger is not None:
+            writer = writer.trigger(processingTime=self.trigger)
+        self.spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", FILES)
+        return LiveQuery(writer.start(), host, totals)
+
+    def _taker(self) -> Callable[[Sequence[Answer], int], None] | None:
+        if self.foreach is not None:
+            return EachAnswer(self.foreach)
+        if self.foreach_batch is not None:
+            return EachBatch(self.foreach_batch)
+        return Console(sys.stdout) if self.console else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    totals: Totals
+    watch: Callable[[BatchReport], object] | None
+
+    def __call__(self, report: BatchReport) -> None:
+        self.totals.add(report)
+        if self.watch is not None:
+            self.watch(report)
+
+
+@dataclass(slots=True)
+class LiveQuery:
+    """A live query at work."""
+
+    query: StreamingQuery
+    host: Host
+    totals: Totals
+    """What all batches since the start did."""
+    _ended: bool = field(default=False, repr=False)
+
+    @property
+    def is_active(self) -> bool:
+        return bool(self.query.isActive)
+
+    @property
+    def last(self) -> BatchReport | None:
+        """The report of the last batch."""
+        return self.totals.last
+
+    def progress(self) -> dict[str, Any] | None:
+        """What Spark tells of the last batch."""
+        told = self.query.lastProgress
+        return dict(told) if told else None
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until the query has ended; whether it has. What ended it, if it failed, is raised."""
+        try:
+            if timeout is None:
+                self.query.awaitTermination()
+                return True
+            return bool(self.query.awaitTermination(timeout))
+        except Exception as error:
+            raise self._told(error) from error
+
+    def drain(self) -> None:
+        """Waits until all that is there has been worked on."""
+        try:
+            self.query.processAllAvailable()
+        except Exception as error:
+            raise self._told(error) from error
+
+    def stop(self) -> None:
+        """Stops the query; a batch that is not finished is done again at the next start."""
+        self.query.stop()
+
+    def _told(self, error: Exception) -> EphemeraError:
+        return self.host.failed if isinstance(self.host.failed, EphemeraError) else failure(error)

@@ -1,0 +1,114 @@
+"""This module runs stories live on Spark, all of them in one query: each program has a number and lines of its own.
+
+A batch is a file. Row by row, the k-th file has the k-th row of every story; at once, it has all rows of each, unless
+the story says in which order they arrive. In the end all inputs end.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from ephemera.engine.shipments import BAD, LATE
+from ephemera.io.jsonl import BadEvent, read_object, read_time
+from ephemera.spark.collecting import LINES, Collecting
+from ephemera.spark.failures import failure
+from ephemera.spark.ledger import Ledger
+from ephemera.spark.letting_in import TOLD, ToldLines, told_line
+from ephemera.spark.live import Host, spread_live
+from ephemera.spark.run import Job
+from ephemera.spark.session import session
+from ephemera.stories.judge import Found, Ready, clock_of
+from ephemera.stories.on_spark import line_of
+from ephemera.terms.events import Event
+
+Beat = tuple[int, list[str]]
+"""A row of a story, counted from 1, 0 being the end, and what is told of it."""
+
+
+def beats(number: int, one: Ready, *, at_once: bool) -> Iterator[Beat]:
+    """What a story tells, batch by batch."""
+    story, unit = one.story, one.program.catalogue.unit
+    if at_once and not story.is_live:
+        yield len(story.steps), [told_line(number, line_of(event)) for event in story.events]
+        for advance in story.advances:
+            yield len(story.steps), [told_line(number, closes=read_time(advance, unit))]
+    else:
+        for row, (step, now) in enumerate(zip(story.steps, clock_of(story, unit), strict=True), 1):
+            if any(s.idle is not None for s in one.program.catalogue.sources):
+                yield row, [told_line(number, now=now)]
+            if step.event is not None:
+                yield row, [told_line(number, line_of(step.event))]
+            if step.advance is not None:
+                yield row, [told_line(number, closes=read_time(step.advance, unit))]
+    yield 0, [told_line(number, ends=True)]
+
+
+@dataclass(slots=True)
+class _Telling:
+    """The batches of some stories, and to which row of each a batch belongs."""
+
+    stories: list[list[Beat]] = field(default_factory=list)
+
+    @property
+    def batches(self) -> int:
+        return max(map(len, self.stories), default=0)
+
+    def write(self, folder: Path) -> None:
+        for k in range(self.batches):
+            lines = [line for told in self.stories if k < len(told) for line in told[k][1]]
+            path = folder / f"{k:06d}.json"
+            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            os.utime(path, (1_000_000 + k, 1_000_000 + k))
+
+    def row(self, number: int, batch: int) -> int:
+        return self.stories[number][batch][0]
+
+
+def run_on_stream(stories: Sequence[Ready], *, at_once: bool) -> list[Found]:
+    """What the programs of some stories make of them, live."""
+    spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
+    jobs = [Job(one.program.compiled, one.program.world(one.tables, None, None)) for one in stories]
+    telling = _Telling([list(beats(n, one, at_once=at_once)) for n, one in enumerate(stories)])
+    with TemporaryDirectory(prefix="ephemera-stories-") as scratch:
+        given = Path(scratch) / "given"
+        given.mkdir()
+        telling.write(given)
+        ledger = Ledger(f"{scratch}/checkpoint")
+        sink = Collecting()
+        host = Host(spark, spread_live(spark, jobs, ledger, 2), ledger, [ToldLines()], sink)
+        frame = spark.readStream.schema(TOLD).option("maxFilesPerTrigger", 1).json(str(given))
+        query = (
+            frame.writeStream.foreachBatch(host)
+            .option("checkpointLocation", f"{scratch}/checkpoint/spark")
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            query.awaitTermination()
+        except Exception as error:
+            raise failure(host.failed or error) from error
+    return _found(sink, telling, stories)
+
+
+def _found(sink: Collecting, telling: _Telling, stories: Sequence[Ready]) -> list[Found]:
+    found = [Found(after=[]) for _ in stories]
+    for batch, shipment in sink.rows:
+        one, number = found[shipment.program], shipment.program
+        if shipment.group == LINES:
+            lines = json.loads(bytes(shipment.load), parse_float=Decimal)
+            one.answers += lines
+            one.after = [*(one.after or ()), *[telling.row(number, batch)] * len(lines)]
+        elif shipment.group == BAD:
+            told = json.loads(bytes(shipment.load))
+            label = shipment.label or json.loads(told["event"])["event"]
+            one.bad.append(BadEvent(told["event"], told["reason"], label))
+        elif shipment.group == LATE:
+            event = read_object(json.loads(bytes(shipment.load))["event"], stories[number].program.catalogue)
+            one.late += [event] if isinstance(event, Event) else []
+    return found

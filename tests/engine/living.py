@@ -1,0 +1,115 @@
+"""This module runs programs live in places of one process: a host that forgets, fails and repeats as Spark does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
+from random import Random
+
+from ephemera.engine.events import of_events
+from ephemera.engine.files import Posix
+from ephemera.engine.gate import Gate
+from ephemera.engine.shard import Shard
+from ephemera.engine.shipments import HEARD, LATE, OUT, SCATTERED, STATS, Shipment
+from ephemera.engine.spread import Spread
+from ephemera.engine.standing import Standing, moved, read_word
+from ephemera.engine.store import Store
+from ephemera.terms.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Beat:
+    """What comes with a batch: events, and what is said of time."""
+
+    events: Sequence[Event] = ()
+    now: int | None = None
+    closes: int | None = None
+    ends: bool = False
+
+
+@dataclass(slots=True)
+class Host:
+    """A live program in places of one process.
+
+    In every batch each place is taken by one of several workers, which may have the state before it, an earlier one, or
+    none; some batches are done twice, the first time in vain.
+    """
+
+    spread: Spread
+    folder: Path
+    dice: Random
+    workers: int = 3
+    standing: Standing = field(default_factory=Standing)
+    batch: int = 0
+    shards: dict[tuple[int, int, int], Shard] = field(default_factory=dict)
+    carried: list[Shipment] = field(default_factory=list)
+    """All that came of all batches."""
+    bytes: list[int] = field(default_factory=list)
+
+    def beat(self, beat: Beat) -> list[Shipment]:
+        """What comes of one more batch."""
+        if self.dice.random() < 0.3:
+            self._tried(beat)
+            if self.dice.random() < 0.3:
+                self.shards.clear()
+        found, self.standing = self._tried(beat)
+        self.batch += 1
+        self.carried += found
+        return found
+
+    def _tried(self, beat: Beat) -> tuple[list[Shipment], Standing]:
+        carried = list(self._let_in(beat))
+        words = [read_word(json.loads(bytes(s.load))) for s in carried if (s.group, s.place) == (HEARD, 0)]
+        standing = moved(self.standing, words, self.spread.merged.plan.catalogue)
+        standings = {0: standing} if words else {}
+        carried = [s for s in carried if s.group != HEARD]
+        for level in range(self.spread.stages.levels):
+            for place in range(self.spread.places):
+                here = _in_order(s for s in carried if s.place == place)
+                carried = [s for s in carried if s.place != place]
+                shard = self._shard(level, place)
+                carried += list(shard.step(here, standings))
+                written = shard.commit(self.batch)
+                self.bytes.append(written.written)
+                carried += shard.told(written)
+        found: list[Shipment] = []
+        for place in range(self.spread.places):
+            for group, own in groupby(_in_order(s for s in carried if s.place == place), key=lambda s: s.group):
+                found += self.spread.gather(place, own) if group == SCATTERED else list(own)
+        return found, standing
+
+    def _let_in(self, beat: Beat) -> Iterable[Shipment]:
+        """Two readers share the events."""
+        events = list(beat.events)
+        self.dice.shuffle(events)
+        half = self.dice.randrange(len(events) + 1)
+        for part in (events[:half], events[half:]):
+            gate = Gate(self.spread, self.standing)
+            gate.now, gate.closes, gate.ends = beat.now, beat.closes, beat.ends
+            yield from gate.let_in(of_events(part, self.spread.merged.plan.catalogue.attributes))
+            yield from gate.words(range(self.spread.places))
+
+    def _shard(self, level: int, place: int) -> Shard:
+        worker = self.dice.randrange(self.workers)
+        shard = self.shards.get((worker, level, place))
+        if shard is None or self.dice.random() < 0.1:
+            store = Store(Posix(), f"{self.folder}/{level}-{place}")
+            shard = Shard({0: self.spread}, level, place, store)
+            self.shards[worker, level, place] = shard
+        shard.come_to(self.batch - 1 if self.batch else None)
+        return shard
+
+
+def _in_order(shipments: Iterable[Shipment]) -> list[Shipment]:
+    return sorted(shipments, key=lambda s: (s.program, s.group, s.first))
+
+
+def of_kind(shipments: Iterable[Shipment], group: int) -> list[Shipment]:
+    """The shipments of a group."""
+    return [s for s in shipments if s.group == group]
+
+
+ANSWERS, LATE_ONES, WORDS = OUT, LATE, STATS
