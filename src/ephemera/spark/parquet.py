@@ -28,8 +28,8 @@ from ephemera.kernels.columns import Batch
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.failures import told_by
+from ephemera.spark.flat import ANY
 from ephemera.spark.places import SCHEMA, batches
-from ephemera.spark.reading import ANY
 from ephemera.spark.routes import Waiting, bad_shipment, read_shipment
 
 _ROWS = 131_072

@@ -17,9 +17,9 @@ from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
 from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.failures import told_by
-from ephemera.spark.flat import Held
+from ephemera.spark.flat import Form, Held
 from ephemera.spark.places import batches
-from ephemera.spark.reading import Form, read_rest
+from ephemera.spark.reading import apart, read_rest
 from ephemera.terms.events import Event
 from ephemera.terms.values import Time
 
@@ -32,10 +32,11 @@ _PIECE, _PIECES = 8_192, 64
 
 
 @dataclass(frozen=True, slots=True)
-class FromColumns:
-    """Routes events that Spark holds by columns to programs that declare them alike."""
+class FromSource:
+    """Routes the events of a source to programs that declare them alike; the rest is read for each program."""
 
     spreads: Sequence[Spread]
+    form: Form
     held: Mapping[tuple[str, str], Held]
     labels: Sequence[str]
     """What the numbers in the column `event` stand for."""
@@ -48,13 +49,27 @@ class FromColumns:
         count = 0
         for batch in given:
             count += batch.num_rows
-            yield from self._all(waiting.add(list(self.events(batch))))
+            vouched, rest = apart(batch, self.form)
+            if vouched.num_rows:
+                yield from self._all(waiting.add(list(self.events(vouched))))
+            for first in range(0, rest.num_rows, _SOME):
+                for spread in self.spreads:
+                    yield from self._one_by_one(spread, rest.slice(first, _SOME))
         yield from self._all(waiting.take())
         yield from (read_shipment(spread, count) for spread in self.spreads)
 
     def _all(self, parts: list[Events]) -> Iterator[Shipment]:
         for spread in self.spreads:
             yield from spread.route(parts)
+
+    def _one_by_one(self, spread: Spread, rest: pa.RecordBatch) -> Iterator[Shipment]:
+        found: list[Event] = []
+        for event in read_rest(spread.compiled, self.form, rest):
+            if isinstance(event, BadEvent):
+                yield bad_shipment(spread, event)
+            else:
+                found.append(event)
+        yield from spread.route(of_events(found, spread.compiled.plan.catalogue.attributes))
 
     def events(self, batch: pa.RecordBatch) -> Iterator[Events]:
         """The events of a batch, label by label."""
@@ -139,35 +154,6 @@ def _column(values: pa.Array, held: Held) -> Column:
     if held.kind == "string":
         return Column(objects(values.to_pylist()), "text")
     return Column(np.ascontiguousarray(values.to_numpy(zero_copy_only=False)), held.kind)
-
-
-@dataclass(frozen=True, slots=True)
-class FromRest:
-    """Reads and routes what Spark could not vouch for, one by one and for each program."""
-
-    spreads: Sequence[Spread]
-    form: Form
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("read", self._routed(given)))
-
-    def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
-        count = 0
-        for batch in given:
-            count += batch.num_rows
-            for spread in self.spreads:
-                for first in range(0, batch.num_rows, _SOME):
-                    yield from self._of(spread, batch.slice(first, _SOME))
-        yield from (read_shipment(spread, count) for spread in self.spreads)
-
-    def _of(self, spread: Spread, batch: pa.RecordBatch) -> Iterator[Shipment]:
-        found: list[Event] = []
-        for event in read_rest(spread.compiled, self.form, batch):
-            if isinstance(event, BadEvent):
-                yield bad_shipment(spread, event)
-            else:
-                found.append(event)
-        yield from spread.route(of_events(found, spread.compiled.plan.catalogue.attributes))
 
 
 def read_shipment(spread: Spread, count: int) -> Shipment:
