@@ -5,12 +5,12 @@ What a cell means stands in `engine.cells`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from ephemera.engine.table_reading import only_label, time_columns
+from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
 from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.flat import (
@@ -21,6 +21,7 @@ from ephemera.spark.flat import (
     flat_types,
     length_faults,
     named,
+    no_stamp,
     of_rows,
     stamp_faults,
     times,
@@ -39,11 +40,11 @@ def flat_cells(
 ) -> Source:
     """The events of a CSV file by columns, and the rows that have to be read one by one."""
     names = set(frame.columns)
-    stamps = [_stamp(name, catalogue.unit) for name in time_columns(names, catalogue)]
+    stamp_columns(names, catalogue)
     event = _given("event") if "event" in names else f.lit(only_label(catalogue))
-    shapes = [_shape(schema, names, stamps) for schema in flat_types(catalogue, wanted)]
+    shapes = [_shape(schema, names, catalogue) for schema in flat_types(catalogue, wanted)]
     whole = f.array(f.struct(*(named(name) for name in frame.columns)))
-    return of_rows(Rows(frame, "cells", event, stamps[0].value, stamps[-1].value, whole), shapes, wanted, constants)
+    return of_rows(Rows(frame, "cells", event, whole), shapes, wanted, constants)
 
 
 def _given(name: str) -> Column:
@@ -56,10 +57,13 @@ def _stamp(name: str, unit: int) -> Cell:
     return Cell(times(number, unit), "time", stamp_faults(number, unit))
 
 
-def _shape(schema: Schema, names: set[str], stamps: Sequence[Cell]) -> Shape:
+def _shape(schema: Schema, names: set[str], catalogue: Catalogue) -> Shape:
+    when = time_columns(names, catalogue, schema.label)
+    stamps = [_stamp(name, catalogue.unit) for name in when] or [no_stamp()]
     cells = {name: _cell(name, declared, name in names) for name, declared in schema.attributes or ()}
     faults = [fault for cell in (*stamps, *cells.values()) for fault in cell.faults]
-    return Shape(schema, cells, (*faults, *length_faults(stamps[0].value, stamps[-1].value, schema.longest)))
+    begin, end = stamps[0].value, stamps[-1].value
+    return Shape(schema, cells, begin, end, (*faults, *length_faults(begin, end, schema.longest)))
 
 
 def _cell(name: str, declared: str, is_there: bool) -> Cell:

@@ -17,7 +17,8 @@ from ephemera.rules.nodes import Catalogue, Schema
 
 Kind = Literal["int", "float", "string", "bool", "time"]
 """What a column holds: bigint, double, string, boolean, or bigint microseconds."""
-Form = Literal["lines", "rows", "cells"]
+Form = Literal["lines", "rows", "cells", "documents"]
+"""What the rows of a frame are: lines of JSON, rows or cells of a table, or whole files of XML messages."""
 ANY = "*"
 """Stands among the types that are wanted where programs may use any other, too."""
 EVENT, BEGIN, END, TEXT, REST = "event", "s", "e", "text", "rest"
@@ -74,6 +75,8 @@ class Shape:
 
     schema: Schema
     cells: Mapping[str, Cell]
+    begin: Column
+    end: Column
     faults: tuple[Column, ...]
     is_plain: bool = False
     """Whether scans can use the faults."""
@@ -97,6 +100,11 @@ def stamp_faults(stamp: Column, unit: int) -> tuple[Column, ...]:
     """What is wrong with a number that counts the unit: it is none, or too far from 1970."""
     furthest = LATEST // unit
     return stamp.isNull(), stamp > f.lit(furthest), stamp < f.lit(-furthest)
+
+
+def no_stamp() -> Cell:
+    """The time of rows that do not say when."""
+    return Cell(f.lit(None).cast("bigint"), "time", (f.lit(True),), is_plain=False)
 
 
 def times(stamp: Column, unit: int) -> Column:
@@ -154,13 +162,11 @@ def _has_constants(shape: Shape, uses: tuple[Asked, ...]) -> Column | None:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that may be events: of which type, when, and what of them is read one by one where it has to be."""
+    """Rows that may be events: of which type, and what of them is read one by one where it has to be."""
 
     frame: DataFrame
     form: Form
     event: Column
-    begin: Column
-    end: Column
     rest: Column
 
 
@@ -210,9 +216,11 @@ def select(
         held[shape.schema.label, name] = Held(column, cell.kind)
         values.setdefault(column, []).append((shape.schema.label, cell.value))
     columns = [_by_label(rows.event, found).alias(column) for column, found in values.items()]
-    stamps = rows.begin.alias(BEGIN), rows.end.alias(END)
+    begin = _by_label(rows.event, [(shape.schema.label, shape.begin) for shape in shapes])
+    end = _by_label(rows.event, [(shape.schema.label, shape.end) for shape in shapes])
+    stamps = begin.alias(BEGIN), end.alias(END)
     frame = rows.frame.select(rows.event.alias(EVENT), *stamps, *more, *columns, rows.rest.alias(REST))
-    return Source(frame, rows.form, held, is_point=str(rows.begin) == str(rows.end))
+    return Source(frame, rows.form, held, is_point=str(begin) == str(end))
 
 
 def _by_label(event: Column, values: Sequence[tuple[str, Column]]) -> Column:

@@ -50,7 +50,7 @@ _READ: dict[str, tuple[Kind, str, str]] = {
 def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, frozenset[str]]) -> Source:
     """The events of lines by columns, and the lines that have to be read one by one."""
     line = f.col("line").cast("binary")
-    schemas = [s for s in flat_types(catalogue, catalogue.events) if _is_simple(s)]
+    schemas = [s for s in flat_types(catalogue, catalogue.events) if _is_simple(s, catalogue)]
     if not schemas:
         return Source(lines.select(line.alias(REST)), "lines")
     secret = secrets.randbits(62)
@@ -69,12 +69,12 @@ def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, froz
     judged = _once(_parsed(lines, secret), taken=f.coalesce(taken, f.lit(False)))
     used = [shape for shape in shapes if shape.schema.label in wanted]
     kept = judged.where(~f.col("taken") | f.col("event").isin([s.schema.label for s in used]))
-    rows = Rows(kept, "lines", f.col("event"), *_stamps(catalogue.unit), f.when(~f.col("taken"), line))
+    rows = Rows(kept, "lines", f.col("event"), f.when(~f.col("taken"), line))
     return select(rows, used, wanted, [f.col("time").rlike("STRING").alias(TEXT)])
 
 
-def _is_simple(schema: Schema) -> bool:
-    return all(
+def _is_simple(schema: Schema, catalogue: Catalogue) -> bool:
+    return {"data", "event"}.isdisjoint(catalogue.stamps(schema.label)) and all(
         declared in _READ and name.isidentifier() and name.isascii() for name, declared in schema.attributes or ()
     )
 
@@ -153,7 +153,7 @@ def _shape(schema: Schema, unit: int) -> Shape:
     right = [is_object | (is_array & arity & typed)]
     right += [~fault for cell in cells.values() for fault in cell.faults]
     right += [~fault for fault in length_faults(begin, end, schema.longest)]
-    return Shape(schema, cells, tuple(right))
+    return Shape(schema, cells, begin, end, tuple(right))
 
 
 def _pattern(schema: Schema) -> str:

@@ -19,9 +19,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.engine.cells import object_of_cells
-from ephemera.engine.compiled import Compiled, Given
+from ephemera.engine.compiled import Compiled, Given, given_message
 from ephemera.engine.table_reading import Reader
-from ephemera.io.jsonl import BadEvent, original_text
+from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text
+from ephemera.io.xml_messages import messages, pieces, placed
 from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.csv_cells import flat_cells
@@ -30,7 +31,7 @@ from ephemera.spark.json_lines import flat_lines
 from ephemera.spark.table_columns import flat_rows
 from ephemera.terms.events import Event
 
-Format = Literal["json", "parquet", "csv", "table"]
+Format = Literal["json", "parquet", "csv", "xml", "table"]
 Wanted: TypeAlias = Mapping[str, frozenset[str]]
 """The event types that a program uses, and of each the attributes; `ANY` where it may use any other, too."""
 Constants: TypeAlias = Mapping[str, tuple[Asked, ...]]
@@ -42,6 +43,7 @@ _ENDINGS: dict[str, Format] = {
     ".ndjson": "json",
     ".parquet": "parquet",
     ".csv": "csv",
+    ".xml": "xml",
 }
 
 
@@ -72,7 +74,10 @@ def _read(spark: SparkSession, given: Input, catalogue: Catalogue, wanted: Wante
 def source_of(
     frame: DataFrame, form: Form, catalogue: Catalogue, wanted: Wanted, constants: Constants | None = None
 ) -> Source:
-    """The events of a data frame, also of a stream: of the lines in its column `value`, of cells, or of columns."""
+    """The events of a data frame, which may be a stream.
+
+    It holds lines in its column `value`, documents in `content` and where they come from in `path`, or columns.
+    """
     match form:
         case "lines":
             lines = frame.select(f.col("value").cast("string").alias("line"))
@@ -82,6 +87,8 @@ def source_of(
             return flat_cells(frame, catalogue, wanted, constants or {})
         case "rows":
             return flat_rows(frame, catalogue, wanted, constants or {})
+        case "documents":
+            return Source(frame.select(f.array(f.struct("path", "content")).alias(REST)), "documents")
 
 
 def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
@@ -94,6 +101,8 @@ def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
         case "csv":
             options = {"header": "true", "escape": '"', "maxCharsPerColumn": "-1"}
             return spark.read.options(**options).csv(paths), "cells"
+        case "xml":
+            return spark.read.format("binaryFile").load(paths), "documents"
         case "parquet":
             return spark.read.parquet(*paths), "rows"
         case "table":
@@ -133,6 +142,9 @@ def read_rest(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator
                 given = object_of_cells(row, compiled.rules.resolved.catalogue)
                 event = _read_one(compiled, given, row)
                 yield _as_given(event, row) if isinstance(event, BadEvent) else event
+        case "documents":
+            for place, message in _messages(batch):
+                yield placed(_read_one(compiled, message, message.original), place)
         case "rows":
             found = Reader(pa.Table.from_batches([batch]), compiled).read()
             for part in found.parts:
@@ -140,6 +152,25 @@ def read_rest(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator
             for bad in found.bad:
                 row = batch.slice(bad.row, 1).to_pylist()[0]
                 yield _as_given(BadEvent("", bad.reason, bad.label), row)
+
+
+def rest_messages(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator[Message]:
+    """What columns could not vouch for, decoded but not yet read; rows of tables are not."""
+    match form:
+        case "lines":
+            yield from map(decode_line, batch.column("line").to_pylist())
+        case "cells":
+            catalogue = compiled.rules.resolved.catalogue
+            yield from (given_message(object_of_cells(row, catalogue)) for row in batch.to_pylist())
+        case "documents":
+            yield from (message for _, message in _messages(batch))
+        case "rows":
+            return
+
+
+def _messages(batch: pa.RecordBatch) -> Iterator[tuple[str, Message]]:
+    for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
+        yield from messages(pieces(content.as_py()), PurePath(path.as_py()).name)
 
 
 def _read_one(compiled: Compiled, given: Given, original: object) -> Event | BadEvent:

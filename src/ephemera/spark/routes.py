@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -48,13 +49,13 @@ class FromSource:
         waiting = Waiting(self.spreads[0].places)
         count = 0
         for batch in given:
-            count += batch.num_rows
             vouched, rest = apart(batch, self.form)
             if vouched.num_rows:
                 yield from self._all(waiting.add(list(self.events(vouched))))
-            for first in range(0, rest.num_rows, _SOME):
-                for spread in self.spreads:
-                    yield from self._one_by_one(spread, rest.slice(first, _SOME))
+            several = 0
+            for spread in self.spreads if rest.num_rows else ():
+                several = yield from self._one_by_one(spread, rest)
+            count += vouched.num_rows + several
         yield from self._all(waiting.take())
         yield from (read_shipment(spread, count) for spread in self.spreads)
 
@@ -62,14 +63,16 @@ class FromSource:
         for spread in self.spreads:
             yield from spread.route(parts)
 
-    def _one_by_one(self, spread: Spread, rest: pa.RecordBatch) -> Iterator[Shipment]:
-        found: list[Event] = []
-        for event in read_rest(spread.compiled, self.form, rest):
-            if isinstance(event, BadEvent):
-                yield bad_shipment(spread, event)
-            else:
-                found.append(event)
-        yield from spread.route(of_events(found, spread.compiled.plan.catalogue.attributes))
+    def _one_by_one(self, spread: Spread, rest: pa.RecordBatch) -> Generator[Shipment, None, int]:
+        """Events that are read one by one, and how many there were, bad ones included."""
+        count = 0
+        events = read_rest(spread.compiled, self.form, rest)
+        while several := list(islice(events, _SOME)):
+            count += len(several)
+            yield from (bad_shipment(spread, event) for event in several if isinstance(event, BadEvent))
+            good = [event for event in several if isinstance(event, Event)]
+            yield from spread.route(of_events(good, spread.compiled.plan.catalogue.attributes))
+        return count
 
     def events(self, batch: pa.RecordBatch) -> Iterator[Events]:
         """The events of a batch, label by label."""

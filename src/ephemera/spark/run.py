@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -12,10 +14,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.engine.batch import by_the_clock
-from ephemera.engine.cells import object_of_cells
-from ephemera.engine.compiled import Compiled, given_message
+from ephemera.engine.compiled import Compiled
 from ephemera.engine.spread import Spread
-from ephemera.io.jsonl import decode_line, uses_text
+from ephemera.io.jsonl import uses_text
 from ephemera.kernels.history import FAR
 from ephemera.physical.pushed import Asked, constants
 from ephemera.physical.wanted import wanted
@@ -25,13 +26,10 @@ from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.flat import ANY, BEGIN, END, EVENT, REST, TEXT, Form, Source
 from ephemera.spark.places import SCHEMA, run_levels
 from ephemera.spark.programs import Programs
-from ephemera.spark.reading import Input, apart, read, read_rest
+from ephemera.spark.reading import Input, apart, read, read_rest, rest_messages
 from ephemera.spark.routes import FromLines, FromSource
 from ephemera.spark.ship import ship
 from ephemera.terms.events import Event
-
-_TEXT_TIME = r'"time"\s*:\s*(\[\s*)?"'
-"""What a line has that writes its time as text, and few others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +97,8 @@ def _declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
     found: list[tuple[object, list[int]]] = []
     for number, job in enumerate(jobs):
         catalogue = job.compiled.rules.resolved.catalogue
-        declared = (catalogue.unit, dict(catalogue.events))
+        stamps = [(source.carries, source.time) for source in catalogue.sources]
+        declared = (catalogue.unit, dict(catalogue.events), stamps if any(time for _, time in stamps) else [])
         same = next((numbers for other, numbers in found if other == declared), None)
         if same is None:
             found.append((declared, [number]))
@@ -203,7 +202,7 @@ def _span(sources: Sequence[Source], job: Job) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The good events among some lines or cells that write their time as text."""
+    """The good events among some lines, cells or documents that write their time as text."""
 
     compiled: Compiled
     form: Form
@@ -214,12 +213,20 @@ class _Texts:
             vouched, rest = apart(batch, self.form)
             if vouched.num_rows:
                 yield pa.RecordBatch.from_pydict({"text": [True]})
-            for row in rest.to_pylist():
-                decoded = (
-                    decode_line(row["line"]) if self.form == "lines" else given_message(object_of_cells(row, catalogue))
-                )
-                if uses_text(decoded.data) and isinstance(self.compiled.read(decoded), Event):
+            for message in rest_messages(self.compiled, self.form, rest):
+                if uses_text(message.data, catalogue) and isinstance(self.compiled.read(message), Event):
                     yield pa.RecordBatch.from_pydict({"text": [True]})
+
+
+def _text_time(compiled: Compiled, form: Form) -> str:
+    """What a line or document has that writes a time as text, and few others."""
+    declared = {name for source in compiled.rules.resolved.catalogue.sources for name in source.time}
+    if form == "lines":
+        keys = {json.dumps(name, ensure_ascii=strict) for name in {"time", *declared} for strict in (True, False)}
+        names = "|".join(sorted(map(re.escape, keys)))
+        return rf'(?:{names})\s*:\s*(\[\s*)?"'
+    names = "|".join(sorted(map(re.escape, {"time", "begin", "end", *declared})))
+    return rf"""(?:{names})\s*=\s*(?:"[-+.eE0-9]*[^-+.eE0-9"]|'[-+.eE0-9]*[^-+.eE0-9'])"""
 
 
 def _has_numbers(source: Source, job: Job) -> bool:
@@ -228,7 +235,10 @@ def _has_numbers(source: Source, job: Job) -> bool:
         return source.counts
     suspicious = f.col(REST).isNotNull()  # cells that columns vouch for count
     if source.form == "lines":
-        suspicious = f.col(REST).cast("string").rlike(_TEXT_TIME)
+        suspicious = f.col(REST).cast("string").rlike(_text_time(job.compiled, source.form))
         suspicious = suspicious | (f.col(REST).isNull() & f.col(TEXT)) if source.has_columns else suspicious
+    if source.form == "documents":
+        content = f.col(REST)[0]["content"].cast("string")
+        suspicious = content.rlike(_text_time(job.compiled, source.form))
     found = source.frame.where(suspicious).select(REST)
     return not map_in_arrow(found, _Texts(job.compiled, source.form), "text boolean").limit(1).count()

@@ -7,14 +7,14 @@ not be: no statistics say whether one is not a number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from ephemera.engine.table_reading import only_label, time_columns
+from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
 from ephemera.io.jsonl import LATEST
 from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue, Schema
@@ -28,6 +28,7 @@ from ephemera.spark.flat import (
     flat_types,
     length_faults,
     named,
+    no_stamp,
     of_rows,
     stamp_faults,
     times,
@@ -47,18 +48,17 @@ def flat_rows(
 ) -> Source:
     """The events of a table by columns, and the rows that have to be read one by one."""
     fields = {field.name: field for field in frame.schema.fields}
-    when = time_columns(fields, catalogue)
-    stamps = [_stamp(fields[name], catalogue.unit) for name in when]
+    when = stamp_columns(fields, catalogue)
     if "event" in fields:
         is_text = isinstance(fields["event"].dataType, t.StringType)
         event = f.col("event") if is_text else f.lit(None).cast("string")
     else:
         event = f.lit(only_label(catalogue))
-    shapes = [_shape(schema, fields, stamps, catalogue.unit) for schema in flat_types(catalogue, wanted)]
+    shapes = [_shape(schema, fields, catalogue) for schema in flat_types(catalogue, wanted)]
     is_all_flat = len(shapes) == len(wanted)
     used = {"event", *when, *(name for shape in shapes for name in _needed(shape, wanted))}
     kept = [named(name) for name in fields if name in used or not is_all_flat]
-    rows = Rows(frame, "rows", event, stamps[0].value, stamps[-1].value, f.array(f.struct(*kept)))
+    rows = Rows(frame, "rows", event, f.array(f.struct(*kept)))
     counts = all(isinstance(fields[name].dataType, t.NumericType | t.NullType) for name in when)
     return replace(of_rows(rows, shapes, wanted, constants), counts=counts)
 
@@ -68,13 +68,16 @@ def _needed(shape: Shape, wanted: Mapping[str, frozenset[str]]) -> list[str]:
     return [name for name, cell in shape.cells.items() if cell.faults or name in wanted[shape.schema.label]]
 
 
-def _shape(schema: Schema, fields: Mapping[str, t.StructField], stamps: Sequence[Cell], unit: int) -> Shape:
-    cells = {name: _cell(fields.get(name), declared, unit) for name, declared in schema.attributes or ()}
+def _shape(schema: Schema, fields: Mapping[str, t.StructField], catalogue: Catalogue) -> Shape:
+    when = time_columns(fields, catalogue, schema.label)
+    stamps = [_stamp(fields[name], catalogue.unit) for name in when] or [no_stamp()]
+    cells = {name: _cell(fields.get(name), declared, catalogue.unit) for name, declared in schema.attributes or ()}
     faults = [fault for cell in (*stamps, *cells.values()) for fault in cell.faults]
+    begin, end = stamps[0].value, stamps[-1].value
     if len(stamps) > 1:
-        faults += length_faults(stamps[0].value, stamps[-1].value, schema.longest)
+        faults += length_faults(begin, end, schema.longest)
     is_plain = len(stamps) == 1 and all(cell.is_plain for cell in (*stamps, *cells.values()))
-    return Shape(schema, cells, tuple(faults), is_plain)
+    return Shape(schema, cells, begin, end, tuple(faults), is_plain)
 
 
 def _stamp(field: t.StructField, unit: int) -> Cell:
@@ -85,7 +88,7 @@ def _stamp(field: t.StructField, unit: int) -> Cell:
         return Cell(value, "time", (column.isNull(), value > f.lit(LATEST), value < f.lit(-LATEST)), is_plain=False)
     whole = _whole(column, field.dataType)
     if whole is None:
-        return Cell(f.lit(None).cast("bigint"), "time", (f.lit(True),), is_plain=False)
+        return no_stamp()
     faults = stamp_faults(column if isinstance(field.dataType, _WHOLE) else whole.value, unit)
     return Cell(times(whole.value, unit), "time", (*whole.faults, *faults), whole.is_plain)
 
