@@ -37,6 +37,7 @@ BAD = {
     "beyond 64 bits": (b'{"event": "order", "time": 2, "data": ["x", 9223372036854775808]}', "out of range"),
     "thousands of digits": (b'{"event": "order", "time": 2, "data": ["x", ' + b"9" * 5_000 + b"]}", "out of range"),
     "time beyond 64 bits": (b'{"event": "order", "time": 1e300, "data": ["x", 1]}', "too far from 1970"),
+    "time beyond all bounds": (b'{"event": "order", "time": 1e999999999, "data": ["x", 1]}', "too far from 1970"),
     "NaN": (b'{"event": "order", "time": 2, "data": ["x", NaN]}', "`NaN`"),
     "Infinity": (b'{"event": "order", "time": 2, "data": ["x", -Infinity]}', "Infinity"),
     "too large a double": (b'{"event": "note", "time": 2, "data": [1e999]}', ""),

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from glob import glob
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -23,13 +24,15 @@ from ephemera.cli.files import WRONG_COMMAND
 from ephemera.engine.cells import object_of_cells
 from ephemera.engine.compiled import Reading
 from ephemera.engine.table_reading import Reader
-from ephemera.io.jsonl import BadEvent, decode_line, uses_text
+from ephemera.io.jsonl import BadEvent, Message, decode_line, uses_text
+from ephemera.io.xml_messages import messages, placed
 from ephemera.pipeline import Program
 
-Format = Literal["json", "parquet", "csv"]
+Format = Literal["json", "parquet", "csv", "xml"]
 STANDARD_INPUT = "-"
-_FORMATS: dict[str, Format] = {".parquet": "parquet", ".csv": "csv"}
-_DECLARED: dict[str, Format] = {"json": "json", "jsonl": "json", "parquet": "parquet", "csv": "csv"}
+_PIECE = 65_536
+_FORMATS: dict[str, Format] = {".parquet": "parquet", ".csv": "csv", ".xml": "xml"}
+_DECLARED: dict[str, Format] = {"json": "json", "jsonl": "json", "parquet": "parquet", "csv": "csv", "xml": "xml"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +124,11 @@ def _read(path: str, form: Format, readings: Sequence[Reading]) -> None:
                 for row in csv.DictReader(file):
                     for reading in readings:
                         _add_cells(row, reading)
+        case "xml":
+            with Path(path).open("rb") as file:
+                for place, message in messages(iter(partial(file.read, _PIECE), b""), Path(path).name):
+                    for reading in readings:
+                        _add_message(place, message, reading)
         case "parquet":
             table: pa.Table = pq.read_table(path)
             for reading in readings:
@@ -128,9 +136,15 @@ def _read(path: str, form: Format, readings: Sequence[Reading]) -> None:
 
 
 def _add_cells(row: Mapping[str, str | None], reading: Reading) -> None:
-    given = object_of_cells(row, reading.compiled.rules.resolved.catalogue)
+    catalogue = reading.compiled.rules.resolved.catalogue
+    given = object_of_cells(row, catalogue)
     event = reading.compiled.read(given)
-    reading.take(_as_given(event, row) if isinstance(event, BadEvent) else event, as_text=uses_text(given))
+    reading.take(_as_given(event, row) if isinstance(event, BadEvent) else event, as_text=uses_text(given, catalogue))
+
+
+def _add_message(place: str, message: Message, reading: Reading) -> None:
+    event = placed(reading.compiled.read(message), place)
+    reading.take(event, as_text=uses_text(message.data, reading.compiled.rules.resolved.catalogue))
 
 
 def _add_table(table: pa.Table, reading: Reading) -> None:

@@ -16,14 +16,15 @@ from ephemera.rules.nodes import Catalogue
 
 def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, Any]:
     """A row of a CSV file as the JSON object of an event."""
-    stamps = [read_cell(row.get(name), "time") for name in time_columns(row, catalogue)]
     label = row.get("event") or None if "event" in row else only_label(catalogue)
+    times = time_columns(row, catalogue, label or "")
+    stamps = [read_cell(row.get(name), "time") for name in times]
     schema = catalogue.events.get(label) if label is not None else None
     types = dict(schema.attributes or ()) if schema is not None else {}
     is_open = schema is None or schema.attributes is None
-    names = [n for n in row if n not in ("event", *time_columns(row, catalogue))] if is_open else list(types)
+    names = [n for n in row if n not in ("event", *times)] if is_open else list(types)
     data = {name: read_cell(row.get(name), types.get(name, "any")) for name in names}
-    time = stamps[0] if len(stamps) == 1 else stamps
+    time = stamps if len(stamps) > 1 else stamps[0] if stamps else None
     return {"event": label, "time": time, "data": {n: v for n, v in data.items() if v is not None}}
 
 

@@ -31,6 +31,7 @@ from ephemera.engine.tables import is_table, to_arrow
 from ephemera.io.jsonl import (
     BadEvent,
     Message,
+    at_time,
     original_text,
     read_time,
     uses_text,
@@ -183,9 +184,11 @@ class LiveEngine:
     def _read(self, given: Given) -> Event | BadEvent:
         message = given_message(given)
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
-            message = Message(message.original, {**message.data, "time": _as_text(self._now())})
+            message = Message(message.original, at_time(message.data, _as_text(self._now()), self._catalogue))
         event = self._compiled.read(message)
-        self._as_numbers = self._as_numbers and not (isinstance(event, Event) and uses_text(message.data))
+        self._as_numbers = self._as_numbers and not (
+            isinstance(event, Event) and uses_text(message.data, self._catalogue)
+        )
         return event
 
     def _written(self, found: Found) -> list[Answer]:

@@ -61,10 +61,8 @@ class Reader:
         if twice:
             raise ValueError(f"the table has several columns `{twice[0]}`; rename all but one")
         self._arrays = {n: whole_column(c) for n, c in zip(table.column_names, table.columns, strict=True)}
-        self._times = time_columns(self._arrays, self._catalogue)
-        stamps = [stamps_of(self._arrays[n], self._catalogue.unit) for n in self._times]
-        self._begin, self._end = stamps[0][0], stamps[-1][0]
-        self._good = stamps[0][1] & stamps[-1][1] & (self._begin <= self._end)
+        self._times = stamp_columns(self._arrays, self._catalogue)
+        self._stamps: dict[tuple[str, ...], tuple[Ints, Ints, Mask]] = {}
         self._found = Read()
 
     def read(self) -> Read:
@@ -108,30 +106,43 @@ class Reader:
 
     def _flat(self, schema: Schema, attributes: Sequence[tuple[str, str]], rows: Ints) -> tuple[Events, Mask]:
         """The events of a declared type by columns, and which rows they are."""
-        good = self._good[rows]
+        begins, ends, right = self._when(schema.label)
+        begin, end, good = begins[rows], ends[rows], right[rows]
         if schema.longest is not None:
-            lengths = (self._end[rows] - self._begin[rows]).view(np.uint64)  # the longest has 64 bits
+            lengths = (end - begin).view(np.uint64)  # the longest has 64 bits
             good = good & (lengths <= schema.longest)
-        columns = {BEGIN: ints(self._begin[rows]), END: ints(self._end[rows])}
+        columns = {BEGIN: ints(begin), END: ints(end)}
         for k, (name, declared) in enumerate(attributes):
             array = self._arrays.get(name)
             given = pa.nulls(len(rows)) if array is None else array if len(rows) == self._length else array.take(rows)
-            columns[position(k)], right = column_of(given, declared, self._catalogue.unit)
-            good = good & right
+            columns[position(k)], fits = column_of(given, declared, self._catalogue.unit)
+            good = good & fits
         batch = Batch(columns, len(rows))
         return Events(schema.label, batch if good.all() else batch.take(good), len(attributes), schema.names), good
+
+    def _when(self, label: str) -> tuple[Ints, Ints, Mask]:
+        """When the rows happen if they are of some type, and for which of them that is right."""
+        names = time_columns(self._arrays, self._catalogue, label)
+        if names not in self._stamps:
+            arrays = [self._arrays[n] for n in names] or [pa.nulls(self._length)]
+            stamps = [stamps_of(array, self._catalogue.unit) for array in arrays]
+            begin, end = stamps[0][0], stamps[-1][0]
+            self._stamps[names] = begin, end, stamps[0][1] & stamps[-1][1] & (begin <= end)
+        return self._stamps[names]
 
     def _one_by_one(self, label: str, schema: Schema | None, rows: Ints) -> Iterator[tuple[int, Event]]:
         """The events of some rows as JSON objects would be read; what is none is bad."""
         is_open = schema is None or schema.attributes is None
         types = dict(schema.attributes or ()) if schema is not None else {}
-        names = [n for n in self._arrays if (n not in ("event", *self._times) if is_open else n in types)]
+        when = time_columns(self._arrays, self._catalogue, label)
+        names = [n for n in self._arrays if (n not in ("event", *when) if is_open else n in types)]
         lists = {n: listed(n, self._arrays[n].take(rows)) for n in names}
-        times = [[as_text(t) for t in listed(n, self._arrays[n].take(rows))] for n in self._times]
+        times = [[as_text(t) for t in listed(n, self._arrays[n].take(rows))] for n in when]
         for k, row in enumerate(rows.tolist()):
             values = {n: v[k] for n, v in lists.items() if v[k] is not None}
             stamps = [t[k] for t in times]
-            event = _read_row(label, stamps if len(stamps) > 1 else stamps[0], values, types, self._catalogue)
+            time = stamps if len(stamps) > 1 else stamps[0] if stamps else None
+            event = _read_row(label, time, values, types, self._catalogue)
             reason = event.reason if isinstance(event, BadEvent) else self._limits.complaint(event)
             if reason is not None:
                 self._found.bad.append(BadRow(row, reason, label))
@@ -165,15 +176,30 @@ def only_label(catalogue: Catalogue) -> str:
     return labels[0]
 
 
-def time_columns(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
-    """The columns that say when; `time` may also be an attribute, and then `begin` and `end` come first."""
+def time_columns(names: Iterable[str], catalogue: Catalogue, label: str) -> tuple[str, ...]:
+    """The columns that say when events of a type happen: those that its stream declares, else the usual ones.
+
+    `time` may also be an attribute, and then `begin` and `end` come first. Without any there are none.
+    """
     given = set(names)
+    declared = catalogue.stamps(label)
+    if declared and given.issuperset(declared):
+        return declared
     is_attribute = any("time" in schema.names for schema in catalogue.events.values())
     if {"begin", "end"} <= given and ("time" not in given or is_attribute):
         return ("begin", "end")
-    if "time" not in given:
+    return ("time",) if "time" in given else ()
+
+
+def stamp_columns(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
+    """All columns that say when, of whatever type a row is."""
+    given = list(names)
+    from_outside = [label for label in catalogue.events if label not in catalogue.derived] or list(catalogue.events)
+    labels = [*(from_outside or [""]), *(label for source in catalogue.sources for label in source.carries)]
+    found = dict.fromkeys(name for label in labels for name in time_columns(given, catalogue, label))
+    if not found:
         raise ValueError("the table does not say when events happen; name a column `time`, or two `begin` and `end`")
-    return ("time",)
+    return tuple(found)
 
 
 def _has_lists(schema: Schema) -> bool:
@@ -190,7 +216,10 @@ def bad_events(bad: Sequence[BadRow], table: pa.Table) -> list[BadEvent]:
 def stamped(table: pa.Table, now: int, catalogue: Catalogue) -> pa.Table:
     """The table with all its rows happening now; columns that say when make way."""
     attributes = {name for schema in catalogue.events.values() for name in schema.names}
-    kept = table.select([n for n in table.column_names if n not in {"time", "begin", "end"} - attributes])
+    declared = {name for source in catalogue.sources for name in source.time}
+    if both := declared & attributes & set(table.column_names):
+        raise ValueError(f"`{min(both)}` is an attribute and says when events happen; it cannot be stamped on arrival")
+    kept = table.select([n for n in table.column_names if n not in {"time", "begin", "end", *declared} - attributes])
     stamps = pa.array([now] * table.num_rows, pa.timestamp("us", tz="UTC"))
     for name in ("time",) if "time" not in attributes else ("begin", "end"):
         kept = kept.append_column(name, stamps)

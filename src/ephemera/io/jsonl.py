@@ -1,8 +1,9 @@
 """This module reads and writes events as JSON objects, one a line.
 
-`time` is a point or `[begin, end]`; numbers count the program's time unit, strings are ISO 8601 with a zone. `data`
-is an array of values by position or an object whose keys are children; `term` and `xml` are the event as text.
-What does not fit what is declared is a bad event, with the reason; nothing is converted unless nothing is lost.
+`time` is a point or `[begin, end]`; numbers count the program's time unit, strings are ISO 8601 with a zone. A stream
+may declare other keys for it; where an event has none of them, `time` counts. `data` is an array of values by position
+or an object whose keys are children; `term` and `xml` are the event as text. What does not fit what is declared is a
+bad event, with the reason; nothing is converted unless nothing is lost.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from ephemera.terms.xml import from_xml
 
 LATEST = 2**62
 """No time is further from 1970, so that sums with durations stay within 64 bits."""
+_FAR = 99
+"""Powers of ten that no time needs; to compute with larger ones may take forever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +84,7 @@ def read_object(data: Any, catalogue: Catalogue, original: Any = None) -> Event 
     if not isinstance(label, str):
         return BadEvent(original_text(given), "an event has a name under `event`")
     try:
-        time = _interval(data.get("time"), catalogue.unit)
+        time = _interval(given_time(data, label, catalogue), catalogue.unit)
         schema = catalogue.events.get(label)
         longest = schema.longest if schema is not None else None
         if longest is not None and time.end - time.begin > longest:
@@ -114,6 +117,8 @@ def read_time(value: Any, unit: int) -> int:
     if type(value) is int:
         return _in_range(value * unit)
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
+        if isinstance(value, Decimal) and value and value.is_finite() and abs(value.adjusted()) > _FAR:
+            value = Decimal(f"1e{_FAR if value.adjusted() > 0 else -_FAR}").copy_sign(value)
         try:
             microseconds = math.floor(Fraction(value) * unit)
         except (OverflowError, ValueError):
@@ -136,9 +141,23 @@ def _in_range(microseconds: int) -> int:
     return microseconds
 
 
-def uses_text(event: object) -> bool:
+def given_time(event: Mapping[str, Any], label: str, catalogue: Catalogue) -> Any:
+    """What an event, decoded, gives as its time: a point, or a pair of them."""
+    names = catalogue.stamps(label)
+    if not any(name in event for name in names):
+        return event.get("time")
+    return event[names[0]] if len(names) == 1 else [event.get(name) for name in names]
+
+
+def at_time(event: Mapping[str, Any], time: str, catalogue: Catalogue) -> dict[str, Any]:
+    """An event, decoded, as happening at a time, whatever it says itself."""
+    own = catalogue.stamps(str(event.get("event")))
+    return {**{name: value for name, value in event.items() if name not in own}, "time": time}
+
+
+def uses_text(event: object, catalogue: Catalogue) -> bool:
     """Whether an event, decoded, writes its time as text, so that answers do, too."""
-    time = event.get("time") if isinstance(event, Mapping) else None
+    time = given_time(event, str(event.get("event")), catalogue) if isinstance(event, Mapping) else None
     return any(isinstance(t, str) for t in (time if isinstance(time, list | tuple) else [time]))
 
 

@@ -75,6 +75,16 @@ class Catalogue:
         schema = self.events.get(label)
         return None if schema is None or schema.attributes is None else schema.names
 
+    def stamps(self, label: str) -> tuple[str, ...]:
+        """The keys or columns that say when an event happens, as its stream declares them; none if it does not.
+
+        What no stream carries is as the first stream says that carries nothing by name.
+        """
+        for source in self.sources:
+            if label in source.carries:
+                return source.time
+        return next((source.time for source in self.sources if source.time and not source.carries), ())
+
     @property
     def is_closed(self) -> bool:
         """Whether events are declared at all, so that an unknown one is a mistake."""

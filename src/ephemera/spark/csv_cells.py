@@ -10,20 +10,19 @@ from collections.abc import Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from ephemera.engine.table_reading import only_label, time_columns
+from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
 from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.flat import (
     Cell,
-    Flat,
     Rows,
     Shape,
-    any_of,
+    Source,
     flat_types,
-    is_asked_for,
-    is_good,
     length_faults,
-    select,
+    named,
+    no_stamp,
+    of_rows,
     stamp_faults,
     times,
 )
@@ -38,34 +37,18 @@ def flat_cells(
     catalogue: Catalogue,
     wanted: Mapping[str, frozenset[str]],
     constants: Mapping[str, tuple[Asked, ...]],
-) -> tuple[Flat | None, DataFrame]:
+) -> Source:
     """The events of a CSV file by columns, and the rows that have to be read one by one."""
     names = set(frame.columns)
-    stamps = [_stamp(name, catalogue.unit) for name in time_columns(names, catalogue)]
+    stamp_columns(names, catalogue)
     event = _given("event") if "event" in names else f.lit(only_label(catalogue))
-    flat = flat_types(catalogue, wanted)
-    others = [label for label in wanted if label not in {s.label for s in flat}]
-    begin, end = stamps[0], stamps[-1]
-    shapes = [_shape(schema, names, begin.value, end.value) for schema in flat]
-    faults = [(s.schema.label, any_of((*begin.faults, *end.faults, *s.faults))) for s in shapes]
-    rest = frame.where(
-        any_of(
-            [
-                event.isNull(),
-                *([event.isin(others)] if others else []),
-                *((event == label) & fault for label, fault in faults),
-            ]
-        )
-    )
-    if not shapes:
-        return None, rest
-    good = any_of((event == label) & is_good(fault) for label, fault in faults)
-    found = frame.where(good).where(is_asked_for(event, shapes, constants))
-    return select(Rows(found, event, begin.value, end.value), shapes, wanted), rest
+    shapes = [_shape(schema, names, catalogue) for schema in flat_types(catalogue, wanted)]
+    whole = f.array(f.struct(*(named(name) for name in frame.columns)))
+    return of_rows(Rows(frame, "cells", event, whole), shapes, wanted, constants)
 
 
 def _given(name: str) -> Column:
-    return f.nullif(f.col("`" + name.replace("`", "``") + "`"), f.lit(""))
+    return f.nullif(named(name), f.lit(""))
 
 
 def _stamp(name: str, unit: int) -> Cell:
@@ -74,10 +57,13 @@ def _stamp(name: str, unit: int) -> Cell:
     return Cell(times(number, unit), "time", stamp_faults(number, unit))
 
 
-def _shape(schema: Schema, names: set[str], begin: Column, end: Column) -> Shape:
+def _shape(schema: Schema, names: set[str], catalogue: Catalogue) -> Shape:
+    when = time_columns(names, catalogue, schema.label)
+    stamps = [_stamp(name, catalogue.unit) for name in when] or [no_stamp()]
     cells = {name: _cell(name, declared, name in names) for name, declared in schema.attributes or ()}
-    faults = [fault for cell in cells.values() for fault in cell.faults]
-    return Shape(schema, cells, (*faults, *length_faults(begin, end, schema.longest)))
+    faults = [fault for cell in (*stamps, *cells.values()) for fault in cell.faults]
+    begin, end = stamps[0].value, stamps[-1].value
+    return Shape(schema, cells, begin, end, (*faults, *length_faults(begin, end, schema.longest)))
 
 
 def _cell(name: str, declared: str, is_there: bool) -> Cell:

@@ -1,9 +1,9 @@
-"""This module holds events by columns of a data frame, and the conditions under which a row is one of them."""
+"""This module holds events by columns of a data frame beside the rows that are none, and says which rows are read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import and_, or_
 from typing import Literal
@@ -17,7 +17,11 @@ from ephemera.rules.nodes import Catalogue, Schema
 
 Kind = Literal["int", "float", "string", "bool", "time"]
 """What a column holds: bigint, double, string, boolean, or bigint microseconds."""
-EVENT, BEGIN, END, TEXT = "event", "s", "e", "text"
+Form = Literal["lines", "rows", "cells", "documents"]
+"""What the rows of a frame are: lines of JSON, rows or cells of a table, or whole files of XML messages."""
+ANY = "*"
+"""Stands among the types that are wanted where programs may use any other, too."""
+EVENT, BEGIN, END, TEXT, REST = "event", "s", "e", "text", "rest"
 EXACT = 2**53
 """Whole numbers up to here are doubles, too."""
 
@@ -31,17 +35,27 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Flat:
-    """Events by columns: `event`, `s`, `e`, and those that hold the attributes of each type.
+class Source:
+    """What is read from an input, in one scan: events by columns, and what has to be read one by one in Python.
 
-    Where types declare an attribute of one name differently, it has several columns. Lines have a column `text`, too:
-    whether the event wrote its time as text.
+    The columns are `event`, `s`, `e`, and those that hold the attributes of each type; where types declare an attribute
+    of one name differently, it has several. Lines have a column `text`, too: whether the event wrote its time as text.
+    The column `rest` is null where these say all. Elsewhere it has the row itself, and only it counts: the line in
+    bytes, or an array of one row, since that costs nothing where it is null. If no type is flat, there is only `rest`.
     """
 
     frame: DataFrame
-    held: Mapping[tuple[str, str], Held]
+    form: Form
+    held: Mapping[tuple[str, str], Held] = field(default_factory=dict)
     is_point: bool = False
-    """Whether all events are points, so that one stamp says all."""
+    """Whether all events by columns are points, so that one stamp says all."""
+    counts: bool = True
+    """Whether the columns of a table that say when hold numbers."""
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there may be events by columns."""
+        return EVENT in self.frame.columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +65,8 @@ class Cell:
     value: Column
     kind: Kind
     faults: tuple[Column, ...] = ()
+    is_plain: bool = True
+    """Whether the faults are comparisons with constants, so that scans can use them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +75,15 @@ class Shape:
 
     schema: Schema
     cells: Mapping[str, Cell]
+    begin: Column
+    end: Column
     faults: tuple[Column, ...]
+    is_plain: bool = False
+    """Whether scans can use the faults."""
+
+    @property
+    def fault(self) -> Column:
+        return any_of(self.faults)
 
 
 def is_flat(schema: Schema | None) -> bool:
@@ -78,6 +102,11 @@ def stamp_faults(stamp: Column, unit: int) -> tuple[Column, ...]:
     return stamp.isNull(), stamp > f.lit(furthest), stamp < f.lit(-furthest)
 
 
+def no_stamp() -> Cell:
+    """The time of rows that do not say when."""
+    return Cell(f.lit(None).cast("bigint"), "time", (f.lit(True),), is_plain=False)
+
+
 def times(stamp: Column, unit: int) -> Column:
     """Numbers that count the unit in microseconds; only good ones are used."""
     return stamp if unit == 1 else f.try_multiply(stamp, f.lit(unit))
@@ -89,27 +118,29 @@ def length_faults(begin: Column, end: Column, longest: int | None) -> tuple[Colu
     return (backwards,) if longest is None else (backwards, f.try_subtract(end, begin) > f.lit(min(longest, 2**63 - 1)))
 
 
+def named(name: str) -> Column:
+    """The column of a name, whatever characters it has."""
+    return f.col("`" + name.replace("`", "``") + "`")
+
+
 def any_of(conditions: Iterable[Column]) -> Column:
-    """Whether one of some conditions holds; each is there once, so that scans can use them."""
+    """Whether one of some conditions holds; each is there once."""
     distinct = list({str(c): c for c in conditions}.values())
     return reduce(or_, distinct) if distinct else f.lit(False)
 
 
-def is_good(fault: Column) -> Column:
-    """Whether a row has no fault; one that is unknown is none."""
-    return ~f.coalesce(fault, f.lit(False))
-
-
-def is_asked_for(event: Column, shapes: Iterable[Shape], constants: Mapping[str, tuple[Asked, ...]]) -> Column:
-    """Whether a row is of a type and has constants that rules ask for; it is plain, so that scans can use it."""
+def _kept(
+    event: Column, shapes: Iterable[Shape], constants: Mapping[str, tuple[Asked, ...]], *, plainly: bool
+) -> Column:
+    """Whether a row is of a type and has constants that rules ask for, or is at fault; if plainly, a scan can tell."""
     whole: list[str] = []
     found: list[Column] = []
     for shape in shapes:
         test = _has_constants(shape, constants.get(shape.schema.label, ()))
-        if test is None:
+        if test is None or (plainly and not shape.is_plain):
             whole.append(shape.schema.label)
         else:
-            found.append((event == shape.schema.label) & test)
+            found.append((event == shape.schema.label) & (test | shape.fault))
     return any_of([*([event.isin(whole)] if whole else []), *found])
 
 
@@ -131,18 +162,47 @@ def _has_constants(shape: Shape, uses: tuple[Asked, ...]) -> Column | None:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows that are events: of which type, and when."""
+    """Rows that may be events: of which type, and what of them is read one by one where it has to be."""
 
     frame: DataFrame
+    form: Form
     event: Column
-    begin: Column
-    end: Column
+    rest: Column
+
+
+def of_rows(
+    rows: Rows,
+    shapes: Sequence[Shape],
+    wanted: Mapping[str, frozenset[str]],
+    constants: Mapping[str, tuple[Asked, ...]],
+) -> Source:
+    """What is read of a table or of cells.
+
+    A row is read one by one if it names no type, is of a type that is not flat, or is at fault, whatever its constants.
+    """
+    event, labels = rows.event, [shape.schema.label for shape in shapes]
+    others = [label for label in wanted if label not in labels and label != ANY]
+    by_fault: dict[str, tuple[list[str], Column]] = {}
+    for shape in shapes:
+        by_fault.setdefault(str(shape.fault), ([], shape.fault))[0].append(shape.schema.label)
+    apart = [event.isNull(), *([event.isin(others)] if others else [])]
+    frame = rows.frame
+    if ANY in wanted:
+        apart = [event.isNull(), ~event.isin(labels)] if labels else [f.lit(True)]
+    else:
+        plain, kept = (_kept(event, shapes, constants, plainly=plainly) for plainly in (True, False))
+        frame = frame.where(any_of([*apart, plain]))
+        frame = frame if str(plain) == str(kept) else frame.where(any_of([*apart, kept]))
+    is_rest = any_of([*apart, *(event.isin(those) & fault for those, fault in by_fault.values())])
+    return select(replace(rows, frame=frame, rest=f.when(is_rest, rows.rest)), shapes, wanted)
 
 
 def select(
-    rows: Rows, shapes: Iterable[Shape], wanted: Mapping[str, frozenset[str]], more: Iterable[Column] = ()
-) -> Flat:
-    """Events by the columns of the attributes that are wanted."""
+    rows: Rows, shapes: Sequence[Shape], wanted: Mapping[str, frozenset[str]], more: Iterable[Column] = ()
+) -> Source:
+    """Events by the columns of the attributes that are wanted, and the rest."""
+    if not shapes:
+        return Source(rows.frame.select(rows.rest.alias(REST)), rows.form)
     asked = [(shape, name) for shape in shapes for name in sorted(wanted[shape.schema.label])]
     kinds: dict[str, set[Kind]] = {}
     for shape, name in asked:
@@ -151,14 +211,16 @@ def select(
     values: dict[str, list[tuple[str, Column]]] = {}
     for shape, name in asked:
         cell = shape.cells[name]
-        is_plain = len(kinds[name]) == 1 and name not in (EVENT, BEGIN, END, TEXT)
+        is_plain = len(kinds[name]) == 1 and name not in (EVENT, BEGIN, END, TEXT, REST)
         column = name if is_plain else f"{name}:{cell.kind}"
         held[shape.schema.label, name] = Held(column, cell.kind)
         values.setdefault(column, []).append((shape.schema.label, cell.value))
     columns = [_by_label(rows.event, found).alias(column) for column, found in values.items()]
-    stamps = rows.begin.alias(BEGIN), rows.end.alias(END)
-    frame = rows.frame.select(rows.event.alias(EVENT), *stamps, *more, *columns)
-    return Flat(frame, held, is_point=str(rows.begin) == str(rows.end))
+    begin = _by_label(rows.event, [(shape.schema.label, shape.begin) for shape in shapes])
+    end = _by_label(rows.event, [(shape.schema.label, shape.end) for shape in shapes])
+    stamps = begin.alias(BEGIN), end.alias(END)
+    frame = rows.frame.select(rows.event.alias(EVENT), *stamps, *more, *columns, rows.rest.alias(REST))
+    return Source(frame, rows.form, held, is_point=str(begin) == str(end))
 
 
 def _by_label(event: Column, values: Sequence[tuple[str, Column]]) -> Column:

@@ -16,7 +16,7 @@ from pyspark.sql import types as t
 from ephemera.engine.answer_parts import Counting, Held, Layout, layout
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.shipments import OUT, Shipment, unpack
-from ephemera.engine.table_reading import time_columns
+from ephemera.engine.table_reading import stamp_columns
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import World
 from ephemera.spark.arrow import map_in_arrow
@@ -67,7 +67,7 @@ def _schema(columns: Layout) -> t.StructType:
 def _counting(frame: DataFrame, catalogue: Catalogue) -> Counting:
     """Whether the columns of a data frame count units: those that say when, and those of attributes."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
-    stamps = all(isinstance(kinds[name], _WHOLE) for name in time_columns(kinds, catalogue))
+    stamps = all(isinstance(kinds[name], _WHOLE) for name in stamp_columns(kinds, catalogue))
     declared = [(n, d) for schema in catalogue.events.values() for n, d in schema.attributes or () if n in kinds]
     instants = any(isinstance(kinds[name], _INSTANTS) for name, _ in declared)
     whole = all(isinstance(kinds[name], _WHOLE) for name, d in declared if d.removesuffix("[]") == "time")

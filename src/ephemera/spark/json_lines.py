@@ -18,7 +18,20 @@ from pyspark.sql import functions as f
 
 from ephemera.io.jsonl import LATEST
 from ephemera.rules.nodes import Catalogue, Schema
-from ephemera.spark.flat import EXACT, TEXT, Cell, Flat, Kind, Rows, Shape, flat_types, length_faults, select, times
+from ephemera.spark.flat import (
+    EXACT,
+    REST,
+    TEXT,
+    Cell,
+    Kind,
+    Rows,
+    Shape,
+    Source,
+    flat_types,
+    length_faults,
+    select,
+    times,
+)
 
 _LONGEST_LINE = 1_000_000
 _TIME = r"BIGINT|STRING|ARRAY<BIGINT>|ARRAY<STRING>"
@@ -34,15 +47,13 @@ _READ: dict[str, tuple[Kind, str, str]] = {
 """For each declared type the kind of its column, what it is read as, and what it must be."""
 
 
-def flat_lines(
-    lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, frozenset[str]]
-) -> tuple[Flat | None, DataFrame]:
+def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, frozenset[str]]) -> Source:
     """The events of lines by columns, and the lines that have to be read one by one."""
-    schemas = [s for s in flat_types(catalogue, catalogue.events) if _is_simple(s)]
+    line = f.col("line").cast("binary")
+    schemas = [s for s in flat_types(catalogue, catalogue.events) if _is_simple(s, catalogue)]
     if not schemas:
-        return None, lines
+        return Source(lines.select(line.alias(REST)), "lines")
     secret = secrets.randbits(62)
-    parsed = _parsed(lines, secret)
     shapes = [_shape(schema, catalogue.unit) for schema in schemas]
     clean = f.lit(False)
     for shape in reversed(shapes):
@@ -55,34 +66,35 @@ def flat_lines(
         & _is_time(catalogue.unit)
         & clean
     )
-    is_taken = f.coalesce(taken, f.lit(False))
+    judged = _once(_parsed(lines, secret), taken=f.coalesce(taken, f.lit(False)))
     used = [shape for shape in shapes if shape.schema.label in wanted]
-    rest = parsed.where(~is_taken).select("line", "file")
-    if not used:
-        return None, rest
-    good_rows = parsed.where(is_taken & f.col("event").isin([s.schema.label for s in used]))
-    text = f.col("time").rlike("STRING").alias(TEXT)
-    return select(Rows(good_rows, f.col("event"), *_stamps(catalogue.unit)), used, wanted, [text]), rest
+    kept = judged.where(~f.col("taken") | f.col("event").isin([s.schema.label for s in used]))
+    rows = Rows(kept, "lines", f.col("event"), f.when(~f.col("taken"), line))
+    return select(rows, used, wanted, [f.col("time").rlike("STRING").alias(TEXT)])
 
 
-def _is_simple(schema: Schema) -> bool:
-    return all(
+def _is_simple(schema: Schema, catalogue: Catalogue) -> bool:
+    return {"data", "event"}.isdisjoint(catalogue.stamps(schema.label)) and all(
         declared in _READ and name.isidentifier() and name.isascii() for name, declared in schema.attributes or ()
     )
 
 
 def _parsed(lines: DataFrame, secret: int) -> DataFrame:
-    """Lines with their variants and what these hold, each computed once: filters are not pushed through a generator."""
+    """Lines with their variants and what these hold."""
     whole = f.concat(f.lit('{"l":'), f.col("line"), f.lit(f',"z":{secret}}}'))
     valid = f.when(f.is_valid_utf8("line"), f.try_parse_json(whole))
-    variant = lines.select("line", "file", f.explode(f.array(valid)).alias("v"))
-    told = f.struct(
-        f.try_variant_get("v", "$.l.event", "string").alias("event"),
-        f.schema_of_variant("v").alias("shape"),
-        f.schema_of_variant(f.try_variant_get("v", "$.l.time", "variant")).alias("time"),
-        f.try_variant_get("v", "$.z", "bigint").alias("secret"),
+    return _once(
+        _once(lines, v=valid),
+        event=f.try_variant_get("v", "$.l.event", "string"),
+        shape=f.schema_of_variant("v"),
+        time=f.schema_of_variant(f.try_variant_get("v", "$.l.time", "variant")),
+        secret=f.try_variant_get("v", "$.z", "bigint"),
     )
-    return variant.select("line", "file", "v", f.inline(f.array(told)))
+
+
+def _once(frame: DataFrame, **columns: Column) -> DataFrame:
+    """The frame with more columns, each computed once: no filter or projection is moved across a generator."""
+    return frame.select("*", f.inline(f.array(f.struct(*(c.alias(name) for name, c in columns.items())))))
 
 
 # ---- time --------------------------------------------------------------------------------------------------
@@ -141,7 +153,7 @@ def _shape(schema: Schema, unit: int) -> Shape:
     right = [is_object | (is_array & arity & typed)]
     right += [~fault for cell in cells.values() for fault in cell.faults]
     right += [~fault for fault in length_faults(begin, end, schema.longest)]
-    return Shape(schema, cells, tuple(right))
+    return Shape(schema, cells, begin, end, tuple(right))
 
 
 def _pattern(schema: Schema) -> str:

@@ -22,14 +22,14 @@ from pyspark.sql import DataFrame, SparkSession
 from ephemera.engine.events import BEGIN, END, Events, position
 from ephemera.engine.shipments import Shipment
 from ephemera.engine.spread import Spread
-from ephemera.engine.table_reading import Reader, time_columns
+from ephemera.engine.table_reading import Reader, stamp_columns
 from ephemera.io.jsonl import BadEvent
 from ephemera.kernels.columns import Batch
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.failures import told_by
+from ephemera.spark.flat import ANY
 from ephemera.spark.places import SCHEMA, batches
-from ephemera.spark.reading import ANY
 from ephemera.spark.routes import Waiting, bad_shipment, read_shipment
 
 _ROWS = 131_072
@@ -105,7 +105,7 @@ class FromParquet:
         """The rows of a group that may be events of the programs, some at a time, and where they stand in it."""
         file = pq.ParquetFile(path)
         names = file.schema_arrow.names
-        used = {"event", *time_columns(names, self._catalogue), *(n for found in self.wanted.values() for n in found)}
+        used = {"event", *stamp_columns(names, self._catalogue), *(n for found in self.wanted.values() for n in found)}
         first = 0
         columns = names if ANY in self.wanted else [n for n in names if n in used]
         for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):

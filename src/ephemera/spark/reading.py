@@ -3,14 +3,14 @@
 Events of flat declared types become columns without any Python: `event`, `s` and `e` in microseconds, and a column for
 each attribute that is asked for. What columns cannot vouch for, be it bad, nested or of no declared type, is the
 `rest` of a source: it goes to Python as it is, and `read_rest` reads it there exactly as the local engine would. Both
-frames scan the source; the filters of both reach the files.
+are columns of one frame, so that a source is scanned once; it may just as well be a stream.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal, TypeAlias
 
@@ -19,22 +19,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.engine.cells import object_of_cells
-from ephemera.engine.compiled import Compiled, Given
+from ephemera.engine.compiled import Compiled, Given, given_message
 from ephemera.engine.table_reading import Reader
-from ephemera.io.jsonl import BadEvent, original_text
+from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text
+from ephemera.io.xml_messages import messages, pieces, placed
 from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.csv_cells import flat_cells
-from ephemera.spark.flat import Flat
+from ephemera.spark.flat import ANY, REST, Form, Source
 from ephemera.spark.json_lines import flat_lines
 from ephemera.spark.table_columns import flat_rows
 from ephemera.terms.events import Event
 
-Format = Literal["json", "parquet", "csv", "table"]
-Form = Literal["lines", "rows", "cells"]
+Format = Literal["json", "parquet", "csv", "xml", "table"]
 Wanted: TypeAlias = Mapping[str, frozenset[str]]
 """The event types that a program uses, and of each the attributes; `ANY` where it may use any other, too."""
-ANY = "*"
 Constants: TypeAlias = Mapping[str, tuple[Asked, ...]]
 """For each type that is only asked for with constants those of its uses; columns are filtered by them."""
 
@@ -44,6 +43,7 @@ _ENDINGS: dict[str, Format] = {
     ".ndjson": "json",
     ".parquet": "parquet",
     ".csv": "csv",
+    ".xml": "xml",
 }
 
 
@@ -53,17 +53,6 @@ class Input:
 
     given: str | tuple[str, ...] | DataFrame
     format: Format | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What is read from an input: events by columns, and the rest, which `read_rest` reads in Python."""
-
-    flat: Flat | None
-    rest: DataFrame
-    form: Form
-    names: tuple[str, ...] = field(default=())
-    """The columns of the rest."""
 
 
 def read(
@@ -78,19 +67,46 @@ def read(
 
 
 def _read(spark: SparkSession, given: Input, catalogue: Catalogue, wanted: Wanted, constants: Constants) -> Source:
+    frame, form = _opened(spark, given)
+    return source_of(frame, form, catalogue, wanted, constants)
+
+
+def source_of(
+    frame: DataFrame, form: Form, catalogue: Catalogue, wanted: Wanted, constants: Constants | None = None
+) -> Source:
+    """The events of a data frame, which may be a stream.
+
+    It holds lines in its column `value`, documents in `content` and where they come from in `path`, or columns.
+    """
+    match form:
+        case "lines":
+            lines = frame.select(f.col("value").cast("string").alias("line"))
+            of_types = {label: names for label, names in wanted.items() if label != ANY}
+            return flat_lines(lines.where(f.col("line").rlike(r"[^ \t\n\r\x0b\x0c]")), catalogue, of_types)
+        case "cells":
+            return flat_cells(frame, catalogue, wanted, constants or {})
+        case "rows":
+            return flat_rows(frame, catalogue, wanted, constants or {})
+        case "documents":
+            return Source(frame.select(f.array(f.struct("path", "content")).alias(REST)), "documents")
+
+
+def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
     if isinstance(given.given, DataFrame):
-        return _of_rows(given.given, catalogue, wanted, constants)
+        return given.given, "rows"
     paths = [given.given] if isinstance(given.given, str) else list(given.given)
     match given.format or _format(paths[0]):
         case "json":
-            return _of_lines(spark.read.option("lineSep", "\n").text(paths), catalogue, wanted)
+            return spark.read.option("lineSep", "\n").text(paths), "lines"
         case "csv":
             options = {"header": "true", "escape": '"', "maxCharsPerColumn": "-1"}
-            return _of_cells(spark.read.options(**options).csv(paths), catalogue, wanted, constants)
+            return spark.read.options(**options).csv(paths), "cells"
+        case "xml":
+            return spark.read.format("binaryFile").load(paths), "documents"
         case "parquet":
-            return _of_rows(spark.read.parquet(*paths), catalogue, wanted, constants)
+            return spark.read.parquet(*paths), "rows"
         case "table":
-            return _of_rows(spark.table(paths[0]), catalogue, wanted, constants)
+            return spark.table(paths[0]), "rows"
 
 
 def _format(path: str) -> Format:
@@ -103,28 +119,16 @@ def _format(path: str) -> Format:
     return found
 
 
-def _of_lines(lines: DataFrame, catalogue: Catalogue, wanted: Wanted) -> Source:
-    named = lines.select(f.col("value").alias("line"), f.col("_metadata.file_path").alias("file"))
-    of_types = {label: names for label, names in wanted.items() if label != ANY}
-    flat, rest = flat_lines(named.where(f.col("line").rlike(r"[^ \t\n\r\x0b\x0c]")), catalogue, of_types)
-    return Source(flat, rest.select(f.col("line").cast("binary").alias("line"), "file"), "lines", ("line", "file"))
-
-
-def _of_rows(frame: DataFrame, catalogue: Catalogue, wanted: Wanted, constants: Constants) -> Source:
-    if ANY in wanted:
-        return Source(None, frame, "rows", tuple(frame.columns))
-    flat, rest = flat_rows(frame, catalogue, wanted, constants)
-    return Source(flat, rest, "rows", tuple(rest.columns))
-
-
-def _of_cells(frame: DataFrame, catalogue: Catalogue, wanted: Wanted, constants: Constants) -> Source:
-    if ANY in wanted:
-        return Source(None, frame, "cells", tuple(frame.columns))
-    flat, rest = flat_cells(frame, catalogue, wanted, constants)
-    return Source(flat, rest, "cells", tuple(rest.columns))
-
-
 # ---- in Python -----------------------------------------------------------------------------------------------
+
+
+def apart(batch: pa.RecordBatch, form: Form) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+    """The rows of a source that columns vouch for, and what was read of the others."""
+    rest = batch.column(REST)
+    vouched = batch if rest.null_count == len(rest) else batch.filter(rest.is_null())
+    if form == "lines":
+        return vouched, pa.RecordBatch.from_arrays([rest.drop_null()], ["line"])
+    return vouched, pa.RecordBatch.from_struct_array(rest.flatten())
 
 
 def read_rest(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator[Event | BadEvent]:
@@ -138,6 +142,9 @@ def read_rest(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator
                 given = object_of_cells(row, compiled.rules.resolved.catalogue)
                 event = _read_one(compiled, given, row)
                 yield _as_given(event, row) if isinstance(event, BadEvent) else event
+        case "documents":
+            for place, message in _messages(batch):
+                yield placed(_read_one(compiled, message, message.original), place)
         case "rows":
             found = Reader(pa.Table.from_batches([batch]), compiled).read()
             for part in found.parts:
@@ -145,6 +152,25 @@ def read_rest(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator
             for bad in found.bad:
                 row = batch.slice(bad.row, 1).to_pylist()[0]
                 yield _as_given(BadEvent("", bad.reason, bad.label), row)
+
+
+def rest_messages(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator[Message]:
+    """What columns could not vouch for, decoded but not yet read; rows of tables are not."""
+    match form:
+        case "lines":
+            yield from map(decode_line, batch.column("line").to_pylist())
+        case "cells":
+            catalogue = compiled.rules.resolved.catalogue
+            yield from (given_message(object_of_cells(row, catalogue)) for row in batch.to_pylist())
+        case "documents":
+            yield from (message for _, message in _messages(batch))
+        case "rows":
+            return
+
+
+def _messages(batch: pa.RecordBatch) -> Iterator[tuple[str, Message]]:
+    for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
+        yield from messages(pieces(content.as_py()), PurePath(path.as_py()).name)
 
 
 def _read_one(compiled: Compiled, given: Given, original: object) -> Event | BadEvent:

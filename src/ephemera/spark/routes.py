@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import pyarrow as pa
@@ -17,9 +18,9 @@ from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
 from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.failures import told_by
-from ephemera.spark.flat import Held
+from ephemera.spark.flat import Form, Held
 from ephemera.spark.places import batches
-from ephemera.spark.reading import Form, read_rest
+from ephemera.spark.reading import apart, read_rest
 from ephemera.terms.events import Event
 from ephemera.terms.values import Time
 
@@ -32,10 +33,11 @@ _PIECE, _PIECES = 8_192, 64
 
 
 @dataclass(frozen=True, slots=True)
-class FromColumns:
-    """Routes events that Spark holds by columns to programs that declare them alike."""
+class FromSource:
+    """Routes the events of a source to programs that declare them alike; the rest is read for each program."""
 
     spreads: Sequence[Spread]
+    form: Form
     held: Mapping[tuple[str, str], Held]
     labels: Sequence[str]
     """What the numbers in the column `event` stand for."""
@@ -47,14 +49,30 @@ class FromColumns:
         waiting = Waiting(self.spreads[0].places)
         count = 0
         for batch in given:
-            count += batch.num_rows
-            yield from self._all(waiting.add(list(self.events(batch))))
+            vouched, rest = apart(batch, self.form)
+            if vouched.num_rows:
+                yield from self._all(waiting.add(list(self.events(vouched))))
+            several = 0
+            for spread in self.spreads if rest.num_rows else ():
+                several = yield from self._one_by_one(spread, rest)
+            count += vouched.num_rows + several
         yield from self._all(waiting.take())
         yield from (read_shipment(spread, count) for spread in self.spreads)
 
     def _all(self, parts: list[Events]) -> Iterator[Shipment]:
         for spread in self.spreads:
             yield from spread.route(parts)
+
+    def _one_by_one(self, spread: Spread, rest: pa.RecordBatch) -> Generator[Shipment, None, int]:
+        """Events that are read one by one, and how many there were, bad ones included."""
+        count = 0
+        events = read_rest(spread.compiled, self.form, rest)
+        while several := list(islice(events, _SOME)):
+            count += len(several)
+            yield from (bad_shipment(spread, event) for event in several if isinstance(event, BadEvent))
+            good = [event for event in several if isinstance(event, Event)]
+            yield from spread.route(of_events(good, spread.compiled.plan.catalogue.attributes))
+        return count
 
     def events(self, batch: pa.RecordBatch) -> Iterator[Events]:
         """The events of a batch, label by label."""
@@ -139,35 +157,6 @@ def _column(values: pa.Array, held: Held) -> Column:
     if held.kind == "string":
         return Column(objects(values.to_pylist()), "text")
     return Column(np.ascontiguousarray(values.to_numpy(zero_copy_only=False)), held.kind)
-
-
-@dataclass(frozen=True, slots=True)
-class FromRest:
-    """Reads and routes what Spark could not vouch for, one by one and for each program."""
-
-    spreads: Sequence[Spread]
-    form: Form
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("read", self._routed(given)))
-
-    def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
-        count = 0
-        for batch in given:
-            count += batch.num_rows
-            for spread in self.spreads:
-                for first in range(0, batch.num_rows, _SOME):
-                    yield from self._of(spread, batch.slice(first, _SOME))
-        yield from (read_shipment(spread, count) for spread in self.spreads)
-
-    def _of(self, spread: Spread, batch: pa.RecordBatch) -> Iterator[Shipment]:
-        found: list[Event] = []
-        for event in read_rest(spread.compiled, self.form, batch):
-            if isinstance(event, BadEvent):
-                yield bad_shipment(spread, event)
-            else:
-                found.append(event)
-        yield from spread.route(of_events(found, spread.compiled.plan.catalogue.attributes))
 
 
 def read_shipment(spread: Spread, count: int) -> Shipment:

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.engine.batch import by_the_clock
-from ephemera.engine.cells import object_of_cells
-from ephemera.engine.compiled import Compiled, given_message
+from ephemera.engine.compiled import Compiled
 from ephemera.engine.spread import Spread
-from ephemera.io.jsonl import decode_line, uses_text
+from ephemera.io.jsonl import uses_text
 from ephemera.kernels.history import FAR
 from ephemera.physical.pushed import Asked, constants
 from ephemera.physical.wanted import wanted
 from ephemera.rules.outcome import World
 from ephemera.spark import parquet
 from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.flat import BEGIN, EVENT, TEXT
+from ephemera.spark.flat import ANY, BEGIN, END, EVENT, REST, TEXT, Form, Source
 from ephemera.spark.places import SCHEMA, run_levels
 from ephemera.spark.programs import Programs
-from ephemera.spark.reading import ANY, Form, Input, Source, read, read_rest
-from ephemera.spark.routes import FromColumns, FromLines, FromRest
+from ephemera.spark.reading import Input, apart, read, read_rest, rest_messages
+from ephemera.spark.routes import FromLines, FromSource
 from ephemera.spark.ship import ship
 from ephemera.terms.events import Event
-
-_TEXT_TIME = r'"time"\s*:\s*(\[\s*)?"'
-"""What a line has that writes its time as text, and few others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +75,8 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
         spreads += own
         for given, source in zip(inputs, sources, strict=True):
             direct = _groups_of_rows(spark, given)
-            frames += _routed(source, own) if direct is None else [parquet.routed(spark, direct, own, _wanted(alike))]
+            read_by = _routed(source, own) if direct is None else parquet.routed(spark, direct, own, _wanted(alike))
+            frames.append(read_by)
         numbers = numbers and all(_has_numbers(source, jobs[n]) for source in sources for n in same)
     routed = reduce(DataFrame.unionAll, frames)
     spreads.sort(key=lambda spread: spread.number)
@@ -97,7 +97,8 @@ def _declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
     found: list[tuple[object, list[int]]] = []
     for number, job in enumerate(jobs):
         catalogue = job.compiled.rules.resolved.catalogue
-        declared = (catalogue.unit, dict(catalogue.events))
+        stamps = [(source.carries, source.time) for source in catalogue.sources]
+        declared = (catalogue.unit, dict(catalogue.events), stamps if any(time for _, time in stamps) else [])
         same = next((numbers for other, numbers in found if other == declared), None)
         if same is None:
             found.append((declared, [number]))
@@ -157,13 +158,11 @@ def _number(event: Column, labels: Sequence[str]) -> Column:
     return found
 
 
-def _routed(source: Source, spreads: Sequence[Spread]) -> Iterator[DataFrame]:
-    if source.flat is not None:
-        labels = sorted(spreads[0].compiled.rules.resolved.catalogue.events)
-        frame = source.flat.frame.drop(BEGIN) if source.flat.is_point else source.flat.frame
-        numbered = frame.withColumn(EVENT, _number(frame[EVENT], labels))
-        yield map_in_arrow(numbered, FromColumns(spreads, dict(source.flat.held), labels), SCHEMA)
-    yield map_in_arrow(source.rest, FromRest(spreads, source.form), SCHEMA)
+def _routed(source: Source, spreads: Sequence[Spread]) -> DataFrame:
+    labels = sorted(spreads[0].compiled.rules.resolved.catalogue.events)
+    frame = source.frame.drop(BEGIN) if source.is_point else source.frame
+    numbered = frame.withColumn(EVENT, _number(frame[EVENT], labels)) if source.has_columns else frame
+    return map_in_arrow(numbered, FromSource(spreads, source.form, dict(source.held), labels), SCHEMA)
 
 
 # ---- what must be known before ---------------------------------------------------------------------------
@@ -171,15 +170,18 @@ def _routed(source: Source, spreads: Sequence[Spread]) -> Iterator[DataFrame]:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """The first and the last end of events that are read one by one."""
+    """The first and the last end of the events of a source."""
 
     compiled: Compiled
-    source: Source
+    form: Form
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in given:
-            read_ends = (e.time.end for e in read_rest(self.compiled, self.source.form, batch) if isinstance(e, Event))
-            ends = list(read_ends)
+            vouched, rest = apart(batch, self.form)
+            ends = [e.time.end for e in read_rest(self.compiled, self.form, rest) if isinstance(e, Event)]
+            if vouched.num_rows:
+                both = pc.min_max(vouched.column(END)).as_py()
+                ends += [both["min"], both["max"]]
             if ends:
                 yield pa.RecordBatch.from_pydict({"first": [min(ends)], "last": [max(ends)]})
 
@@ -191,22 +193,16 @@ def _span(sources: Sequence[Source], job: Job) -> tuple[int, int]:
     until = [] if job.world.until is None else [job.world.until]
     ends: list[int] = []
     for source in sources:
-        frames = [map_in_arrow(source.rest, _Ends(job.compiled, _without_frames(source)), "first bigint, last bigint")]
-        if source.flat is not None:
-            frames.append(source.flat.frame.select(f.col("e").alias("first"), f.col("e").alias("last")))
-        for frame in frames:
-            row = frame.agg(f.min("first"), f.max("last")).first()
-            ends += [int(v) for v in (row or ()) if v is not None]
+        used = [END, REST] if source.has_columns else [REST]
+        found = map_in_arrow(source.frame.select(*used), _Ends(job.compiled, source.form), "first bigint, last bigint")
+        row = found.agg(f.min("first"), f.max("last")).first()
+        ends += [int(v) for v in (row or ()) if v is not None]
     return min(ends or until or [0]), max([*ends, *until], default=-1)
-
-
-def _without_frames(source: Source) -> Source:
-    return Source(None, None, source.form, source.names)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, slots=True)
 class _Texts:
-    """The good events among some lines or cells that write their time as text."""
+    """The good events among some lines, cells or documents that write their time as text."""
 
     compiled: Compiled
     form: Form
@@ -214,22 +210,35 @@ class _Texts:
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         catalogue = self.compiled.rules.resolved.catalogue
         for batch in given:
-            for row in batch.to_pylist():
-                decoded = (
-                    decode_line(row["line"]) if self.form == "lines" else given_message(object_of_cells(row, catalogue))
-                )
-                if uses_text(decoded.data) and isinstance(self.compiled.read(decoded), Event):
+            vouched, rest = apart(batch, self.form)
+            if vouched.num_rows:
+                yield pa.RecordBatch.from_pydict({"text": [True]})
+            for message in rest_messages(self.compiled, self.form, rest):
+                if uses_text(message.data, catalogue) and isinstance(self.compiled.read(message), Event):
                     yield pa.RecordBatch.from_pydict({"text": [True]})
+
+
+def _text_time(compiled: Compiled, form: Form) -> str:
+    """What a line or document has that writes a time as text, and few others."""
+    declared = {name for source in compiled.rules.resolved.catalogue.sources for name in source.time}
+    if form == "lines":
+        keys = {json.dumps(name, ensure_ascii=strict) for name in {"time", *declared} for strict in (True, False)}
+        names = "|".join(sorted(map(re.escape, keys)))
+        return rf'(?:{names})\s*:\s*(\[\s*)?"'
+    names = "|".join(sorted(map(re.escape, {"time", "begin", "end", *declared})))
+    return rf"""(?:{names})\s*=\s*(?:"[-+.eE0-9]*[^-+.eE0-9"]|'[-+.eE0-9]*[^-+.eE0-9'])"""
 
 
 def _has_numbers(source: Source, job: Job) -> bool:
     """Whether all events of a source write their times as numbers, so that answers do."""
-    if source.form == "cells":
-        return not map_in_arrow(source.rest, _Texts(job.compiled, source.form), "text boolean").limit(1).count()
     if source.form == "rows":
-        kinds = dict(source.rest.dtypes)
-        return not any(kinds.get(name, "").startswith(("timestamp", "date")) for name in ("time", "begin", "end"))
-    if source.flat is not None and source.flat.frame.where(f.col(TEXT)).limit(1).count():
-        return False
-    suspicious = source.rest.where(f.col("line").cast("string").rlike(_TEXT_TIME)).select("line")
-    return not map_in_arrow(suspicious, _Texts(job.compiled, source.form), "text boolean").limit(1).count()
+        return source.counts
+    suspicious = f.col(REST).isNotNull()  # cells that columns vouch for count
+    if source.form == "lines":
+        suspicious = f.col(REST).cast("string").rlike(_text_time(job.compiled, source.form))
+        suspicious = suspicious | (f.col(REST).isNull() & f.col(TEXT)) if source.has_columns else suspicious
+    if source.form == "documents":
+        content = f.col(REST)[0]["content"].cast("string")
+        suspicious = content.rlike(_text_time(job.compiled, source.form))
+    found = source.frame.where(suspicious).select(REST)
+    return not map_in_arrow(found, _Texts(job.compiled, source.form), "text boolean").limit(1).count()

@@ -19,9 +19,11 @@ no XML name, a control character, a term in an attribute.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import quote
 
 from lxml import etree
@@ -31,6 +33,21 @@ from ephemera.terms.text import plain, read_number
 from ephemera.terms.values import Term, Value
 
 MOST_ATTRIBUTES = 256
+SAFELY: Mapping[str, Any] = MappingProxyType(
+    {
+        "encoding": "utf-8",
+        "resolve_entities": False,
+        "load_dtd": False,
+        "dtd_validation": False,
+        "attribute_defaults": False,
+        "no_network": True,
+        "huge_tree": False,
+        "recover": False,
+        "remove_comments": True,
+        "remove_pis": True,
+    }
+)
+"""How what strangers send is parsed; a document type has to be refused, too."""
 _SPACE = " \t\r\n"
 
 _PROLOG_WITH_DOCTYPE = re.compile(r"(?>(?:\s+|<\?(?s:.*?)\?>|<!--(?s:.*?)-->)*+)<!DOCTYPE")
@@ -69,7 +86,7 @@ def from_xml(text: str | bytes, *, strings: Collection[str] = ()) -> Term:
         if event == "start":
             if len(stack) == DEEPEST_TERM:
                 raise too_deep("the XML", f"in line {element.sourceline}")
-            stack.append(_Open(_label(element), tuple(_attributes(element))))
+            stack.append(_Open(label_of(element), tuple(_attributes(element))))
             _add_text(stack, element.text, strings)
             continue
         done = stack.pop()
@@ -85,18 +102,7 @@ def _parse(text: str | bytes) -> etree._Element:
     document = decode(text, "the XML")
     if _PROLOG_WITH_DOCTYPE.match(document):
         raise BadMessage("the XML has a document type (`<!DOCTYPE`), and none is allowed; remove it")
-    parser = etree.XMLParser(
-        encoding="utf-8",
-        resolve_entities=False,
-        load_dtd=False,
-        dtd_validation=False,
-        attribute_defaults=False,
-        no_network=True,
-        huge_tree=False,
-        recover=False,
-        remove_comments=True,
-        remove_pis=True,
-    )
+    parser = etree.XMLParser(**SAFELY)
     try:
         root = etree.fromstring(document.encode(), parser)
     except etree.XMLSyntaxError as error:
@@ -110,7 +116,8 @@ def _parse(text: str | bytes) -> etree._Element:
     return root
 
 
-def _label(element: etree._Element) -> str:
+def label_of(element: etree._Element) -> str:
+    """The name of an element as it is written, prefix included."""
     if not isinstance(element.tag, str):
         raise BadMessage(f"the XML has an entity or a node that is no element in line {element.sourceline}")
     local = element.tag.rpartition("}")[2]
