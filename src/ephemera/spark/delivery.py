@@ -126,8 +126,9 @@ class Console:
     def __call__(self, answers: Sequence[Answer], batch: int) -> None:
         count = len(answers)
         lines = [f"batch {batch}: {count:,} answer{'s' if count > 1 else ''}"]
-        labels = max(len(str(a["event"])) for a in answers[: self.shown])
-        lines += [self._cut(f"  {_when(a)}  {a['event']:<{labels}}  {_data(a)}") for a in answers[: self.shown]]
+        rows = [(_when(a), str(a["event"]), _data(a)) for a in answers[: self.shown]]
+        when, label = (max(len(row[k]) for row in rows) for k in (0, 1))
+        lines += [self._cut(f"  {row[0]:<{when}}  {row[1]:<{label}}  {row[2]}") for row in rows]
         if count > self.shown:
             lines.append(f"  … and {count - self.shown:,} more")
         self.out.write("".join(f"{line}\n" for line in lines))

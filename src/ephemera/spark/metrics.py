@@ -51,8 +51,8 @@ class Prometheus(Collector):
         """All metrics as Prometheus reads them."""
         return generate_latest(self.registry).decode()
 
-    def serve(self, port: int, host: str = LOCAL) -> Callable[[], None]:
-        """Answers at `/metrics` until what is returned is called."""
+    def serve(self, port: int, host: str = LOCAL) -> tuple[int, Callable[[], None]]:
+        """Answers at `/metrics`; gives the port, which is a free one if none was named, and what stops it."""
         try:
             server, thread = start_http_server(port, host, self.registry)
         except (OSError, OverflowError) as error:
@@ -63,7 +63,7 @@ class Prometheus(Collector):
             server.server_close()
             thread.join()
 
-        return stop
+        return server.server_port, stop
 
     def collect(self) -> Iterable[Metric]:
         """What the library asks for; called by another thread."""
