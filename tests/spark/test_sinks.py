@@ -53,8 +53,8 @@ def word(group: int, told: object, program: int = 0) -> Shipment:
     return Shipment(program, group, 0, 0, 0, "", None, 0, json.dumps(told).encode())
 
 
-LATES = [{"event": "late", "time": [k, k + 5], "data": [f"ä{k}", k]} for k in range(4)]
-LARGE = [{"event": "large", "time": 7, "data": ["x\ny", 11]}]
+LATES: list[dict[str, Any]] = [{"event": "late", "time": [k, k + 5], "data": [f"ä{k}", k]} for k in range(4)]
+LARGE: list[dict[str, Any]] = [{"event": "large", "time": 7, "data": ["x\ny", 11]}]
 LETTERS = [
     word(BAD, {"reason": "no event", "event": "{"}),
     word(LATE, {"reason": "late", "event": '{"event": "order"}'}),

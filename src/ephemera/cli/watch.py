@@ -22,9 +22,9 @@ _ROWS = 8
 """So many histories and rules are shown, the largest."""
 _BARS = "▁▂▃▄▅▆▇█"
 _SIZES = ("B", "kB", "MB", "GB", "TB")
-_UNNAMED = "(all events)"
-_BOUND = 22
-"""The characters of a bound that are shown: milliseconds tell enough."""
+_WIDTH = 16
+"""First columns are at least so wide, so that tables stand alike."""
+_UNNAMED = "(no stream)"
 
 
 class Watch(Protocol):
@@ -76,16 +76,15 @@ def view(totals: Totals, programs: Sequence[str] = ()) -> RenderableType:
     last = totals.last
     if last is None:
         return Text("waiting for the first batch", style="dim")
-    found: list[RenderableType] = [_head(totals, last)]
+    parts: list[RenderableType] = [_head(totals, last)]
     if last.sources:
-        found.append(_sources(last))
+        parts.append(_sources(last))
     if last.histories:
-        found.append(_histories(last, programs))
+        parts.append(_histories(last, programs))
     if totals.answers:
-        found.append(_answers(totals, last, programs))
-    found.append(_letters(totals))
-    found.append(_durations(totals, last))
-    return Group(*found)
+        parts.append(_answers(totals, last, programs))
+    parts.append(Group(_letters(totals), _durations(totals, last)))
+    return Group(*(one for part in parts for one in (part, Text())))
 
 
 def _head(totals: Totals, last: BatchReport) -> Text:
@@ -98,10 +97,15 @@ def _head(totals: Totals, last: BatchReport) -> Text:
 
 def _table(*columns: str) -> Table:
     """A table whose first column is text, and the others figures."""
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", title_justify="left")
+    table = Table(box=None, padding=(0, 3, 0, 0), header_style="dim")
     for number, name in enumerate(columns):
-        justify = "right" if number else "left"
-        table.add_column(name, justify=justify, no_wrap=True, overflow="ellipsis")  # type: ignore[arg-type]
+        table.add_column(
+            name,
+            justify="right" if number else "left",
+            min_width=_WIDTH if not number else None,
+            no_wrap=True,
+            overflow="ellipsis",
+        )
     return table
 
 
@@ -110,16 +114,12 @@ def _sources(last: BatchReport) -> Table:
 
     table = _table("source", "bound", "lag", "events/s", "")
     for source in last.sources:
-        bound = bound_text(source.bound) or "–"
+        bound = bound_text(None if source.bound is None else source.bound // SECOND * SECOND) or "–"
         rate = source.events / last.seconds if last.seconds > 0 else 0.0
         table.add_row(
-            Text(source.name or _UNNAMED), _short(bound), _lag(source), f"{rate:,.0f}", "idle" if source.is_idle else ""
+            Text(source.name or _UNNAMED), bound, _lag(source), f"{rate:,.0f}", "idle" if source.is_idle else ""
         )
     return table
-
-
-def _short(bound: str) -> str:
-    return bound if len(bound) <= _BOUND else bound[: _BOUND + 1] + "Z"
 
 
 def _histories(last: BatchReport, programs: Sequence[str]) -> Table:
