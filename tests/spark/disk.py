@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ephemera.spark.sink_files import TEMPORARY, Chunks, Mark
+
 
 class Crash(Exception):
     """The power is gone."""
@@ -36,7 +38,7 @@ class Disk:
 
     def contents(self, folder: str) -> dict[str, bytes]:
         """The files of a folder that everyone sees."""
-        return {name: self.read(f"{folder}/{name}") for name in self.names(folder) if name[0] not in "._"}
+        return {name: bytes(self.read(f"{folder}/{name}")) for name in self.names(folder) if name[0] not in "._"}
 
     def make(self, folder: str) -> None:
         """Folders are there when they are named."""
@@ -44,22 +46,22 @@ class Disk:
     def names(self, folder: str) -> list[str]:
         return sorted(path.removeprefix(f"{folder}/") for path in self._now if path.startswith(f"{folder}/"))
 
-    def read(self, path: str) -> bytes:
-        return self._now[path].data
+    def read(self, path: str) -> pa.Buffer:
+        return pa.py_buffer(self._now[path].data)
 
-    def write(self, path: str, data: bytes | pa.Buffer) -> None:
+    def put(self, path: str, chunks: Chunks, mark: Mark) -> None:
+        folder, _, name = path.rpartition("/")
+        hidden = f"{folder}/.{name}.{self.done}{TEMPORARY}"
+        mark("write")
         self._step()
-        self._now[path] = _Content(bytes(data))
-
-    def sync(self, path: str) -> None:
+        self._now[hidden] = _Content(b"".join(bytes(chunk) for chunk in chunks))
+        mark("sync")
         self._step()
-        self._now[path].is_synced = True
-
-    def rename(self, old: str, new: str) -> None:
+        self._now[hidden].is_synced = True
+        mark("rename")
         self._step()
-        self._now[new] = self._now.pop(old)
-
-    def sync_folder(self, folder: str) -> None:
+        self._now[path] = self._now.pop(hidden)
+        mark("folder sync")
         self._step()
         elsewhere = {p: c for p, c in self._kept.items() if not p.startswith(f"{folder}/")}
         self._kept = elsewhere | {p: c for p, c in self._now.items() if p.startswith(f"{folder}/")}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
@@ -21,9 +21,10 @@ from ephemera.io.jsonl import read_object
 from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import World
 from ephemera.spark.answer_forms import forms_of
+from ephemera.spark.folders import OWNER, Folder, WrongFolder, folder_at
 from ephemera.spark.places import batches
 from ephemera.spark.sink_formats import Format
-from ephemera.spark.sinks import LATE, OWNER, FolderSink, LastStage, WrongFolder, counts_of
+from ephemera.spark.sinks import LATE, FolderSink, LastStage, counts_of
 from tests.spark.disk import Crash, Disk
 
 SHOP = """
@@ -62,8 +63,13 @@ LETTERS = [
 ]
 
 
-def sink_of(files: Any, *spreads: Spread, **more: Any) -> FolderSink:
-    return FolderSink(forms_of(spreads or [spread_of(SHOP)]), "out", dead_letters="dead", files=files, **more)
+def sink_of(files: Disk, *spreads: Spread, **more: Any) -> FolderSink:
+    forms = forms_of(spreads or [spread_of(SHOP)])
+    return FolderSink(forms, "q", Folder(files, "out"), letters=Folder(files, "dead"), **more)
+
+
+def sink_at(path: Path, query: str = "q", spread: Spread | None = None, form: Format = "json") -> FolderSink:
+    return FolderSink(forms_of([spread or spread_of(SHOP)]), query, folder_at(str(path)), form)
 
 
 def lines_of(contents: Iterable[bytes]) -> list[dict[str, Any]]:
@@ -93,8 +99,8 @@ def test_files_of_this_machine_are_written_in_every_format(tmp_path: Path) -> No
     spread = spread_of(SHOP)
     times = [(datetime.fromtimestamp(k, UTC), datetime.fromtimestamp(k + 5, UTC)) for k in range(4)]
     for form in get_args(Format):
-        sink = FolderSink(forms_of([spread]), str(tmp_path / form), form)
-        sink.open("q", 0)
+        sink = sink_at(tmp_path / form, spread=spread, form=form)
+        sink.open(0)
         counts = counts_of(sink.write(0, 0, given(spread, LATES + LARGE)))
         assert sum(counts.answers.values()) == 5
         assert sorted(p.name for p in (tmp_path / form).iterdir()) == [OWNER, _name(form)]
@@ -127,7 +133,7 @@ def test_where_there_is_nothing_nothing_is_written() -> None:
 def test_answers_without_a_folder_pass_on_and_letters_are_counted() -> None:
     spread = spread_of(SHOP)
     answers = given(spread, LATES)
-    told = list(FolderSink(forms_of([spread])).write(0, 0, [*answers, *LETTERS]))
+    told = list(FolderSink(forms_of([spread]), "q").write(0, 0, [*answers, *LETTERS]))
     assert told[: len(answers)] == answers
     counts = counts_of(told)
     assert (counts.answers, counts.bad, counts.late, counts.dead) == ({(0, "late"): 4}, 1, 1, 1)
@@ -155,8 +161,8 @@ def test_several_programs_share_columns_and_sign_their_letters(tmp_path: Path) -
     other = spread_of("EVENT order(id: string, count: int); wide(n) <- order(n, m);", 1)
     spread = spread_of(SHOP)
     forms = forms_of([spread, other], [{"program": "a.eq"}, {"program": "b.eq"}])
-    sink = FolderSink(forms, str(tmp_path / "out"), "parquet", str(tmp_path / "dead"))
-    sink.open("q", 0)
+    sink = FolderSink(forms, "q", folder_at(str(tmp_path / "out")), "parquet", folder_at(str(tmp_path / "dead")))
+    sink.open(0)
     answers = [*given(spread, LARGE), *given(other, [{"event": "wide", "time": 1, "data": ["a"]}])]
     list(sink.write(0, 0, [*answers, word(BAD, {"reason": "r", "event": "e"}, 1)]))
     rows = pq.read_table(tmp_path / "out" / _name("parquet")).to_pylist()
@@ -177,7 +183,7 @@ def test_an_answer_that_fits_no_column_goes_to_the_dead_letters() -> None:
 
 def test_the_last_stage_travels_and_speaks_arrow(tmp_path: Path) -> None:
     spread = spread_of(SHOP)
-    sink = FolderSink(forms_of([spread]), str(tmp_path))
+    sink = sink_at(tmp_path, spread=spread)
     stage = pickle.loads(pickle.dumps(LastStage(sink, 5)))
     (found,) = stage(batches(given(spread, LATES)))
     assert found.to_pylist()[0] | {"load": None} == {
@@ -197,44 +203,66 @@ def test_the_last_stage_travels_and_speaks_arrow(tmp_path: Path) -> None:
 # ---- once and for all ----------------------------------------------------------------------------------------
 
 
-def attempt(sink: FolderSink, spread: Spread) -> None:
-    """Batch 3, from its start to its commit."""
-    sink.open("q", 3)
-    told = [t for place in (0, 1) for t in sink.write(3, place, [*given(spread, LATES, place), *LETTERS])]
+def attempt(sink: FolderSink, spread: Spread, places: Sequence[int] = (0, 1)) -> None:
+    """Batch 3, from its start to its commit, in two places."""
+    sink.open(3)
+    halves = (LATES[:2], LATES[2:])
+    told = [
+        t
+        for place, own in zip(places, halves, strict=True)
+        for t in sink.write(3, place, [*given(spread, own, place), *LETTERS])
+    ]
     sink.settle(3, told)
 
 
-def earlier(spread: Spread) -> Disk:
-    """What batch 2 left."""
+def empty(spread: Spread) -> Disk:
+    """Nothing was written before."""
+    assert spread.places
+    return Disk()
+
+
+def continued(spread: Spread) -> Disk:
+    """Batch 2 has left something."""
     disk = Disk()
     sink = sink_of(disk, spread)
-    sink.open("q", 0)
+    sink.open(0)
     list(sink.write(2, 0, given(spread, LARGE)))
     return disk
 
 
+def replayed(spread: Spread) -> Disk:
+    """There was an attempt at batch 3 that was cut into other partitions."""
+    disk = continued(spread)
+    attempt(sink_of(disk, spread), spread, (1, 2))
+    return disk
+
+
 @pytest.mark.parametrize("names_are_old", [False, True])
-def test_whatever_step_a_crash_hits_the_replay_has_everything_once(*, names_are_old: bool) -> None:
+@pytest.mark.parametrize(("before", "steps"), [(empty, 24), (continued, 16), (replayed, 26)])
+def test_whatever_step_a_crash_hits_the_replay_has_everything_once(
+    before: Callable[[Spread], Disk], steps: int, *, names_are_old: bool
+) -> None:
     spread = spread_of(SHOP)
-    whole = earlier(spread)
-    before = whole.done
+    whole = before(spread)
+    done = whole.done
     attempt(sink_of(whole, spread), spread)
-    steps = whole.done - before
-    assert steps == 16
+    assert whole.done - done == steps
     for step in range(steps):
-        disk = earlier(spread)
+        disk = before(spread)
         sink = sink_of(disk, spread)
+        seen = {*before(spread).contents("out").values(), *whole.contents("out").values()}
         disk.left = step
         with pytest.raises(Crash):
             attempt(sink, spread)
         disk.crash(names_are_old=names_are_old)
-        for folder in ("out", "dead"):  # what is seen is whole
-            assert disk.contents(folder).items() <= whole.contents(folder).items()
+        assert {*disk.contents("out").values()} <= seen  # what is seen is whole
         attempt(sink, spread)
         disk.crash(names_are_old=True)
         for folder in ("out", "dead"):
             assert disk.contents(folder) == whole.contents(folder)
             assert not [name for name in disk.names(folder) if name.startswith(".")]
+    answers = lines_of(whole.contents("out").values())
+    assert [a for a in answers if a not in LARGE] == LATES
 
 
 def test_each_step_is_told_before_it_is_taken() -> None:
@@ -242,7 +270,7 @@ def test_each_step_is_told_before_it_is_taken() -> None:
     steps: list[tuple[str, int]] = []
     sink = sink_of(disk, spread, mark=lambda step: steps.append((step, disk.done)))
     list(sink.write(0, 0, [*given(spread, LATES), *LETTERS]))
-    each = ("write", "sync", "rename", "sync folder")
+    each = ("write", "sync", "rename", "folder sync")
     assert [step for step, _ in steps] == [f"{kind} {step}" for kind in ("answers", "letters") for step in each]
     assert [done for _, done in steps] == list(range(8))
 
@@ -250,7 +278,7 @@ def test_each_step_is_told_before_it_is_taken() -> None:
 def test_a_replay_that_is_cut_otherwise_leaves_no_answer_twice() -> None:
     spread, disk = spread_of(SHOP), Disk()
     sink = sink_of(disk, spread)
-    sink.open("q", 0)
+    sink.open(0)
     for place in range(4):
         list(sink.write(0, place, [*given(spread, LATES[place : place + 1], place), *LETTERS[:1]]))
     told = list(sink.write(0, 1, [*given(spread, LATES, 1), *LETTERS[:1] * 4]))
@@ -262,10 +290,10 @@ def test_a_replay_that_is_cut_otherwise_leaves_no_answer_twice() -> None:
 def test_what_later_batches_wrote_is_forgotten_when_an_older_checkpoint_goes_on() -> None:
     spread, disk = spread_of(SHOP), Disk()
     sink = sink_of(disk, spread)
-    sink.open("q", 0)
+    sink.open(0)
     for batch in range(4):
         list(sink.write(batch, 0, given(spread, LATES)))
-    sink.open("q", 2)
+    sink.open(2)
     assert [name[5:14] for name in disk.contents("out")] == ["000000000", "000000001", "000000002"]
 
 
@@ -273,22 +301,23 @@ def test_what_later_batches_wrote_is_forgotten_when_an_older_checkpoint_goes_on(
 
 
 def test_a_folder_of_another_query_is_refused(tmp_path: Path) -> None:
-    forms = forms_of([spread_of(SHOP)])
-    FolderSink(forms, str(tmp_path / "out")).open("q1", 0)
-    FolderSink(forms, str(tmp_path / "out")).open("q1", 7)
+    sink_at(tmp_path / "out", "q1").open(0)
+    sink_at(tmp_path / "out", "q1").open(7)
     with pytest.raises(WrongFolder, match="query q1 wrote, and this is query q2; go on with the checkpoint"):
-        FolderSink(forms, str(tmp_path / "out")).open("q2", 0)
+        sink_at(tmp_path / "out", "q2").open(0)
     with pytest.raises(WrongFolder, match="query q1"):
-        FolderSink(forms, dead_letters=str(tmp_path / "out")).open("q2", 0)
+        FolderSink({}, "q2", letters=folder_at(str(tmp_path / "out"))).open(0)
 
 
 def test_a_folder_with_other_things_is_refused_and_left_alone(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
     with pytest.raises(WrongFolder, match=r"other things, such as `notes\.txt`; name a new folder"):
-        FolderSink(forms_of([spread_of(SHOP)]), str(tmp_path)).open("q", 0)
+        sink_at(tmp_path).open(0)
     assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
 
 
 def test_answers_and_dead_letters_do_not_share_a_folder(tmp_path: Path) -> None:
+    folder = folder_at(str(tmp_path))
     with pytest.raises(WrongFolder, match="name two folders"):
-        FolderSink(forms_of([spread_of(SHOP)]), str(tmp_path), dead_letters=str(tmp_path)).open("q", 0)
+        FolderSink({}, "q", folder, letters=folder).open(0)
+    assert not list(tmp_path.iterdir())

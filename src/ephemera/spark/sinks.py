@@ -4,8 +4,6 @@ Each partition of batch n writes at most one file of answers and one of dead let
 partition. A file is written under a hidden name, synced and renamed, and its folder is synced: all before Spark can
 commit the batch. A replay of the batch gives the same answers and replaces its own files. Where it is cut into other
 partitions than before, `settle` removes those files of the first attempt that it did not replace.
-
-A folder belongs to one query, which writes its name into it. Another query is refused.
 """
 
 from __future__ import annotations
@@ -13,90 +11,64 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
 
-from ephemera.base.errors import EphemeraError
 from ephemera.engine.shipments import BAD, DEAD, OUT, Shipment
 from ephemera.spark.answer_forms import Form
 from ephemera.spark.failures import told_by
+from ephemera.spark.folders import Folder, WrongFolder, unmarked
 from ephemera.spark.places import batches, shipments_of
-from ephemera.spark.sink_files import Files, Posix
+from ephemera.spark.sink_files import Mark
 from ephemera.spark.sink_formats import ENDINGS, Format, writer
 
 LATE = -7
 """The group of late events."""
 LETTERS = {BAD: "bad", DEAD: "undefined", LATE: "late"}
 """The groups that go to the dead letters, and what each is called."""
-OWNER = "_ephemera.json"
-"""The file that says which query a folder belongs to; Spark does not read what begins so."""
-
-_HIDDEN = re.compile(r"\..+\.tmp")
 _FILE = re.compile(r"(part|dead)-(\d+)-(\d+)\.(jsonl|parquet|csv)")
-
-
-class WrongFolder(EphemeraError):
-    """A folder that a stream cannot write to."""
-
-
-def unmarked(step: str) -> None:
-    """Nobody looks at the steps."""
 
 
 @dataclass(frozen=True)
 class FolderSink:
     """Writes answers and dead letters to folders; whatever has none passes on, or is only counted.
 
-    Without a `folder` answers pass on as they are, for a sink that takes them from there. Dead letters without a folder
+    Without a folder answers pass on as they are, for a sink that takes them from there. Dead letters without a folder
     are counted.
     """
 
     forms: Mapping[int, Form]
-    folder: str | None = None
+    query: str
+    """Names the query for as long as its checkpoint lives."""
+    answers: Folder | None = None
     format: Format = "json"
-    dead_letters: str | None = None
+    letters: Folder | None = None
     as_numbers: bool = True
     """Whether lines write times as numbers; columns hold instants."""
-    files: Files = field(default_factory=Posix)
-    mark: Callable[[str], None] = unmarked
+    mark: Mark = unmarked
     """Is told of each step before it is taken."""
 
     # ---- in the driver -------------------------------------------------------------------------------------
 
-    def open(self, query: str, batch: int) -> None:
-        """Before the first batch of a start, which is batch number `batch`: the folders are claimed and tidied.
-
-        `query` names the query for as long as its checkpoint lives.
-        """
-        if self.folder is not None and self.folder == self.dead_letters:
-            raise WrongFolder(f"answers and dead letters cannot share `{self.folder}`; name two folders")
-        for folder in (self.folder, self.dead_letters):
-            if folder is not None:
-                claim(self.files, folder, query)
-                self._tidy(folder, lambda name: (_number(name) or 0) > batch)
+    def open(self, batch: int) -> None:
+        """Before the first batch of a start, which is batch number `batch`: the folders are claimed and tidied."""
+        folders = [folder for folder in (self.answers, self.letters) if folder is not None]
+        if len({folder.path for folder in folders}) < len(folders):
+            raise WrongFolder(f"answers and dead letters cannot share `{folders[0].path}`; name two folders")
+        for folder in folders:
+            folder.claim(self.query)
+        for folder in folders:
+            folder.tidy(self.query, lambda name: (_number(name) or 0) > batch)
 
     def settle(self, batch: int, told: Iterable[Shipment]) -> None:
         """After the first batch of a start: what an earlier attempt at it wrote, and this one did not, is removed."""
-        kept: dict[str, set[str]] = {}
-        for shipment in told:
-            folder, kind = (self.folder, "answers") if shipment.group == OUT else (self.dead_letters, "letters")
-            if folder is not None and shipment.group in {OUT, *LETTERS}:
-                kept.setdefault(folder, set()).add(self._name(kind, batch, shipment.place))
-        for folder in (self.folder, self.dead_letters):
+        kept = {self._name(s.group, batch, s.place) for s in told if s.group in {OUT, *LETTERS}}
+        for folder in (self.answers, self.letters):
             if folder is not None:
-                own = kept.get(folder, set())
-                self._tidy(folder, lambda name, own=own: _number(name) == batch and name not in own)  # type: ignore[misc]
-
-    def _tidy(self, folder: str, is_stale: Callable[[str], bool]) -> None:
-        stale = [name for name in self.files.names(folder) if _HIDDEN.fullmatch(name) or is_stale(name)]
-        for name in stale:
-            self.files.remove(f"{folder}/{name}")
-        if stale:
-            self.files.sync_folder(folder)
+                folder.tidy(self.query, lambda name: _number(name) == batch and name not in kept)
 
     # ---- in workers ----------------------------------------------------------------------------------------
 
@@ -107,7 +79,7 @@ class FolderSink:
         """
         told: Counter[tuple[int, int, str]] = Counter()
         letters = _Letters()
-        answers = None if self.folder is None else writer(self.format, as_numbers=self.as_numbers)
+        answers = None if self.answers is None else writer(self.format, as_numbers=self.as_numbers)
         for shipment in shipments:
             form = self.forms.get(shipment.program)
             if shipment.group == OUT and answers is not None and form is not None:
@@ -118,22 +90,20 @@ class FolderSink:
                 letters.add_all(shipment.group, shipment.program, [bytes(shipment.load)], form)
             else:
                 yield shipment
-        if answers is not None and any(told.values()):
-            self._store("answers", batch, place, answers.close())
-        if letters.lines and self.dead_letters is not None:
-            self._store("letters", batch, place, b"".join(line + b"\n" for line in letters.lines))
+        if self.answers is not None and answers is not None and any(told.values()):
+            name = self._name(OUT, batch, place)
+            self.answers.put(name, answers.close(), lambda step: self.mark(f"answers {step}"))
+        if self.letters is not None and letters.lines:
+            name = self._name(BAD, batch, place)
+            self.letters.put(name, letters.text(), lambda step: self.mark(f"letters {step}"))
         for (group, program, label), count in told.items():
             if count:
                 yield Shipment(program, group, place, 0, count, label, None, 0, b"")
         for (group, program), (count, first) in letters.told.items():
             yield Shipment(program, group, place, 0, count, "", None, 0, first)
 
-    def _store(self, kind: str, batch: int, place: int, data: bytes | pa.Buffer) -> None:
-        folder = self.folder if kind == "answers" else self.dead_letters
-        store(self.files, f"{folder}", self._name(kind, batch, place), data, lambda step: self.mark(f"{kind} {step}"))
-
-    def _name(self, kind: str, batch: int, place: int) -> str:
-        if kind == "answers":
+    def _name(self, group: int, batch: int, place: int) -> str:
+        if group == OUT:
             return f"part-{batch:09d}-{place:05d}.{ENDINGS[self.format]}"
         return f"dead-{batch:09d}-{place:05d}.jsonl"
 
@@ -149,41 +119,6 @@ class LastStage:
         context = TaskContext.get()
         place = context.partitionId() if context is not None else 0
         yield from batches(told_by("write", self.sink.write(self.batch, place, shipments_of(given))))
-
-
-# ---- files ---------------------------------------------------------------------------------------------------
-
-
-def store(
-    files: Files, folder: str, name: str, data: bytes | pa.Buffer, mark: Callable[[str], None] = unmarked
-) -> None:
-    """A file that is there as a whole or not at all, and stays when this returns."""
-    hidden = f"{folder}/.{name}.{uuid4().hex[:8]}.tmp"
-    mark("write")
-    files.write(hidden, data)
-    mark("sync")
-    files.sync(hidden)
-    mark("rename")
-    files.rename(hidden, f"{folder}/{name}")
-    mark("sync folder")
-    files.sync_folder(folder)
-
-
-def claim(files: Files, folder: str, query: str) -> None:
-    """Makes a folder one of a query; refuses what belongs to another, or holds other things."""
-    files.make(folder)
-    names = [name for name in files.names(folder) if not name.startswith(".")]
-    if OWNER in names:
-        owner = json.loads(files.read(f"{folder}/{OWNER}")).get("query")
-        if owner != query:
-            raise WrongFolder(
-                f"`{folder}` holds what query {owner} wrote, and this is query {query}; "
-                "go on with the checkpoint of that query, or name another folder"
-            )
-    elif names:
-        raise WrongFolder(f"`{folder}` holds other things, such as `{names[0]}`; name a new folder")
-    else:
-        store(files, folder, OWNER, json.dumps({"query": query}).encode())
 
 
 def _number(name: str) -> int | None:
@@ -210,6 +145,10 @@ class _Letters:
             self.lines.append(line)
             count, first = self.told.get((group, program), (0, line))
             self.told[group, program] = (count + 1, first)
+
+    def text(self) -> bytes:
+        """All of them, one in a line."""
+        return b"".join(line + b"\n" for line in self.lines)
 
 
 def _named(letter: bytes, names: Mapping[str, str]) -> bytes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -21,9 +21,8 @@ from ephemera.engine.shipments import OUT, Shipment
 from ephemera.spark.answer_forms import Form
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.failures import told_by
+from ephemera.spark.folders import folder_at
 from ephemera.spark.places import shipments_of
-from ephemera.spark.sink_files import Files, Posix
-from ephemera.spark.sinks import claim
 
 _NAME = re.compile(r"\w+(\.\w+){0,2}")
 _QUERY = "ephemera.query"
@@ -44,7 +43,6 @@ class TableSink:
     table: str
     forms: Mapping[int, Form]
     location: str | None = None
-    files: Files = field(default_factory=Posix)
 
     @property
     def schema(self) -> StructType:
@@ -62,7 +60,7 @@ class TableSink:
         if twice:
             raise WrongTable(f"Spark does not tell the columns {' and '.join(twice)} apart; rename one of them")
         if self.location is not None:
-            claim(self.files, self.location, query)
+            folder_at(self.location).claim(query)
         if spark.catalog.tableExists(self.table):
             self._check(spark, query)
         else:
