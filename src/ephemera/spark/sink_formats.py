@@ -1,0 +1,102 @@
+"""This module makes the files of sinks from shipped answers: JSON lines, Parquet or CSV, each as one buffer."""
+
+from __future__ import annotations
+
+import json
+from typing import Literal, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from ephemera.engine.answer_parts import UnlikeType
+from ephemera.engine.shipments import Shipment
+from ephemera.spark.answer_forms import Form
+
+Format = Literal["json", "parquet", "csv"]
+ENDINGS: dict[Format, str] = {"json": "jsonl", "parquet": "parquet", "csv": "csv"}
+
+
+class Writer(Protocol):
+    """Takes the answers of a partition; `close` gives the file."""
+
+    def add(self, form: Form, shipment: Shipment) -> list[bytes]:
+        """Some answers; gives back those that do not fit in, as dead letters."""
+
+    def close(self) -> pa.Buffer: ...
+
+
+def writer(kind: Format, *, as_numbers: bool) -> Writer:
+    """What makes a file of a format; `as_numbers` says how lines write times."""
+    return _Lines(as_numbers=as_numbers) if kind == "json" else _Columns(kind)
+
+
+class _Lines:
+    """A file of JSON lines."""
+
+    def __init__(self, *, as_numbers: bool) -> None:
+        self._as_numbers = as_numbers
+        self._out = pa.BufferOutputStream()
+
+    def add(self, form: Form, shipment: Shipment) -> list[bytes]:
+        found = form.lines(form.events(shipment), shipment.rule, as_numbers=self._as_numbers)
+        ended = pc.binary_join_element_wise(found, "\n", "")
+        _, offsets, data = ended.buffers()
+        if data is not None:
+            ends = pa.Array.from_buffers(pa.int32(), len(ended) + 1, [None, offsets], offset=ended.offset)
+            first, last = ends[0].as_py(), ends[-1].as_py()
+            self._out.write(data.slice(first, last - first))
+        return []
+
+    def close(self) -> pa.Buffer:
+        return self._out.getvalue()
+
+
+class _Columns:
+    """A file of columns, Parquet or CSV."""
+
+    def __init__(self, kind: Format) -> None:
+        self._kind = kind
+        self._out = pa.BufferOutputStream()
+        self._writer: pq.ParquetWriter | pyarrow.csv.CSVWriter | None = None
+
+    def add(self, form: Form, shipment: Shipment) -> list[bytes]:
+        events = form.events(shipment)
+        try:
+            self._write(form.columns.batch(events, shipment.rule))
+        except UnlikeType:
+            return self._add_each(form, shipment)
+        return []
+
+    def _add_each(self, form: Form, shipment: Shipment) -> list[bytes]:
+        """An event from outside may have a type that no rule lets expect: its answers stop no one."""
+        events = form.events(shipment)
+        unfit: list[bytes] = []
+        for k in range(len(events)):
+            one = events.take(np.array([k]))
+            try:
+                self._write(form.columns.batch(one, shipment.rule))
+            except UnlikeType as error:
+                line = form.lines(one, shipment.rule, as_numbers=False)[0].as_py()
+                unfit.append(json.dumps({"reason": str(error), "event": line}, ensure_ascii=False).encode())
+        return unfit
+
+    def _write(self, batch: pa.RecordBatch) -> None:
+        made = batch if self._kind == "parquet" else _with_texts(batch)
+        if self._writer is None:
+            kind = pq.ParquetWriter if self._kind == "parquet" else pyarrow.csv.CSVWriter
+            self._writer = kind(self._out, made.schema)
+        self._writer.write_batch(made)
+
+    def close(self) -> pa.Buffer:
+        if self._writer is not None:
+            self._writer.close()
+        return self._out.getvalue()
+
+
+def _with_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The same with instants as text, as they are written everywhere else."""
+    arrays = [pc.strftime(a, "%Y-%m-%dT%H:%M:%SZ") if pa.types.is_timestamp(a.type) else a for a in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

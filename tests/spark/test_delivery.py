@@ -1,0 +1,161 @@
+"""This module shows that answers reach people and functions with keys that always are the same."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import ephemera
+from ephemera.engine.events import of_events
+from ephemera.engine.shipments import OUT, Shipment
+from ephemera.io.jsonl import read_object
+from ephemera.spark.answer_forms import forms_of
+from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, fingerprint, key_of
+from ephemera.terms.events import Event, Interval
+from ephemera.terms.values import Term, Value
+from tests.spark.test_sinks import LARGE, LATES, LETTERS, SENDING, SHOP, given, spread_of
+
+
+def delivered(text: str, told: Sequence[Shipment], *names: Mapping[str, str]) -> list[Answer]:
+    """What a function is called with."""
+    found: list[Answer] = []
+    spread = spread_of(text)
+    plan = spread.compiled.plan
+    delivery = Delivery(forms_of([spread], names), {0: fingerprint(plan)}, EachAnswer(found.append))
+    assert delivery.deliver(4, told) == len(found)
+    return found
+
+
+def test_a_function_gets_each_answer_in_order_with_a_key() -> None:
+    spread = spread_of(SHOP)
+    found = delivered(SHOP, [*given(spread, LARGE + LATES[::-1]), *LETTERS])
+    assert [{k: v for k, v in a.items() if k != "key"} for a in found] == [*LATES[:3], LARGE[0], LATES[3]]
+    assert len({a["key"] for a in found}) == len(found)
+
+
+def test_a_function_of_batches_is_called_once_for_a_batch_that_has_answers() -> None:
+    spread, calls = spread_of(SHOP), list[tuple[list[Answer], int]]()
+    sink = EachBatch(lambda answers, batch: calls.append((answers, batch)))
+    delivery = Delivery(forms_of([spread]), {0: "p"}, sink)
+    assert delivery.deliver(4, LETTERS) == 0
+    assert delivery.deliver(5, given(spread, LATES)) == 4
+    assert [(len(answers), batch) for answers, batch in calls] == [(4, 5)]
+
+
+def test_messages_have_the_keys_of_where_they_go() -> None:
+    spread = spread_of(SENDING)
+    (answer,) = delivered(SENDING, given(spread, [{"event": "letter", "time": 1, "data": ["a"]}], rule=1))
+    (other,) = delivered(SENDING, given(spread, [{"event": "letter", "time": 1, "data": ["a"]}]))
+    assert (answer["recipient"], answer["transport"]) == ("desk", "mail")
+    assert answer["key"] != other["key"]
+
+
+# ---- keys ----------------------------------------------------------------------------------------------------
+
+
+def event(*values: Value, label: str = "a", begin: int = 0, end: int = 0, ordered: bool = True) -> Event:
+    return Event(Term(label, values, ordered), Interval(begin, end))
+
+
+def key(one: Event) -> str:
+    return key_of("program", {}, one)
+
+
+def test_a_key_is_the_same_in_every_version_of_python_and_on_every_machine() -> None:
+    assert key(event(1, "b", None, True, 2.5)) == "54fdd4065193e26fafa93c9237d5e2a9"
+
+
+def test_equal_events_have_equal_keys() -> None:
+    assert key(event(1, 0.0, 2**60)) == key(event(1.0, -0.0, float(2**60)))
+    assert key(event(1, 2, ordered=False)) == key(event(2, 1, ordered=False))
+
+
+def test_unequal_events_have_unequal_keys() -> None:
+    unlike = [
+        event(),
+        event(1),
+        event(1.5),
+        event("1"),
+        event(True),
+        event(None),
+        event("a", "b"),
+        event("ab"),
+        event("a", "b", ordered=False),
+        event(Term("a", ())),
+        event(label="b"),
+        event(end=1),
+        event(begin=1, end=1),
+        event(2**53),
+        event(2**53 + 1),
+    ]
+    keys = [key(e) for e in unlike]
+    assert len(set(keys)) == len(keys)
+    assert len({key_of(p, to, event()) for p in ("p", "q") for to in ({}, {"recipient": "p"}, {"transport": "p"})}) == 6
+
+
+def test_a_deep_term_has_a_key() -> None:
+    deep: Value = 1
+    for _ in range(5_000):
+        deep = Term("a", (deep,))
+    assert len(key(event(deep))) == 32
+
+
+def test_keys_do_not_depend_on_the_number_of_shards_or_on_arrival() -> None:
+    events = [{"event": "order", "time": k // 2, "data": [f"i{k % 7}", k]} for k in range(40)]
+    seen = {frozenset(a["key"] for a in delivered(SHOP, run_in(places, events))) for places in (1, 2, 5)}
+    random.Random(1).shuffle(events)
+    seen.add(frozenset(a["key"] for a in delivered(SHOP, run_in(3, events))))
+    (keys,) = seen
+    assert len(keys) > 40
+
+
+def run_in(places: int, events: Sequence[Mapping[str, Any]]) -> list[Shipment]:
+    """What a program ships in so many places."""
+    spread = spread_of(SHOP, places=places)
+    catalogue = spread.compiled.rules.resolved.catalogue
+    parts = of_events(
+        [e for e in (read_object(o, catalogue) for o in events) if isinstance(e, Event)], catalogue.attributes
+    )
+    routed = sorted(spread.route(parts), key=lambda s: s.first)
+    told: list[Shipment] = []
+    for number in range(len(spread.stages.groups)):
+        for place in range(places):
+            own = [s for s in routed if (s.group, s.place) == (number, place)]
+            told += spread.run(number, place, own)
+    return [s for s in told if s.group == OUT]
+
+
+def test_programs_that_compute_something_else_have_other_fingerprints() -> None:
+    first, second = (ephemera.compile(SHOP.replace("5", n)).compiled.plan for n in ("5", "6"))
+    assert fingerprint(first) == fingerprint(ephemera.compile(SHOP).compiled.plan) != fingerprint(second)
+
+
+# ---- the console ---------------------------------------------------------------------------------------------
+
+
+def test_the_console_shows_the_first_answers_and_counts_the_rest() -> None:
+    out = io.StringIO()
+    answers: list[Answer] = [{"event": "late", "time": [k, k + 5], "data": [f"ä{k}", k], "key": ""} for k in range(4)]
+    answers.insert(1, {"event": "letter", "time": 1, "term": "letter[1]", "recipient": "desk", "key": ""})
+    Console(out, shown=3, width=40)(answers, 12)
+    Console(out)(answers[:1], 13)
+    assert out.getvalue().splitlines() == [
+        "batch 12: 5 answers",
+        '  0 … 5  late    ["ä0", 0]',
+        "  1      letter  letter[1]  to desk",
+        '  1 … 6  late    ["ä1", 1]',
+        "  … and 2 more",
+        "batch 13: 1 answer",
+        '  0 … 5  late  ["ä0", 0]',
+    ]
+
+
+def test_the_console_obeys_no_answer() -> None:
+    out = io.StringIO()
+    Console(out, width=40)([{"event": "\x1b[2J", "time": 1, "data": ["\x9b2J" + "x" * 100], "key": ""}], 1)
+    shown = out.getvalue().splitlines()[1]
+    assert shown.startswith('  1  \\x1b[2J  ["\\x9b2J')
+    assert shown.isprintable()
+    assert len(shown) == 40
