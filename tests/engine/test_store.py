@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,9 +45,12 @@ class Owner:
     def bound(self, name: str) -> int:
         return self.now - (name == "b")
 
-    def living(self, name: str, table: pa.Table) -> pa.Table:
+    def merged(self, name: str, tables: Sequence[pa.Table]) -> Piece | None:
         bound = self.bound(name)
-        return table.filter(pa.array([e is None or e > bound for e in table["end"].to_pylist()], pa.bool_()))
+        table = pa.concat_tables(tables)
+        ends = table["end"].to_pylist()
+        found = table.filter(pa.array([e is None or e > bound for e in ends], pa.bool_())).combine_chunks()
+        return Piece(name, found, None if None in ends else max(ends))
 
 
 @dataclass
@@ -207,8 +210,8 @@ class _Keeping:
     def bound(self, name: str) -> int:  # noqa: ARG002
         return 0
 
-    def living(self, name: str, table: pa.Table) -> pa.Table:  # noqa: ARG002
-        return table
+    def merged(self, name: str, tables: Sequence[pa.Table]) -> Piece | None:
+        return Piece(name, pa.concat_tables(tables, promote_options="permissive"))
 
 
 def test_batches_may_have_gaps() -> None:

@@ -18,10 +18,10 @@ from ephemera.engine.events import of_events
 from ephemera.engine.gate import turned_away
 from ephemera.engine.journal import Journal
 from ephemera.engine.local import Engine
+from ephemera.engine.segments import Piece
 from ephemera.engine.shipments import STATS, Shipment, unpack
 from ephemera.engine.spread import Spread, peak_memory
 from ephemera.engine.standing import Standing
-from ephemera.engine.segments import Piece
 from ephemera.engine.store import Committed, State, Store
 
 

@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 from ephemera.base.errors import EphemeraError
 from ephemera.physical.wanted import wanted
 from ephemera.rules.nodes import Catalogue
-from ephemera.spark.flat import ANY, EVENT, Form
+from ephemera.spark.flat import ANY, Form
 from ephemera.spark.letting_in import FromFrame, Heartbeat, Reader, column_of
 from ephemera.spark.reading import Input, format_of, source_of
 from ephemera.spark.run import Job, declaring_alike, numbered
@@ -68,10 +68,7 @@ def _read(frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[i
     catalogue = _catalogue(jobs[0])
     source = source_of(frame, form, catalogue, _needed(jobs))
     labels = sorted(catalogue.events)
-    found = source.frame
-    if EVENT in found.columns:
-        found = numbered(source, labels)
-    return found, FromFrame(tuple(numbers), form, dict(source.held), labels, source.counts)
+    return numbered(source, labels), FromFrame(tuple(numbers), form, dict(source.held), labels, source.counts)
 
 
 def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
@@ -81,7 +78,8 @@ def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
     for job in jobs:
         asked = wanted(job.compiled.plan)
         if asked is None:
-            return {**{label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}, ANY: frozenset()}
+            everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
+            return {**everything, ANY: frozenset()}
         for label, names in asked.items():
             if label in found:
                 found[label] |= names

@@ -19,7 +19,7 @@ from ephemera.engine.gate import Gate
 from ephemera.engine.shipments import Shipment
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing
-from ephemera.io.jsonl import BadEvent, decode_line, uses_text
+from ephemera.io.jsonl import BadEvent, Message, decode_line, uses_text
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import TEXT, Form, Held
 from ephemera.spark.places import batches
@@ -156,7 +156,7 @@ class FromFrame:
             return True
         if TEXT in vouched.schema.names and vouched.num_rows and pc.any(vouched.column(TEXT)).as_py():
             return True
-        return any(uses_text(m.data) for m in rest_messages(spread.compiled, self.form, rest)) if len(rest) else False
+        return _use_texts(rest_messages(spread.compiled, self.form, rest), spread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,10 +191,18 @@ class ToldLines:
                 gate.ends = gate.ends or bool(row["ends"])
                 continue
             event = entrance.spread.compiled.read(line)
-            gate.texts = gate.texts or (isinstance(event, Event) and uses_text(decode_line(line.encode()).data))
+            gate.texts = gate.texts or (
+                isinstance(event, Event) and _use_texts([decode_line(line.encode())], entrance.spread)
+            )
             events.setdefault(row["program"], []).append(event)
         for number, found in events.items():
             yield from entrances[number].add_each(found)
+
+
+def _use_texts(messages: Iterable[Message], spread: Spread) -> bool:
+    """Whether one of some messages writes its time as text."""
+    catalogue = spread.merged.plan.catalogue
+    return any(uses_text(message.data, catalogue) for message in messages)
 
 
 def told_line(program: int, line: str | None = None, **told: object) -> str:

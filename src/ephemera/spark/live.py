@@ -130,4 +130,3 @@ def spread_live(spark: SparkSession, jobs: Sequence[Job], ledger: Ledger, shards
     one = [Spread(job.compiled, job.world, number, 1, -FAR, FAR, job.emit) for number, job in enumerate(jobs)]
     places = ledger.open(one, shards, max(2, places_of(spark) // 2))
     return tuple(Spread(s.compiled, s.world, s.number, places, -FAR, FAR, s.emit) for s in one)
-

@@ -6,7 +6,7 @@ gets them here.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
@@ -28,7 +28,7 @@ class Outlet:
 
     def open(self, spark: SparkSession, query: str, batch: int) -> None:
         """Before the first batch of a start."""
-        self.folders.open(query, batch)
+        self.folders.open(batch)
         if self.table is not None:
             self.table.open(spark, query)
 
@@ -62,5 +62,3 @@ class _Storing:
     def __call__(self, shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
         plain = not any(standing.texts for standing in at.standings.values())
         yield from replace(self.folders, as_numbers=plain).write(at.turn.number, at.place, shipments)
-
-

@@ -95,7 +95,7 @@ def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
     if isinstance(given.given, DataFrame):
         return given.given, "rows"
     paths = [given.given] if isinstance(given.given, str) else list(given.given)
-    match given.format or _format(paths[0]):
+    match given.format or format_of(paths[0]):
         case "json":
             return spark.read.option("lineSep", "\n").text(paths), "lines"
         case "csv":
@@ -109,7 +109,8 @@ def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
             return spark.table(paths[0]), "rows"
 
 
-def _format(path: str) -> Format:
+def format_of(path: str) -> Format:
+    """What a file or a folder holds, as its name says."""
     name = path.rstrip("/")
     found = _ENDINGS.get(PurePath(name).suffix.lower())
     if found is None:

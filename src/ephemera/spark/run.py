@@ -67,7 +67,7 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
     frames: list[DataFrame] = []
     spreads: list[Spread] = []
     numbers = True
-    for same in _declaring_alike(jobs):
+    for same in declaring_alike(jobs):
         catalogue = jobs[same[0]].compiled.rules.resolved.catalogue
         alike = [jobs[n] for n in same]
         sources = read(spark, inputs, catalogue, _wanted(alike), _constants(alike))
@@ -92,7 +92,7 @@ def _groups_of_rows(spark: SparkSession, given: Input) -> list[parquet.Unit] | N
     return parquet.units(spark, paths) if is_parquet else None
 
 
-def _declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
+def declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
     """The programs by what they declare: those that declare the same read the input once."""
     found: list[tuple[object, list[int]]] = []
     for number, job in enumerate(jobs):
@@ -160,9 +160,13 @@ def _number(event: Column, labels: Sequence[str]) -> Column:
 
 def _routed(source: Source, spreads: Sequence[Spread]) -> DataFrame:
     labels = sorted(spreads[0].compiled.rules.resolved.catalogue.events)
+    return map_in_arrow(numbered(source, labels), FromSource(spreads, source.form, dict(source.held), labels), SCHEMA)
+
+
+def numbered(source: Source, labels: Sequence[str]) -> DataFrame:
+    """The frame of a source as readers take it: types by their numbers, and one stamp where that says all."""
     frame = source.frame.drop(BEGIN) if source.is_point else source.frame
-    numbered = frame.withColumn(EVENT, _number(frame[EVENT], labels)) if source.has_columns else frame
-    return map_in_arrow(numbered, FromSource(spreads, source.form, dict(source.held), labels), SCHEMA)
+    return frame.withColumn(EVENT, _number(frame[EVENT], labels)) if source.has_columns else frame
 
 
 # ---- what must be known before ---------------------------------------------------------------------------

@@ -9,15 +9,17 @@ from tempfile import mkdtemp
 from typing import Any
 
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from ephemera.base.errors import EphemeraError
 from ephemera.spark.answer_forms import forms_of
-from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, fingerprint
+from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, Sink, fingerprint
 from ephemera.spark.failures import failure
+from ephemera.spark.folders import Folder, folder_at
 from ephemera.spark.inlets import open_inlets
 from ephemera.spark.ledger import Ledger
 from ephemera.spark.live import Host, spread_live
+from ephemera.spark.marks import mark
 from ephemera.spark.outlet import Outlet
 from ephemera.spark.reading import Input
 from ephemera.spark.run import Job
@@ -63,12 +65,15 @@ class Streaming:
         if taker is not None:
             prints = {spread.number: fingerprint(spread.compiled.plan) for spread in spreads}
             delivery = Delivery(forms, prints, taker)
-        folders = FolderSink(forms, self.output, self.format, self.dead_letters)
+        folders = FolderSink(
+            forms, ledger.query, _folder(self.output), self.format, _folder(self.dead_letters), mark=mark
+        )
         table = TableSink(self.table, forms, self.location) if self.table is not None else None
         totals = Totals()
         is_once = self.trigger == ONCE
         inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once)
-        host = Host(self.spark, spreads, ledger, inlet.readers, Outlet(folders, table, delivery), _Telling(totals, watch))
+        outlet = Outlet(folders, table, delivery)
+        host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch))
         writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{checkpoint}/spark")
         if is_once:
             writer = writer.trigger(availableNow=True)
@@ -77,12 +82,16 @@ class Streaming:
         self.spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", FILES)
         return LiveQuery(writer.start(), host, totals)
 
-    def _taker(self) -> Callable[[Sequence[Answer], int], None] | None:
+    def _taker(self) -> Sink | None:
         if self.foreach is not None:
             return EachAnswer(self.foreach)
         if self.foreach_batch is not None:
             return EachBatch(self.foreach_batch)
         return Console(sys.stdout) if self.console else None
+
+
+def _folder(path: str | None) -> Folder | None:
+    return folder_at(path) if path is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +135,7 @@ class LiveQuery:
             if timeout is None:
                 self.query.awaitTermination()
                 return True
-            return bool(self.query.awaitTermination(timeout))
+            return bool(self.query.awaitTermination(timeout))  # type: ignore[arg-type]
         except Exception as error:
             raise self._told(error) from error
 
