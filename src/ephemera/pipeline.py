@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from ephemera.algebra import explain as algebra_explain
 from ephemera.algebra.lower import lower
@@ -46,6 +46,9 @@ from ephemera.syntax import explain as syntax_explain
 from ephemera.syntax.parser import Parsed, parse
 from ephemera.terms.events import Event
 from ephemera.terms.values import Key
+
+if TYPE_CHECKING:
+    from ephemera.spark.streaming import Streaming
 
 Stage = Literal["syntax", "rules", "plan", "relevance", "physical"]
 ENGINES = ("local", "oracle")
@@ -239,6 +242,49 @@ class Program:
         With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
         """
         return LiveEngine(self._compiled, self.world(tables, calendars, None), stamp=stamp, now=now)
+
+    def stream(  # noqa: PLR0913 - all of them named
+        self,
+        spark: Any,
+        source: Any = None,
+        *,
+        checkpoint: str | None = None,
+        output: str | None = None,
+        format: Literal["json", "parquet", "csv"] = "json",
+        dead_letters: str | None = None,
+        table: str | None = None,
+        foreach: Callable[[dict[str, Any]], object] | None = None,
+        foreach_batch: Callable[[list[dict[str, Any]], int], object] | None = None,
+        trigger: str | None = None,
+        shards: int | None = None,
+        emit: Iterable[str] = (),
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+    ) -> Streaming:
+        """The program as a live query on Spark Structured Streaming; `start` on what this returns starts it.
+
+        `source` is a folder in which files arrive, a streaming data frame, or a list of these; without one, the query
+        reads what the program declares.
+        Answers go to a folder or a table exactly once, or to functions at least once, each with a key.
+        """
+        from ephemera.spark.streaming import streaming_of  # noqa: PLC0415 - only who runs on Spark needs it
+
+        return streaming_of(
+            spark,
+            self._compiled,
+            self.world(tables, calendars),
+            source,
+            checkpoint=checkpoint,
+            output=output,
+            format=format,
+            dead_letters=dead_letters,
+            table=table,
+            foreach=foreach,
+            foreach_batch=foreach_batch,
+            trigger=trigger,
+            shards=shards,
+            emit=frozenset(emit),
+        )
 
     def world(
         self,

@@ -78,7 +78,8 @@ class Host:
         found: list[Shipment] = []
         for place in range(self.spread.places):
             for group, own in groupby(_in_order(s for s in carried if s.place == place), key=lambda s: s.group):
-                found += self.spread.gather(place, own) if group == SCATTERED else list(own)
+                ours = list(own)
+                found += self.spread.gather(place, ours) if group == SCATTERED else ours
         return found, standing
 
     def _let_in(self, beat: Beat) -> Iterable[Shipment]:

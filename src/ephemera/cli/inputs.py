@@ -48,13 +48,30 @@ def found_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], path
     """What there is to read: what is named, else what programs declare, else standard input."""
     if inputs:
         return [_found(name) for name in inputs]
+    return [_found(where, form) for where, form in _declared(programs, paths)] or [_found(STANDARD_INPUT)]
+
+
+def live_inputs(
+    inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]
+) -> list[tuple[str, str | None]]:
+    """The folders and sockets that a live run reads, each with its format if that is declared."""
+    if inputs:
+        return [(name, None) for name in inputs]
+    found = list(_declared(programs, paths))
+    if not found:
+        _refuse("there is nothing to read: name a folder with --input, or declare STREAM … FROM")
+    return found
+
+
+def _declared(programs: Sequence[Program], paths: Sequence[Path]) -> dict[tuple[str, str | None], None]:
+    """Where the sources of programs are, as these declare."""
     declared: dict[tuple[str, str | None], None] = {}
     for program, path in zip(programs, paths, strict=True):
         for source in program.catalogue.sources:
             if source.location is not None:
                 where = source.location if "://" in source.location else str(path.parent / source.location)
                 declared[where, source.format] = None
-    return [_found(where, form) for where, form in declared] or [_found(STANDARD_INPUT)]
+    return declared
 
 
 def _found(name: str, declared: str | None = None) -> Given:

@@ -27,7 +27,8 @@ from ephemera.cli.files import (
     write_file,
     write_out,
 )
-from ephemera.cli.inputs import found_inputs, read_all
+from ephemera.cli.inputs import STANDARD_INPUT, found_inputs, live_inputs, read_all
+from ephemera.cli.live import LiveWanted, run_live
 from ephemera.cli.progress import shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
@@ -110,8 +111,28 @@ def run_command(
     ] = False,
     master: Master = None,
     debug: Debug = False,
+    checkpoint: Annotated[
+        str | None, typer.Option("--checkpoint", help="Live on Spark: where the state is kept, for another start.")
+    ] = None,
+    trigger: Annotated[
+        str | None,
+        typer.Option("--trigger", help='Live on Spark: how often, such as "1 second"; `once` takes what is there.'),
+    ] = None,
+    shards: Annotated[
+        int | None, typer.Option("--shards", min=1, help="Live on Spark: into how many parts the state is cut.")
+    ] = None,
+    metrics: Annotated[
+        int | None, typer.Option("--metrics", help="Live on Spark: the port at which Prometheus finds metrics.")
+    ] = None,
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time."""
+    if mode == Mode.stream and _is_on_spark(engine, inputs, follow=follow):
+        live_ones = compile_all(programs, unbounded=None if allow_unbounded else "error")
+        own_tables = [_tables(program, path.parent) for program, path in zip(live_ones, programs, strict=True)]
+        wanted = Wanted(output, tuple(emit or ()), dead_letter, names_of(programs), master, debug, progress)
+        asked = LiveWanted(checkpoint, trigger, shards, metrics)
+        run_live(live_ones, own_tables, live_inputs(inputs, live_ones, programs), wanted, asked)
+        return
     if mode == Mode.stream:
         _refuse_stream(engine, output)
         live = compile_all(programs, unbounded=None if allow_unbounded else "error")
@@ -143,11 +164,20 @@ def run_command(
     _write_dead_letters(runs, names_of(programs), dead_letter)
 
 
+def _is_on_spark(engine: RunsOn | None, inputs: Sequence[str] | None, *, follow: bool) -> bool:
+    """Whether a live run is one of Spark: unless told otherwise, if it reads what Spark can read."""
+    own = [name for name in inputs or () if name == STANDARD_INPUT]
+    if engine == RunsOn.spark and (own or follow):
+        _refuse("Spark reads folders in which files arrive, and sockets; `--engine local` reads standard input")
+    is_file = [name for name in inputs or () if Path(name).is_file()]
+    if engine == RunsOn.spark and is_file:
+        _refuse(f"`{is_file[0]}` is a file; a live run on Spark reads the folder in which files arrive")
+    return engine == RunsOn.spark or (engine is None and bool(inputs) and not own and not is_file and not follow)
+
+
 def _refuse_stream(engine: RunsOn | None, output: str | None) -> None:
-    if engine == RunsOn.spark:
-        _refuse("stream mode on Spark comes later; `--mode stream` runs on the engine `local`")
     if engine == RunsOn.oracle:
-        _refuse("stream mode runs on the engine `local`")
+        _refuse("stream mode runs on the engines `spark` and `local`")
     if output is not None and not is_one_file(output):
         _refuse(f"stream mode writes one file of JSON lines, and `{output}` is none; name it .jsonl")
 

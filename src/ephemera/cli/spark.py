@@ -60,8 +60,8 @@ def run_on_spark(
     wanted: Wanted,
 ) -> None:
     """A run from its input to its output; ends the command if it fails."""
-    _check_master(wanted.master)
-    with _told(debug=wanted.debug), spooled(given) as stored, shown_stages(wanted=wanted.progress) as shown:
+    check_master(wanted.master)
+    with told(debug=wanted.debug), spooled(given) as stored, shown_stages(wanted=wanted.progress) as shown:
         # Only who runs on Spark needs it, and it takes a while to load.
         from ephemera.spark.session import session  # noqa: PLC0415
 
@@ -155,7 +155,7 @@ def _bury(computed: Computed, wanted: Wanted) -> None:
 # ---- what may go wrong ---------------------------------------------------------------------------------------
 
 
-def _check_master(master: str | None) -> None:
+def check_master(master: str | None) -> None:
     """Ends the command if there is no such master, rather than have Spark try for a minute."""
     if master is None:
         return
@@ -181,7 +181,7 @@ def _answers(host: str, port: int) -> bool:
 
 
 @contextmanager
-def _told(*, debug: bool) -> Iterator[None]:
+def told(*, debug: bool) -> Iterator[None]:
     """Says in one line what went wrong; `debug` lets it through as it is."""
     try:
         yield

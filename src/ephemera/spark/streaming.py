@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from tempfile import mkdtemp
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ephemera.base.errors import EphemeraError
+from ephemera.engine.compiled import Compiled
+from ephemera.rules.outcome import World
 from ephemera.spark.answer_forms import forms_of
 from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, Sink, fingerprint
 from ephemera.spark.failures import failure
@@ -21,7 +23,7 @@ from ephemera.spark.ledger import Ledger
 from ephemera.spark.live import Host, spread_live
 from ephemera.spark.marks import mark
 from ephemera.spark.outlet import Outlet
-from ephemera.spark.reading import Input
+from ephemera.spark.reading import Input, format_of
 from ephemera.spark.run import Job
 from ephemera.spark.sink_formats import Format
 from ephemera.spark.sinks import FolderSink
@@ -88,6 +90,37 @@ class Streaming:
         if self.foreach_batch is not None:
             return EachBatch(self.foreach_batch)
         return Console(sys.stdout) if self.console else None
+
+
+def streaming_of(
+    spark: SparkSession,
+    compiled: Compiled,
+    world: World,
+    source: str | DataFrame | Sequence[str | DataFrame] | None,
+    *,
+    emit: frozenset[str],
+    **more: Any,
+) -> Streaming:
+    """A live query of one program."""
+    if source is None:
+        places = [(s.location, s.format) for s in compiled.rules.resolved.catalogue.sources if s.location is not None]
+        inputs = [Input(where, form) for where, form in places]  # type: ignore[arg-type]
+    else:
+        several = [source] if isinstance(source, str | DataFrame) else list(source)
+        inputs = [Input(one, _format(one)) for one in several]
+    if not inputs:
+        raise ValueError("there is nothing to read: give a folder or a streaming data frame, or declare STREAM … FROM")
+    return Streaming(spark, [Job(compiled, world, emit)], inputs, **more)
+
+
+def _format(source: str | DataFrame) -> Any:
+    """What a folder holds, as its name says; else lines of JSON."""
+    if isinstance(source, DataFrame):
+        return None
+    try:
+        return format_of(source)
+    except ValueError:
+        return "json"
 
 
 def _folder(path: str | None) -> Folder | None:
