@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from ephemera.engine.events import BEGIN, END, Events
@@ -71,4 +72,4 @@ def turned_away(spread: Spread, late: Events, *, as_numbers: bool) -> Iterator[S
     """Events that are too late, each with the reason."""
     for event in late.events():
         told = write_event(event, spread.merged.plan.catalogue, as_numbers=as_numbers)
-        yield spread.word(LATE, 0, {"reason": TOO_LATE, "event": told})
+        yield spread.word(LATE, 0, {"reason": TOO_LATE, "event": json.dumps(told, ensure_ascii=False)})

@@ -62,8 +62,8 @@ def judge_all(stories: Sequence[tuple[str, Story]], *, engine: str = "oracle") -
 
     A story that does not apply to the engine holds.
     """
-    prepared = [_prepared(name, story) for name, story in stories]
-    ready = [one for one in prepared if isinstance(one, Ready) and applies(one.story, engine)]
+    given = [prepared(name, story) for name, story in stories]
+    ready = [one for one in given if isinstance(one, Ready) and applies(one.story, engine)]
     if engine == "spark":
         from ephemera.stories.on_spark import run_on_spark  # noqa: PLC0415 - other engines do without Spark
 
@@ -71,7 +71,7 @@ def judge_all(stories: Sequence[tuple[str, Story]], *, engine: str = "oracle") -
     else:
         found = [_judged(one, partial(_run_on, one, engine)) for one in ready]
     told = iter(found)
-    return [one if not isinstance(one, Ready) else next(told) if applies(one.story, engine) else [] for one in prepared]
+    return [one if not isinstance(one, Ready) else next(told) if applies(one.story, engine) else [] for one in given]
 
 
 def applies(story: Story, engine: str) -> bool:
@@ -100,7 +100,8 @@ def _alone(one: Ready, wrong: list[str], run: Callable[[Sequence[Ready]], Sequen
     return again or ["it holds alone, but not in one run with the others:", *wrong]
 
 
-def _prepared(name: str, story: Story) -> Ready | list[str]:
+def prepared(name: str, story: Story) -> Ready | list[str]:
+    """A story that can be run, or what is wrong with its program."""
     checked = check(Source(name, story.program))
     if checked.rules is None:
         return ["the program does not pass:", *render_text(checked.report).splitlines()]

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ephemera.engine.shipments import BAD, LATE
-from ephemera.io.jsonl import BadEvent, read_object, read_time
+from ephemera.io.jsonl import BadEvent, read_time
 from ephemera.spark.collecting import LINES, Collecting
 from ephemera.spark.failures import failure
 from ephemera.spark.ledger import Ledger
@@ -109,6 +109,6 @@ def _found(sink: Collecting, telling: _Telling, stories: Sequence[Ready]) -> lis
             label = shipment.label or json.loads(told["event"])["event"]
             one.bad.append(BadEvent(told["event"], told["reason"], label))
         elif shipment.group == LATE:
-            event = read_object(json.loads(bytes(shipment.load))["event"], stories[number].program.catalogue)
+            event = stories[number].program.compiled.read(json.loads(bytes(shipment.load))["event"])
             one.late += [event] if isinstance(event, Event) else []
     return found
