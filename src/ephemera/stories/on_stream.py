@@ -1,7 +1,7 @@
 """This module runs stories live on Spark, all of them in one query: each program has a number and lines of its own.
 
-A batch is a file. Row by row, the k-th file has the k-th row of every story; at once, it has all rows of each, unless
-the story says in which order they arrive. In the end all inputs end.
+A batch is a file. The k-th has the k-th event of every story, by the order in which they end, or all events of each.
+Stories that say in which order their rows arrive are told so, row by row. In the end all inputs end.
 """
 
 from __future__ import annotations
@@ -13,9 +13,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from ephemera.engine.shipments import BAD, LATE
 from ephemera.io.jsonl import BadEvent, read_time
+from ephemera.kernels.history import FAR
 from ephemera.spark.collecting import LINES, Collecting
 from ephemera.spark.failures import failure
 from ephemera.spark.ledger import Ledger
@@ -34,10 +36,13 @@ Beat = tuple[int, list[str]]
 def beats(number: int, one: Ready, *, at_once: bool) -> Iterator[Beat]:
     """What a story tells, batch by batch."""
     story, unit = one.story, one.program.catalogue.unit
-    if at_once and not story.is_live:
-        yield len(story.steps), [told_line(number, line_of(event)) for event in story.events]
-        for advance in story.advances:
-            yield len(story.steps), [told_line(number, closes=read_time(advance, unit))]
+    if not story.is_live:
+        lines = [
+            told_line(number, line_of(event)) for event in sorted(story.events, key=lambda event: _end(one, event))
+        ]
+        yield from [(0, lines)] if at_once else ((0, [line]) for line in lines)
+        for advance in sorted(read_time(a, unit) for a in story.advances):
+            yield 0, [told_line(number, closes=advance)]
     else:
         for row, (step, now) in enumerate(zip(story.steps, clock_of(story, unit), strict=True), 1):
             if any(s.idle is not None for s in one.program.catalogue.sources):
@@ -47,6 +52,12 @@ def beats(number: int, one: Ready, *, at_once: bool) -> Iterator[Beat]:
             if step.advance is not None:
                 yield row, [told_line(number, closes=read_time(step.advance, unit))]
     yield 0, [told_line(number, ends=True)]
+
+
+def _end(one: Ready, event: dict[str, Any]) -> int:
+    """When an event of a story ends; what is none comes first."""
+    read = one.program.compiled.read(line_of(event))
+    return read.time.end if isinstance(read, Event) else -FAR
 
 
 @dataclass(slots=True)
@@ -97,13 +108,14 @@ def run_on_stream(stories: Sequence[Ready], *, at_once: bool) -> list[Found]:
 
 
 def _found(sink: Collecting, telling: _Telling, stories: Sequence[Ready]) -> list[Found]:
-    found = [Found(after=[]) for _ in stories]
+    found = [Found(after=[] if one.story.is_live else None) for one in stories]
     for batch, shipment in sink.rows:
         one, number = found[shipment.program], shipment.program
         if shipment.group == LINES:
             lines = json.loads(bytes(shipment.load), parse_float=Decimal)
             one.answers += lines
-            one.after = [*(one.after or ()), *[telling.row(number, batch)] * len(lines)]
+            if one.after is not None:
+                one.after += [telling.row(number, batch)] * len(lines)
         elif shipment.group == BAD:
             told = json.loads(bytes(shipment.load))
             label = shipment.label or json.loads(told["event"])["event"]
