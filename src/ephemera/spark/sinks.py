@@ -23,7 +23,7 @@ from ephemera.spark.failures import told_by
 from ephemera.spark.folders import Folder, WrongFolder, unmarked
 from ephemera.spark.places import batches, shipments_of
 from ephemera.spark.sink_files import Mark
-from ephemera.spark.sink_formats import ENDINGS, Format, writer
+from ephemera.spark.sink_formats import ENDINGS, Format, fitting, writer
 
 LATE = -7
 """The group of late events."""
@@ -48,6 +48,8 @@ class FolderSink:
     letters: Folder | None = None
     as_numbers: bool = True
     """Whether lines write times as numbers; columns hold instants."""
+    has_columns: bool = False
+    """Whether answers that pass on go to columns: those that fit none become dead letters here."""
     mark: Mark = unmarked
     """Is told of each step before it is taken."""
 
@@ -86,6 +88,11 @@ class FolderSink:
                 unfit = answers.add(form, shipment)
                 letters.add_all(DEAD, shipment.program, unfit, form)
                 told[OUT, shipment.program, shipment.label] += shipment.count - len(unfit)
+            elif shipment.group == OUT and self.has_columns and form is not None:
+                fit, unfit = fitting(form, shipment)
+                letters.add_all(DEAD, shipment.program, unfit, form)
+                if fit is not None:
+                    yield fit
             elif shipment.group in LETTERS:
                 letters.add_all(shipment.group, shipment.program, [bytes(shipment.load)], form)
             else:
