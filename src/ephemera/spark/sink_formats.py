@@ -59,30 +59,25 @@ class _Columns:
 
     def __init__(self, kind: Format) -> None:
         self._kind = kind
-        self._out = pa.BufferOutputStream()
-        self._writer: pq.ParquetWriter | pyarrow.csv.CSVWriter | None = None
+        self._batches: list[pa.RecordBatch] = []
 
     def add(self, form: Form, shipment: Shipment) -> list[bytes]:
         try:
-            self._write(form.columns.batch(form.events(shipment), shipment.rule))
+            self._batches.append(form.columns.batch(form.events(shipment), shipment.rule))
         except UnlikeType:
             fit, unfit = fitting(form, shipment)
             if fit is not None:
-                self._write(form.columns.batch(form.events(fit), fit.rule))
+                self._batches.append(form.columns.batch(form.events(fit), fit.rule))
             return unfit
         return []
 
-    def _write(self, batch: pa.RecordBatch) -> None:
-        made = batch if self._kind == "parquet" else _with_texts(batch)
-        if self._writer is None:
-            kind = pq.ParquetWriter if self._kind == "parquet" else pyarrow.csv.CSVWriter
-            self._writer = kind(self._out, made.schema)
-        self._writer.write_batch(made)
-
     def close(self) -> pa.Buffer:
-        if self._writer is not None:
-            self._writer.close()
-        return self._out.getvalue()
+        out = pa.BufferOutputStream()
+        if self._kind == "parquet":
+            pq.write_table(pa.Table.from_batches(self._batches), out)
+        else:
+            pyarrow.csv.write_csv(pa.Table.from_batches([_with_texts(batch) for batch in self._batches]), out)
+        return out.getvalue()
 
 
 def fitting(form: Form, shipment: Shipment) -> tuple[Shipment | None, list[bytes]]:
