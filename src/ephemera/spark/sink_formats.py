@@ -109,5 +109,8 @@ def fitting(form: Form, shipment: Shipment) -> tuple[Shipment | None, list[bytes
 
 def _with_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same with instants as text, as they are written everywhere else."""
-    arrays = [pc.strftime(a, "%Y-%m-%dT%H:%M:%SZ") if pa.types.is_timestamp(a.type) else a for a in batch.columns]
+    arrays = [
+        pc.replace_substring(a.cast(pa.string()), " ", "T") if pa.types.is_timestamp(a.type) else a
+        for a in batch.columns
+    ]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)
