@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from ephemera.engine.shipments import Shipment
@@ -31,6 +32,16 @@ def shipped(spark: SparkSession, shipments: list[Shipment]) -> DataFrame:
         yield from rows
 
     return map_in_arrow(spark.range(1, numPartitions=1).toDF("id"), give, SCHEMA).repartition(2)
+
+
+def failing(spark: SparkSession, shipments: list[Shipment]) -> DataFrame:
+    """The same, but it ends badly."""
+
+    def fail(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from given
+        raise ValueError("on purpose")
+
+    return map_in_arrow(shipped(spark, shipments), fail, SCHEMA)
 
 
 @pytest.fixture
@@ -57,6 +68,15 @@ def test_a_replay_replaces_its_own_answers_and_no_others(spark: SparkSession, ta
     sink.write(shipped(spark, LETTERS), 2)
     expected = [(0, "late", a["data"][0], a["data"][1]) for a in LATES] + [(1, "large", "x\ny", 11)]
     assert rows_of(spark, table) == expected
+    for mode in ("static", "dynamic"):
+        spark.conf.set("spark.sql.sources.partitionOverwriteMode", mode)
+        sink.write(shipped(spark, given(spread, LARGE)), 1)
+        assert rows_of(spark, table) == expected
+    spark.conf.unset("spark.sql.sources.partitionOverwriteMode")
+    with pytest.raises(PythonException, match="on purpose"):
+        sink.write(failing(spark, given(spread, LARGE)), 1)
+    spark.catalog.refreshTable(table)  # as another session would see it
+    assert [row for row in rows_of(spark, table) if row[0] != 1] == expected[:-1]
     sink.write(shipped(spark, given(spread, LARGE)), 1)
     assert rows_of(spark, table) == expected
     begin = spark.table(table).where("n = 3").first()
