@@ -215,15 +215,15 @@ def select(
         column = name if is_plain else f"{name}:{cell.kind}"
         held[shape.schema.label, name] = Held(column, cell.kind)
         values.setdefault(column, []).append((shape.schema.label, cell.value))
-    columns = [_by_label(rows.event, found).alias(column) for column, found in values.items()]
-    begin = _by_label(rows.event, [(shape.schema.label, shape.begin) for shape in shapes])
-    end = _by_label(rows.event, [(shape.schema.label, shape.end) for shape in shapes])
+    columns = [by_label(rows.event, found).alias(column) for column, found in values.items()]
+    begin = by_label(rows.event, [(shape.schema.label, shape.begin) for shape in shapes])
+    end = by_label(rows.event, [(shape.schema.label, shape.end) for shape in shapes])
     stamps = begin.alias(BEGIN), end.alias(END)
     frame = rows.frame.select(rows.event.alias(EVENT), *stamps, *more, *columns, rows.rest.alias(REST))
     return Source(frame, rows.form, held, is_point=str(begin) == str(end))
 
 
-def _by_label(event: Column, values: Sequence[tuple[str, Column]]) -> Column:
+def by_label(event: Column, values: Sequence[tuple[str, Column]]) -> Column:
     """The values of a column; types may find them in different places."""
     (_, result), *others = values
     for label, value in others:
