@@ -66,7 +66,9 @@ class Cell:
     kind: Kind
     faults: tuple[Column, ...] = ()
     is_plain: bool = True
-    """Whether the faults are comparisons with constants, so that scans can use them."""
+    """Whether scans can use the faults, since they are comparisons with constants, or what comes near to them."""
+    near: tuple[Column, ...] = ()
+    """Comparisons of which one holds wherever there is a fault; the faults themselves if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,8 @@ class Shape:
     begin: Column
     end: Column
     faults: tuple[Column, ...]
-    is_plain: bool = False
-    """Whether scans can use the faults."""
+    suspects: tuple[Column, ...] | None = None
+    """Comparisons with constants of which one holds wherever there is a fault, so that scans can use them."""
 
     @property
     def fault(self) -> Column:
@@ -137,10 +139,11 @@ def _kept(
     found: list[Column] = []
     for shape in shapes:
         test = _has_constants(shape, constants.get(shape.schema.label, ()))
-        if test is None or (plainly and not shape.is_plain):
+        faults = shape.suspects if plainly else shape.faults
+        if test is None or faults is None:
             whole.append(shape.schema.label)
         else:
-            found.append((event == shape.schema.label) & (test | shape.fault))
+            found.append((event == shape.schema.label) & any_of([test, *faults]))
     return any_of([*([event.isin(whole)] if whole else []), *found])
 
 
