@@ -49,7 +49,8 @@ def test_a_stream_of_files_of_messages_is_read(spark: SparkSession, tmp_path: Pa
     message = "<event time='1'><order><id>a</id><qty>3</qty></order></event>"
     (tmp_path / "events" / "a.xml").write_text(message)
     one = compiled()
-    frame = spark.readStream.format("binaryFile").load(str(tmp_path / "events"))
+    schema = spark.read.format("binaryFile").load(str(tmp_path / "events")).schema
+    frame = spark.readStream.format("binaryFile").schema(schema).load(str(tmp_path / "events"))
     source = source_of(frame, "documents", one.rules.resolved.catalogue, everything(one))
     found = by_python(arriving(spark, source, tmp_path), one)
     assert judged(found) == judged([one.read(m) for _, m in messages([message.encode()], "a.xml")])

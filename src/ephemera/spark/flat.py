@@ -195,7 +195,8 @@ def of_rows(
     else:
         plain, kept = (_kept(event, shapes, constants, plainly=plainly) for plainly in (True, False))
         frame = frame.where(any_of([*apart, plain]))
-        frame = frame if str(plain) == str(kept) else frame.where(any_of([*apart, kept]))
+        if str(plain) != str(kept):  # within `coalesce`, so that it is not merged with what scans can use
+            frame = frame.where(f.coalesce(any_of([*apart, kept]), f.lit(False)))
     is_rest = any_of([*apart, *(event.isin(those) & fault for those, fault in by_fault.values())])
     return select(replace(rows, frame=frame, rest=f.when(is_rest, rows.rest)), shapes, wanted)
 
