@@ -17,7 +17,7 @@ import pytest
 import ephemera
 from ephemera.engine.answer_parts import Counting, layout
 from ephemera.engine.events import of_events
-from ephemera.engine.shipments import BAD, DEAD, OUT, STATS, Shipment, pack
+from ephemera.engine.shipments import BAD, DEAD, LATE, OUT, STATS, Shipment, pack
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import read_object, write_event
 from ephemera.kernels.history import FAR
@@ -27,7 +27,7 @@ from ephemera.spark.answer_forms import Form, forms_of
 from ephemera.spark.folders import OWNER, Folder, WrongFolder, folder_at
 from ephemera.spark.places import batches
 from ephemera.spark.sink_formats import Format
-from ephemera.spark.sinks import LATE, FolderSink, LastStage, counts_of
+from ephemera.spark.sinks import FolderSink, LastStage, counts_of
 from tests.plans.meaning import of_story
 from tests.spark.disk import Crash, Disk
 

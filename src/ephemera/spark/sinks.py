@@ -17,16 +17,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark import TaskContext
 
-from ephemera.engine.shipments import BAD, DEAD, OUT, Shipment
+from ephemera.engine.files import Mark
+from ephemera.engine.shipments import BAD, DEAD, LATE, OUT, Shipment
 from ephemera.spark.answer_forms import Form
 from ephemera.spark.failures import told_by
 from ephemera.spark.folders import Folder, WrongFolder, unmarked
 from ephemera.spark.places import batches, shipments_of
-from ephemera.spark.sink_files import Mark
 from ephemera.spark.sink_formats import ENDINGS, Format, fitting, writer
 
-LATE = -7
-"""The group of late events."""
 LETTERS = {BAD: "bad", DEAD: "undefined", LATE: "late"}
 """The groups that go to the dead letters, and what each is called."""
 _FILE = re.compile(r"(part|dead)-(\d+)-(\d+)\.(jsonl|parquet|csv)")
