@@ -94,7 +94,7 @@ class Host:
                 raise Stopped("the query has been stopped")
             try:
                 self._run(frame, number)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001 - whatever it is, people are told of it, in short
                 self.failed = failure(error)
                 # Spark searches what it is told with a pattern that cannot cope with long texts.
                 raise self.failed from None

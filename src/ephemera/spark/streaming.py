@@ -68,15 +68,8 @@ class Streaming:
         if taker is not None:
             prints = {spread.number: fingerprint(spread.compiled.plan) for spread in spreads}
             delivery = Delivery(forms, prints, taker)
-        folders = FolderSink(
-            forms,
-            ledger.query,
-            _folder(self.output),
-            self.format,
-            _folder(self.dead_letters),
-            has_columns=self.table is not None,
-            mark=mark,
-        )
+        out, dead, has_columns = _folder(self.output), _folder(self.dead_letters), self.table is not None
+        folders = FolderSink(forms, ledger.query, out, self.format, dead, has_columns=has_columns, mark=mark)
         table = TableSink(self.table, forms, self.location) if self.table is not None else None
         totals = Totals()
         is_once = self.trigger == ONCE
