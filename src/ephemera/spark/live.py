@@ -79,7 +79,7 @@ class Host:
     watch: Callable[[BatchReport], None] | None = None
     query: str = field(default_factory=lambda: uuid.uuid4().hex)
     programs: Programs = field(init=False)
-    failed: BaseException | None = None
+    failed: EphemeraError | None = None
     """What ended the query, if something did."""
     _has_begun: bool = False
     _is_stopping: bool = False

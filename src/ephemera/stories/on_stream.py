@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -60,39 +59,24 @@ def _end(one: Ready, event: dict[str, Any]) -> int:
     return read.time.end if isinstance(read, Event) else -FAR
 
 
-@dataclass(slots=True)
-class _Telling:
-    """The batches of some stories, and to which row of each a batch belongs."""
-
-    stories: list[list[Beat]] = field(default_factory=list)
-
-    @property
-    def batches(self) -> int:
-        return max(map(len, self.stories), default=0)
-
-    def write(self, folder: Path) -> None:
-        for k in range(self.batches):
-            lines = [line for told in self.stories if k < len(told) for line in told[k][1]]
-            path = folder / f"{k:06d}.json"
-            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            os.utime(path, (1_000_000 + k, 1_000_000 + k))
-
-    def row(self, number: int, batch: int) -> int:
-        return self.stories[number][batch][0]
-
-
 def run_on_stream(stories: Sequence[Ready], *, at_once: bool) -> list[Found]:
     """What the programs of some stories make of them, live."""
-    spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
     jobs = [Job(one.program.compiled, one.program.world(one.tables, None, None)) for one in stories]
-    telling = _Telling([list(beats(n, one, at_once=at_once)) for n, one in enumerate(stories)])
+    told = [list(beats(n, one, at_once=at_once)) for n, one in enumerate(stories)]
+    sink = Collecting()
+    tell(jobs, [[lines for _, lines in own] for own in told], sink)
+    return _found(sink, told, stories)
+
+
+def tell(jobs: Sequence[Job], told: Sequence[Sequence[Sequence[str]]], sink: Collecting, shards: int = 2) -> None:
+    """Runs programs live in one query, told batch by batch: for each program the lines of each batch."""
+    spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
     with TemporaryDirectory(prefix="ephemera-stories-") as scratch:
         given = Path(scratch) / "given"
         given.mkdir()
-        telling.write(given)
+        _write(given, told)
         ledger = Ledger(f"{scratch}/checkpoint")
-        sink = Collecting()
-        host = Host(spark, spread_live(spark, jobs, ledger, 2), ledger, [ToldLines()], sink)
+        host = Host(spark, spread_live(spark, jobs, ledger, shards), ledger, [ToldLines()], sink)
         frame = spark.readStream.schema(TOLD).option("maxFilesPerTrigger", 1).json(str(given))
         query = (
             frame.writeStream.foreachBatch(host)
@@ -103,11 +87,19 @@ def run_on_stream(stories: Sequence[Ready], *, at_once: bool) -> list[Found]:
         try:
             query.awaitTermination()
         except Exception as error:
-            raise failure(host.failed or error) from error
-    return _found(sink, telling, stories)
+            raise host.failed or failure(error) from error
 
 
-def _found(sink: Collecting, telling: _Telling, stories: Sequence[Ready]) -> list[Found]:
+def _write(folder: Path, told: Sequence[Sequence[Sequence[str]]]) -> None:
+    """A file for each batch; Spark takes them by their time."""
+    for k in range(max(map(len, told), default=0)):
+        lines = [line for own in told if k < len(own) for line in own[k]]
+        path = folder / f"{k:06d}.json"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        os.utime(path, (1_000_000 + k, 1_000_000 + k))
+
+
+def _found(sink: Collecting, told: Sequence[Sequence[Beat]], stories: Sequence[Ready]) -> list[Found]:
     found = [Found(after=[] if one.story.is_live else None) for one in stories]
     for batch, shipment in sink.rows:
         one, number = found[shipment.program], shipment.program
@@ -115,11 +107,11 @@ def _found(sink: Collecting, telling: _Telling, stories: Sequence[Ready]) -> lis
             lines = json.loads(bytes(shipment.load), parse_float=Decimal)
             one.answers += lines
             if one.after is not None:
-                one.after += [telling.row(number, batch)] * len(lines)
+                one.after += [told[number][batch][0]] * len(lines)
         elif shipment.group == BAD:
-            told = json.loads(bytes(shipment.load))
-            label = shipment.label or json.loads(told["event"])["event"]
-            one.bad.append(BadEvent(told["event"], told["reason"], label))
+            letter = json.loads(bytes(shipment.load))
+            label = shipment.label or json.loads(letter["event"])["event"]
+            one.bad.append(BadEvent(letter["event"], letter["reason"], label))
         elif shipment.group == LATE:
             event = stories[number].program.compiled.read(json.loads(bytes(shipment.load))["event"])
             one.late += [event] if isinstance(event, Event) else []
