@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -13,6 +14,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
+from itertools import takewhile
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -30,6 +32,8 @@ from ephemera.pipeline import Program
 
 Format = Literal["json", "parquet", "csv", "xml"]
 STANDARD_INPUT = "-"
+_SOCKET = re.compile(r"(socket|tcp)://(.*)")
+_HOST_AND_PORT = re.compile(r"(\[[^\]]+\]|[^:/]+):\d{1,5}/?")
 _PIECE = 65_536
 _FORMATS: dict[str, Format] = {".parquet": "parquet", ".csv": "csv", ".xml": "xml"}
 _DECLARED: dict[str, Format] = {"json": "json", "jsonl": "json", "parquet": "parquet", "csv": "csv", "xml": "xml"}
@@ -51,16 +55,50 @@ def found_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], path
     return [_found(where, form) for where, form in _declared(programs, paths)] or [_found(STANDARD_INPUT)]
 
 
-def live_inputs(
-    inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]
-) -> list[tuple[str, str | None]]:
-    """The folders and sockets that a live run reads, each with its format if that is declared."""
-    if inputs:
-        return [(name, None) for name in inputs]
-    found = list(_declared(programs, paths))
-    if not found:
-        _refuse("there is nothing to read: name a folder with --input, or declare STREAM … FROM")
-    return found
+@dataclass(frozen=True, slots=True)
+class LiveInput:
+    """What a live run reads: standard input, a file, or what Spark reads."""
+
+    name: str
+    """As it was given."""
+    format: Format = "json"
+
+    @property
+    def is_socket(self) -> bool:
+        return _SOCKET.fullmatch(self.name) is not None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether it is read in this process: files are, and standard input."""
+        if self.name == STANDARD_INPUT:
+            return True
+        return "://" not in self.name and Path(self.name).exists() and not Path(self.name).is_dir()
+
+    @property
+    def place(self) -> str:
+        """As Spark finds it."""
+        if "://" in self.name:
+            return self.name
+        return literal(self.name) if Path(self.name).is_dir() else str(Path(self.name).absolute())
+
+
+def live_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[LiveInput]:
+    """What a live run reads: what is named, else what programs declare, if they do."""
+    given = dict.fromkeys((name, None) for name in inputs) if inputs else _declared(programs, paths)
+    return [_live_input(name, form) for name, form in given]
+
+
+def _live_input(name: str, declared: str | None) -> LiveInput:
+    socket = _SOCKET.fullmatch(name)
+    if socket is not None and _HOST_AND_PORT.fullmatch(socket[2]) is None:
+        _refuse(f"cannot read {name}: a socket has a host and a port, such as socket://127.0.0.1:9999")
+    if name != STANDARD_INPUT and "://" not in name and not Path(name).exists():
+        fixed = list(takewhile(lambda part: not set("*?[{") & set(part), Path(name).parts))
+        if fixed == list(Path(name).parts):
+            _refuse(f"cannot read {name}: there is no such file or folder; a folder may be empty, but must be there")
+        if fixed and not Path(*fixed).is_dir():
+            _refuse(f"cannot read {name}: there is no folder {Path(*fixed)}")
+    return LiveInput(name, _declared_format(name, declared) or _format(name))
 
 
 def _declared(programs: Sequence[Program], paths: Sequence[Path]) -> dict[tuple[str, str | None], None]:
@@ -75,9 +113,7 @@ def _declared(programs: Sequence[Program], paths: Sequence[Path]) -> dict[tuple[
 
 
 def _found(name: str, declared: str | None = None) -> Given:
-    form = None if declared is None else _DECLARED.get(declared.lower())
-    if declared is not None and form is None:
-        _refuse(f"cannot read {name}: there is no format `{declared}`; there are {', '.join(sorted(_DECLARED))}")
+    form = _declared_format(name, declared)
     if name == STANDARD_INPUT:
         return Given((name,), "json")
     if "://" in name:
@@ -90,6 +126,18 @@ def _found(name: str, declared: str | None = None) -> Given:
     if len(formats) > 1:
         _refuse(f"cannot read {name}: it holds files of several formats, {', '.join(sorted(formats))}; name them apart")
     return Given(tuple(files), formats.pop())
+
+
+def _declared_format(name: str, declared: str | None) -> Format | None:
+    form = None if declared is None else _DECLARED.get(declared.lower())
+    if declared is not None and form is None:
+        _refuse(f"cannot read {name}: there is no format `{declared}`; there are {', '.join(sorted(_DECLARED))}")
+    return form
+
+
+def literal(path: str) -> str:
+    """A path as it is, where Spark would see a pattern."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(Path(path).absolute()))
 
 
 def _files(path: Path) -> list[str]:

@@ -7,30 +7,41 @@ line to standard output, at least once.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
-from ephemera.cli.files import WRONG_COMMAND
+from ephemera.base.errors import EphemeraError
+from ephemera.base.time import SECOND, SPELLINGS, microseconds
+from ephemera.cli.files import WRONG_COMMAND, utf_8
+from ephemera.cli.inputs import LiveInput
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.stream import INTERRUPTED
-from ephemera.cli.watch import shown_batches
+from ephemera.cli.watch import counted, shown_batches
 from ephemera.pipeline import Program
 
 if TYPE_CHECKING:
     from ephemera.spark.streaming import LiveQuery, Streaming
 
 TABLE = "table:"
+ONCE = "once"
 _PAUSE = 0.2
 """Seconds after which a signal is seen."""
-_FORMATS = {"json": "json", "jsonl": "json", "parquet": "parquet", "csv": "csv", "xml": "xml"}
+_TRIGGER = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
+_ADDED = ("key", "program")
+"""What functions are told of an answer, and lines do not say."""
+_SHORTEST = 1_000
+"""Microseconds that Spark can tell apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +51,18 @@ class LiveWanted:
     checkpoint: str | None
     trigger: str | None
     shards: int | None
-    metrics: int | None
+    metrics: str | None
+    dead_letters: str | None = None
+
+    def first(self) -> str | None:
+        """The first option of those that only live runs on Spark have, if one was given."""
+        given = {
+            "--checkpoint": self.checkpoint,
+            "--trigger": self.trigger,
+            "--shards": self.shards,
+            "--metrics": self.metrics,
+        }
+        return next((name for name, value in given.items() if value is not None), None)
 
 
 @dataclass(slots=True)
@@ -57,87 +79,158 @@ class _Signals:
 def run_live(
     programs: Sequence[Program],
     tables: Sequence[Rows],
-    inputs: Sequence[tuple[str, str | None]],
+    inputs: Sequence[LiveInput],
     wanted: Wanted,
     live: LiveWanted,
 ) -> None:
     """A live run; ends the command when it has ended."""
     check_master(wanted.master)
-    _check(wanted, live)
+    _check(wanted.output, live.dead_letters, live.checkpoint)
+    pace = _pace(live.trigger)
     with told(debug=wanted.debug), ExitStack() as stack:
+        names = [name.get("program", "") for name in wanted.names]
+        watch = stack.enter_context(_watched(names, wanted, live))
         from ephemera.spark.session import session  # noqa: PLC0415 - it takes a while to load
 
         spark = session(wanted.master, debug=wanted.debug)
+        printed = _Printed()
+        checkpoint = live.checkpoint or stack.enter_context(_passing())
         streaming = _streaming(spark, list(zip(programs, tables, strict=True)), inputs, wanted, live)
-        names = [name.get("program", "") for name in wanted.names]
-        watch = stack.enter_context(_watched(names, wanted, live))
+        streaming = replace(streaming, checkpoint=checkpoint, trigger=pace)
+        if wanted.output is None:
+            streaming = replace(streaming, foreach_batch=printed)
         signals = stack.enter_context(_heeded())
-        query = streaming.start(watch)
+        query = _started(streaming, watch)
         try:
-            while not signals.seen and not query.wait(_PAUSE):
+            while not signals.seen and not printed.is_over and not query.wait(_PAUSE):
                 pass
+        except EphemeraError as error:
+            if not printed.is_over:
+                raise _explained(error, inputs) from error
         finally:
             query.stop()
+        stack.close()
         _tell_end(query, signals, live)
 
 
-def _check(wanted: Wanted, live: LiveWanted) -> None:
-    output = wanted.output
-    if output is not None and output.endswith((".jsonl", ".json")):
-        typer.echo(f"a live run on Spark writes a folder, and `{output}` is the name of a file", err=True)
-        typer.echo("name a folder, such as answers/ or answers.parquet; `--engine local` writes one file", err=True)
-        raise typer.Exit(WRONG_COMMAND)
-    if live.checkpoint is None and live.trigger != "once":
-        typer.echo("without --checkpoint nothing is kept for another start", err=True)
+def _check(output: str | None, dead_letters: str | None, checkpoint: str | None) -> None:
+    """Ends the command if what should be a folder is none."""
+    for path in (output, dead_letters):
+        if path is not None and path.endswith((".jsonl", ".json")):
+            _fail(
+                f"a live run on Spark writes folders, and `{path}` is the name of a file\n"
+                "name a folder, such as answers/ or answers.parquet; `--engine local` writes one file"
+            )
+    for path in (output, dead_letters, checkpoint):
+        if path is not None and Path(path).is_file():
+            _fail(f"a live run on Spark writes folders, and `{path}` is a file; name a new folder")
+
+
+def _pace(trigger: str | None) -> str | None:
+    """How often there is a batch, as Spark reads it."""
+    if trigger is None or trigger == ONCE:
+        return trigger
+    found = _TRIGGER.fullmatch(trigger.strip().lower())
+    unit = SPELLINGS.get(found[2]) if found is not None else None
+    length = microseconds([(Decimal(found[1]), unit)], SECOND) if found is not None and unit is not None else None
+    if length is None or (0 < length < _SHORTEST):
+        _fail(f'`{trigger}` says nothing about when; `--trigger` is such as "1 second", "5 min", or once')
+    return f"{length // _SHORTEST} milliseconds"
+
+
+@contextmanager
+def _passing() -> Iterator[str]:
+    """A checkpoint that is there as long as the run."""
+    typer.echo("without --checkpoint nothing is kept for another start", err=True)
+    with TemporaryDirectory(prefix="ephemera-checkpoint-", ignore_cleanup_errors=True) as folder:
+        yield folder
+
+
+def _started(streaming: Streaming, watch: Any) -> LiveQuery:
+    """The query at work; what keeps it from that is something that the command named."""
+    try:
+        return streaming.start(watch)
+    except EphemeraError as error:
+        _fail(str(error))
+
+
+def _explained(error: EphemeraError, inputs: Sequence[LiveInput]) -> EphemeraError:
+    """What went wrong, with the socket if it was one that nobody listens to."""
+    sockets = ", ".join(one.name for one in inputs if one.is_socket)
+    if not sockets or "Connection refused" not in str(error):
+        return error
+    return EphemeraError(f"nobody answers at {sockets}; start whoever sends the events first")
+
+
+def _fail(message: str) -> NoReturn:
+    typer.echo(message, err=True)
+    raise typer.Exit(WRONG_COMMAND)
 
 
 def _streaming(
     spark: Any,
     programs: Sequence[tuple[Program, Rows]],
-    inputs: Sequence[tuple[str, str | None]],
+    inputs: Sequence[LiveInput],
     wanted: Wanted,
     live: LiveWanted,
 ) -> Streaming:
-    from ephemera.spark.inlets import SOCKET  # noqa: PLC0415
     from ephemera.spark.reading import Input  # noqa: PLC0415
     from ephemera.spark.run import Job  # noqa: PLC0415
     from ephemera.spark.streaming import Streaming  # noqa: PLC0415
 
     emit = frozenset(wanted.emit)
-    if any(SOCKET.fullmatch(path) for path, _ in inputs):
+    if any(one.is_socket for one in inputs):
         typer.echo("what comes from a socket is read at most once: it is lost if the run fails", err=True)
     output = wanted.output
     is_table = output is not None and output.startswith(TABLE)
+    if output is not None and is_table and _forgets(spark, output.removeprefix(TABLE)):
+        _fail(
+            f"Spark forgets the table `{output.removeprefix(TABLE)}` when the run ends: its catalog is in memory\n"
+            "name a folder, such as answers.parquet; or use a catalog that lasts, by spark-submit or in Python"
+        )
     return Streaming(
         spark,
         [Job(program.compiled, program.world(rows), emit) for program, rows in programs],
-        [Input(path, _FORMATS.get(form) if form else _guess(path)) for path, form in inputs],  # type: ignore[arg-type]
-        checkpoint=live.checkpoint,
+        [Input(one.place, one.format) for one in inputs],
         output=None if is_table else output,
         format="parquet" if output and output.rstrip("/").endswith(".parquet") else _csv_or_json(output),
-        dead_letters=None if wanted.dead_letter is None else str(wanted.dead_letter),
+        dead_letters=live.dead_letters,
         table=output.removeprefix(TABLE) if output is not None and is_table else None,
-        foreach_batch=_print if output is None else None,
-        trigger=live.trigger,
         shards=live.shards,
         names=wanted.names,
     )
 
 
-def _guess(path: str) -> str:
-    """What the files of a folder are, as its name says; else lines of JSON."""
-    return _FORMATS.get(Path(path.rstrip("/")).suffix.removeprefix("."), "json")
+def _forgets(spark: Any, table: str) -> bool:
+    """Whether a table is gone when the session is: those of Spark's own catalog are, if it is in memory."""
+    catalog, dot, _ = table.partition(".")
+    is_own = not dot or spark.conf.get(f"spark.sql.catalog.{catalog}", None) is None
+    return is_own and spark.conf.get("spark.sql.catalogImplementation", "in-memory") == "in-memory"
 
 
 def _csv_or_json(output: str | None) -> Any:
     return "csv" if output and output.rstrip("/").endswith(".csv") else "json"
 
 
-def _print(answers: list[dict[str, Any]], batch: int) -> None:
-    del batch
-    plain = ({name: value for name, value in answer.items() if name != "key"} for answer in answers)
-    sys.stdout.write("".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in plain))
-    sys.stdout.flush()
+@dataclass(slots=True)
+class _Printed:
+    """Answers on standard output, until nobody reads it any more."""
+
+    is_over: bool = False
+
+    def __call__(self, answers: list[dict[str, Any]], batch: int) -> None:
+        del batch
+        plain = ({name: value for name, value in answer.items() if name not in _ADDED} for answer in answers)
+        text = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in plain)
+        try:
+            if sys.stdout.isatty():
+                sys.stdout.write(text)  # which keeps clear of what is shown there
+            else:
+                sys.stdout.buffer.write(utf_8(text))
+            sys.stdout.flush()
+        except BrokenPipeError:
+            self.is_over = True
+            raise
 
 
 @contextmanager
@@ -148,14 +241,26 @@ def _watched(names: Sequence[str], wanted: Wanted, live: LiveWanted) -> Iterator
         if wanted.progress or sys.stderr.isatty():
             watches.append(stack.enter_context(shown_batches(names)))
         if live.metrics is not None:
-            from ephemera.spark.metrics import Prometheus  # noqa: PLC0415
-
-            metrics = Prometheus(names)
-            port, stop = metrics.serve(live.metrics)
-            stack.callback(stop)
-            typer.echo(f"metrics at http://127.0.0.1:{port}/metrics", err=True)
-            watches.append(metrics.add)
+            watches.append(stack.enter_context(_offered(live.metrics, names)))
         yield lambda report: [watch(report) for watch in watches]
+
+
+@contextmanager
+def _offered(where: str, names: Sequence[str]) -> Iterator[Any]:
+    """Metrics for whoever asks."""
+    from ephemera.spark.metrics import NoMetrics, Prometheus, address  # noqa: PLC0415
+
+    metrics = Prometheus(names)
+    try:
+        host, wanted = address(where)
+        port, stop = metrics.serve(wanted, host)
+    except NoMetrics as error:
+        _fail(str(error))
+    typer.echo(f"metrics at http://{host}:{port}/metrics", err=True)
+    try:
+        yield metrics.add
+    finally:
+        stop()
 
 
 @contextmanager
@@ -174,11 +279,10 @@ def _tell_end(query: LiveQuery, signals: _Signals, live: LiveWanted) -> None:
     totals = query.totals
     if totals.bad or totals.late or totals.dead:
         letters = f"{totals.bad} bad, {totals.late} late, {totals.dead} without a value"
-        typer.echo(f"{totals.events} events, {letters}; `--dead-letter PATH` keeps them", err=True)
+        hint = "" if live.dead_letters is not None else "; `--dead-letter PATH` keeps them"
+        typer.echo(f"{counted(totals.events, 'event')}, {letters}{hint}", err=True)
     if not signals.seen:
         return
     on = f"; go on with --checkpoint {live.checkpoint}" if live.checkpoint is not None else ""
-    typer.echo(f"stopped after {totals.batches} batches{on}", err=True)
-    if signals.seen[0] == signal.SIGINT:
-        raise typer.Exit(INTERRUPTED)
-    raise typer.Exit(0)
+    typer.echo(f"stopped after {counted(totals.batches, 'batch')}{on}", err=True)
+    raise typer.Exit(INTERRUPTED if signals.seen[0] == signal.SIGINT else 0)

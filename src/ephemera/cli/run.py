@@ -27,7 +27,7 @@ from ephemera.cli.files import (
     write_file,
     write_out,
 )
-from ephemera.cli.inputs import STANDARD_INPUT, found_inputs, live_inputs, read_all
+from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, live_inputs, read_all
 from ephemera.cli.live import LiveWanted, run_live
 from ephemera.cli.progress import shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
@@ -92,7 +92,28 @@ AllowUnbounded = Annotated[
         help="Accept programs that must keep some events forever.",
     ),
 ]
-DeadLetters = Annotated[Path | None, typer.Option("--dead-letter", help="Where bad events go, with the reason.")]
+DeadLetters = Annotated[
+    str | None,
+    typer.Option(
+        "--dead-letter", help="Where bad and late events go, with the reason: a file; live on Spark, a folder."
+    ),
+]
+Follow = Annotated[bool, typer.Option("--follow", help="In stream mode: go on as the last file grows.")]
+Progress = Annotated[bool, typer.Option("--progress", help="Show progress and a summary even if this is no terminal.")]
+Checkpoint = Annotated[
+    str | None, typer.Option("--checkpoint", help="Live on Spark: a folder that keeps the state for another start.")
+]
+Trigger = Annotated[
+    str | None,
+    typer.Option("--trigger", help='Live on Spark: how often, such as "1 second"; `once` takes what is there.'),
+]
+Shards = Annotated[
+    int | None, typer.Option("--shards", min=1, help="Live on Spark: into how many parts the state is cut.")
+]
+Metrics = Annotated[
+    str | None,
+    typer.Option("--metrics", help="Live on Spark: the port, or host:port, at which Prometheus finds metrics."),
+]
 
 
 def run_command(
@@ -105,47 +126,39 @@ def run_command(
     dead_letter: DeadLetters = None,
     allow_unbounded: AllowUnbounded = False,
     mode: Annotated[Mode, typer.Option("--mode", help="All events at once, or answers as events come.")] = Mode.batch,
-    follow: Annotated[bool, typer.Option("--follow", help="In stream mode: go on as the last file grows.")] = False,
-    progress: Annotated[
-        bool, typer.Option("--progress", help="Show progress and a summary even if this is no terminal.")
-    ] = False,
+    follow: Follow = False,
+    progress: Progress = False,
     master: Master = None,
     debug: Debug = False,
-    checkpoint: Annotated[
-        str | None, typer.Option("--checkpoint", help="Live on Spark: where the state is kept, for another start.")
-    ] = None,
-    trigger: Annotated[
-        str | None,
-        typer.Option("--trigger", help='Live on Spark: how often, such as "1 second"; `once` takes what is there.'),
-    ] = None,
-    shards: Annotated[
-        int | None, typer.Option("--shards", min=1, help="Live on Spark: into how many parts the state is cut.")
-    ] = None,
-    metrics: Annotated[
-        int | None, typer.Option("--metrics", help="Live on Spark: the port at which Prometheus finds metrics.")
-    ] = None,
+    checkpoint: Checkpoint = None,
+    trigger: Trigger = None,
+    shards: Shards = None,
+    metrics: Metrics = None,
 ) -> None:
-    """Evaluate programs over events; print what they derive, sorted by time."""
-    if mode == Mode.stream and _is_on_spark(engine, inputs, follow=follow):
-        live_ones = compile_all(programs, unbounded=None if allow_unbounded else "error")
-        own_tables = [_tables(program, path.parent) for program, path in zip(live_ones, programs, strict=True)]
-        wanted = Wanted(output, tuple(emit or ()), dead_letter, names_of(programs), master, debug, progress)
-        asked = LiveWanted(checkpoint, trigger, shards, metrics)
-        run_live(live_ones, own_tables, live_inputs(inputs, live_ones, programs), wanted, asked)
-        return
+    """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
+    letters = None if dead_letter is None else Path(dead_letter)
+    wanted = Wanted(output, tuple(emit or ()), letters, names_of(programs), master, debug, progress)
+    asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
     if mode == Mode.stream:
-        _refuse_stream(engine, output)
-        live = compile_all(programs, unbounded=None if allow_unbounded else "error")
-        engines = [p.engine(tables=_tables(p, path.parent)) for p, path in zip(live, programs, strict=True)]
-        target = None if output is None else Path(output)
-        Stream(engines, names_of(programs), target, dead_letter, emit or []).run(inputs or ["-"], follow=follow)
+        if engine == RunsOn.oracle:
+            _refuse("stream mode runs on the engines `spark` and `local`")
+        _run_stream(
+            compile_all(programs, unbounded=None if allow_unbounded else "error"),
+            programs,
+            inputs,
+            wanted,
+            asked,
+            engine=engine,
+            follow=follow,
+        )
         return
+    if follow or asked.first() is not None:
+        _refuse(f"{'--follow' if follow else asked.first()} is for live runs: `--mode stream`")
     on = engine or RunsOn.spark
     compiled = compile_all(programs, unbounded=None if allow_unbounded or on == RunsOn.oracle else "warning")
     given = found_inputs(inputs, compiled, programs)
     tables = [_tables(program, path.parent) for program, path in zip(compiled, programs, strict=True)]
     if on == RunsOn.spark:
-        wanted = Wanted(output, tuple(emit or ()), dead_letter, names_of(programs), master, debug, progress)
         run_on_spark(compiled, tables, given, wanted)
         return
     if master is not None:
@@ -161,25 +174,55 @@ def run_command(
             typer.echo(f"{path}: {error}", err=True)
             raise typer.Exit(FAILED) from None
     _write_answers(runs, None if output is None else Path(output), emit)
-    _write_dead_letters(runs, names_of(programs), dead_letter)
+    _write_dead_letters(runs, names_of(programs), letters)
 
 
-def _is_on_spark(engine: RunsOn | None, inputs: Sequence[str] | None, *, follow: bool) -> bool:
-    """Whether a live run is one of Spark: unless told otherwise, if it reads what Spark can read."""
-    own = [name for name in inputs or () if name == STANDARD_INPUT]
-    if engine == RunsOn.spark and (own or follow):
-        _refuse("Spark reads folders in which files arrive, and sockets; `--engine local` reads standard input")
-    is_file = [name for name in inputs or () if Path(name).is_file()]
-    if engine == RunsOn.spark and is_file:
-        _refuse(f"`{is_file[0]}` is a file; a live run on Spark reads the folder in which files arrive")
-    return engine == RunsOn.spark or (engine is None and bool(inputs) and not own and not is_file and not follow)
+def _run_stream(
+    live: Sequence[Program],
+    paths: Sequence[Path],
+    inputs: Sequence[str] | None,
+    wanted: Wanted,
+    asked: LiveWanted,
+    *,
+    engine: RunsOn | None,
+    follow: bool,
+) -> None:
+    """A live run: on Spark if that reads the input, else in this process."""
+    given = live_inputs(inputs, live, paths)
+    if not given and engine == RunsOn.spark:
+        _refuse("there is nothing to read: name a folder with --input, or declare STREAM … FROM")
+    given = given or [LiveInput(STANDARD_INPUT)]
+    on_spark = _is_on_spark(given, engine, follow=follow)
+    tables = [_tables(program, path.parent) for program, path in zip(live, paths, strict=True)]
+    if on_spark:
+        run_live(live, tables, given, wanted, asked)
+        return
+    if asked.first() is not None or wanted.master is not None:
+        _refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
+    if wanted.output is not None and not is_one_file(wanted.output):
+        _refuse(f"the engine `local` writes one file of JSON lines, and `{wanted.output}` is none; name it .jsonl")
+    engines = [program.engine(tables=own) for program, own in zip(live, tables, strict=True)]
+    target = None if wanted.output is None else Path(wanted.output)
+    stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit)
+    stream.run([one.name for one in given], follow=follow)
 
 
-def _refuse_stream(engine: RunsOn | None, output: str | None) -> None:
-    if engine == RunsOn.oracle:
-        _refuse("stream mode runs on the engines `spark` and `local`")
-    if output is not None and not is_one_file(output):
-        _refuse(f"stream mode writes one file of JSON lines, and `{output}` is none; name it .jsonl")
+def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: bool) -> bool:
+    """Whether a live run is one on Spark: unless told otherwise, if it reads folders, patterns or sockets."""
+    here = [one.name for one in given if one.is_here]
+    there = [one.name for one in given if not one.is_here]
+    if engine == RunsOn.spark and (here or follow):
+        what = f"`{here[0]}` is read by the engine `local`" if here else "--follow is for the engine `local`"
+        _refuse(f"{what}; Spark reads folders in which files arrive, and sockets")
+    if there and engine == RunsOn.local:
+        _refuse(f"`{there[0]}` is read by Spark: leave `--engine` out; the engine `local` reads files, and - for lines")
+    if there and (here or follow):
+        what = f"`{here[0]}` in this process" if here else "what --follow follows in this process"
+        _refuse(f"`{there[0]}` is read by Spark, and {what}; a run does one or the other")
+    other = next((one for one in given if one.is_here and one.format != "json"), None)
+    if other is not None:
+        _refuse(f"`{other.name}` holds no JSON lines; live, other formats are read from folders, on Spark")
+    return not here
 
 
 def is_one_file(output: str) -> bool:

@@ -21,7 +21,7 @@ import typer
 
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import FAILED, WRONG_COMMAND, utf_8
-from ephemera.cli.inputs import Given, spooled
+from ephemera.cli.inputs import Given, literal, spooled
 from ephemera.cli.progress import Shown, shown_stages, summary_lines
 from ephemera.cli.stream import INTERRUPTED
 from ephemera.pipeline import Program
@@ -100,7 +100,7 @@ def _run(
     shown.say("looking at the input")
     emit = frozenset(wanted.emit)
     jobs = [Job(program.compiled, program.world(rows), emit) for program, rows in programs]
-    inputs = [Input(g.paths if g.is_remote else tuple(map(_literal, g.paths)), g.format) for g in given if g.paths]
+    inputs = [Input(g.paths if g.is_remote else tuple(map(literal, g.paths)), g.format) for g in given if g.paths]
     if not inputs:
         inputs = [Input(spark.createDataFrame([], "event string, time bigint"))]
     started = start(spark, jobs, inputs)
@@ -112,11 +112,6 @@ def _run(
         finally:
             computed.close()
     shown.end(summary_lines(computed.summary, wanted.names, time.monotonic() - began))
-
-
-def _literal(path: str) -> str:
-    """A path as it is, where Spark would see a pattern."""
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(Path(path).absolute()))
 
 
 def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:

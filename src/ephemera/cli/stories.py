@@ -14,20 +14,29 @@ from ephemera.stories.read import BadStory, Story, read_story
 
 
 class StoryEngine(StrEnum):
-    """What stories are told to: the engine in this process, the definition of the language itself, or Spark."""
+    """What stories are told to: the engine in this process, the definition of the language itself, or Spark.
+
+    Spark is given whole histories, or, as `stream`, one row after the other.
+    """
 
     local = "local"
     oracle = "oracle"
     spark = "spark"
+    stream = "stream"
+
+
+_USUAL = (StoryEngine.local, StoryEngine.oracle, StoryEngine.spark)
+"""Where stories run unless told otherwise: as a stream each row is a batch, and batches of Spark take their time."""
 
 
 def stories_command(
     stories: Annotated[list[Path], typer.Argument(metavar="STORY.md…", help="Stories to run.", show_default=False)],
     engine: Annotated[
-        StoryEngine | None, typer.Option("--engine", help="Only on this engine; on every one otherwise.")
+        StoryEngine | None,
+        typer.Option("--engine", help="Only on this engine; otherwise on all but stream, which is live on Spark."),
     ] = None,
 ) -> None:
-    """Run stories on every engine; say which do not hold, and how. Spark runs all of them in one job."""
+    """Run stories on every engine; say which do not hold, and how. Spark runs all of them at once."""
     wrong: dict[Path, list[str]] = {path: [] for path in stories}
     told: dict[Path, Story] = {}
     for path in stories:
@@ -35,7 +44,7 @@ def stories_command(
             told[path] = read_story(read_text(path))
         except BadStory as error:
             wrong[path] += [f"{path} is no story:", f"    {error}"]
-    engines = [engine] if engine else list(StoryEngine)
+    engines = [engine] if engine else list(_USUAL)
     for one in engines:
         found = judge_all([(str(path), story) for path, story in told.items()], engine=one)
         for path, lines in zip(told, found, strict=True):

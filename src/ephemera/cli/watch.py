@@ -49,7 +49,9 @@ def shown_batches(programs: Sequence[str] = (), out: TextIO | None = None) -> It
 
         yield tell
         return
-    with Live(console=Console(file=stream), auto_refresh=False) as live:
+    # What goes to standard output is shown above the view if that is the terminal; else it is none of its business.
+    with Live(console=Console(file=stream), auto_refresh=False, redirect_stdout=sys.stdout.isatty()) as live:
+        live.update(view(totals), refresh=True)
 
         def show(report: BatchReport) -> None:
             totals.add(report)
@@ -61,10 +63,11 @@ def shown_batches(programs: Sequence[str] = (), out: TextIO | None = None) -> It
 def line(report: BatchReport) -> str:
     """A batch in one line."""
     letters = report.bad + report.late + report.dead
+    events = counted(report.events, "event")
     parts = [
-        f"batch {report.batch}: {report.events:,} events in {_duration(report.seconds)} ({report.rate:,.0f}/s)",
-        f"{report.given:,} answers",
-        f"{letters:,} dead letters" if letters else "",
+        f"batch {report.batch}: {events} in {_duration(report.seconds)} ({report.rate:,.0f}/s)",
+        counted(report.given, "answer"),
+        counted(letters, "dead letter") if letters else "",
         *(f"{source.name or _UNNAMED} {_lag(source)} behind" for source in report.sources if source.lag is not None),
         f"state {_size(report.state.live)}" if report.state.live else "",
     ]
@@ -175,6 +178,15 @@ def _lag(source: SourceReport) -> str:
         if length >= unit:
             return describe(length // rest * rest)
     return f"{length / SECOND:.1f}s"
+
+
+def counted(count: int, what: str) -> str:
+    """So many of something, in words.
+
+    >>> counted(1, "batch"), counted(1200, "batch"), counted(0, "event")
+    ('1 batch', '1,200 batches', '0 events')
+    """
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}{'es' if what.endswith('ch') else 's'}"
 
 
 def _duration(seconds: float) -> str:

@@ -14,6 +14,7 @@ T = TypeVar("T")
 _MARK = "ephemera-failure:"
 _INPUT = ("[PATH_NOT_FOUND]", "[CANNOT_READ_FILE_FOOTER]", "[FAILED_READ_FILE", "[UNABLE_TO_INFER_SCHEMA]")
 """What Spark says of input that it cannot read."""
+_NOISE = re.compile(r"^(\[[A-Z_.]+\]\s*)?(Query \[id = .*?\] terminated with exception: )?|\s*SQLSTATE: \w+$")
 
 
 class Failed(EphemeraError):
@@ -58,7 +59,7 @@ def _cause(text: str) -> str:
     """The first line of the last cause that Java names, or of the message where it is one for people."""
     causes = re.findall(r"^(?:Caused by)?: [\w.$]+: (.+)$", text, re.MULTILINE)
     lines = [causes[-1]] if causes else [line for line in text.splitlines() if line.strip()]
-    return re.sub(r"^\[[A-Z_.]+\]\s*|\s*SQLSTATE: \w+$", "", lines[0].strip()) if lines else ""
+    return _NOISE.sub("", lines[0].strip()) if lines else ""
 
 
 def is_input(error: BaseException) -> bool:

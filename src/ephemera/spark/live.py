@@ -95,7 +95,7 @@ class Host:
             try:
                 self._run(frame, number)
             except Exception as error:  # noqa: BLE001 - whatever it is, people are told of it, in short
-                self.failed = failure(error)
+                self.failed = error if isinstance(error, EphemeraError) else failure(error)
                 # Spark searches what it is told with a pattern that cannot cope with long texts.
                 raise self.failed from None
 

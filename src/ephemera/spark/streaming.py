@@ -69,6 +69,9 @@ class Streaming:
             prints = {spread.number: fingerprint(spread.compiled.plan) for spread in spreads}
             delivery = Delivery(forms, prints, taker)
         out, dead, has_columns = _folder(self.output), _folder(self.dead_letters), self.table is not None
+        for folder in (out, dead):
+            if folder is not None:
+                folder.claim(ledger.query)  # so that one that is refused is so at once, and not with the first event
         folders = FolderSink(forms, ledger.query, out, self.format, dead, has_columns=has_columns, mark=mark)
         table = TableSink(self.table, forms, self.location) if self.table is not None else None
         totals = Totals()

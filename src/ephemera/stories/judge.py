@@ -23,7 +23,7 @@ from ephemera.terms.values import Key
 Tables: TypeAlias = Mapping[str, list[dict[str, Any]]]
 
 
-ENGINES = ("local", "oracle", "spark")
+ENGINES = ("local", "oracle", "spark", "stream")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,10 @@ def judge_all(stories: Sequence[tuple[str, Story]], *, engine: str = "oracle") -
         from ephemera.stories.on_spark import run_on_spark  # noqa: PLC0415 - other engines do without Spark
 
         found = judged_together(ready, run_on_spark)
+    elif engine == "stream":
+        from ephemera.stories.on_stream import run_on_stream  # noqa: PLC0415
+
+        found = judged_together(ready, partial(run_on_stream, at_once=False))
     else:
         found = [_judged(one, partial(_run_on, one, engine)) for one in ready]
     told = iter(found)
