@@ -25,6 +25,7 @@ class Gate:
         self._catalogue = spread.merged.plan.catalogue
         self._sources: Sources = sources_of(self._catalogue)
         self._latest: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
         self._first: int | None = None
         self.now: int | None = None
         self.closes: int | None = None
@@ -56,12 +57,13 @@ class Gate:
     def _note(self, source: str, times: Ints) -> None:
         latest, earliest = int(times.max()), int(times.min())
         self._latest[source] = max(latest, self._latest.get(source, latest))
+        self._counts[source] = self._counts.get(source, 0) + len(times)
         first = earliest - self._sources.watermarks.get(source, 0) - 1
         self._first = first if self._first is None else min(first, self._first)
 
     def words(self, places: Sequence[int]) -> Iterator[Shipment]:
         """What was seen, for each of some places; nothing if nothing was."""
-        word = Word(self._latest, self._first, self.now, self.closes, self.ends, self.texts)
+        word = Word(self._latest, self._first, self.now, self.closes, self.ends, self.texts, self._counts)
         if word == Word():
             return
         for place in places:

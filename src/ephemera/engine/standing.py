@@ -33,6 +33,8 @@ class Word:
     """Whether the input has ended."""
     texts: bool = False
     """Whether some event wrote its time as text."""
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """For each source that was heard how many of its events came, late ones too."""
 
     def told(self) -> dict[str, Any]:
         """The word as JSON has it."""
@@ -43,6 +45,7 @@ class Word:
             "closes": self.closes,
             "ends": self.ends,
             "texts": self.texts,
+            "counts": dict(self.counts),
         }
 
 
@@ -140,7 +143,11 @@ def read_standing(told: Mapping[str, Any]) -> Standing:
     return Standing(**told)
 
 
-def lag_of(standing: Standing, name: str = UNNAMED) -> int | None:
-    """How far a source is behind the time of day, if both are known."""
+def lag_of(standing: Standing, name: str = UNNAMED, clock: int | None = None) -> int | None:
+    """How far a source is behind the time of day, if both are known; `clock` is what counts if nothing was told.
+
+    It means nothing to a program whose events count their times from anywhere.
+    """
+    now = standing.now if standing.now is not None else clock if standing.texts else None
     bound = standing.bound(name)
-    return None if standing.now is None or bound <= -FAR else standing.now - bound
+    return None if now is None or bound <= -FAR else now - bound

@@ -122,7 +122,10 @@ def _opened_or_told(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]
     except AnalysisException as error:
         told = str(error)
         if "PATH_NOT_FOUND" in told:
-            raise NoInput(f"there is no `{given.given}`; make the folder before files arrive in it") from None
+            raise NoInput(
+                f"there is no `{given.given}`; make the folder before files arrive in it, and if these are Parquet or "
+                "CSV, put one there before the start: it shows the columns"
+            ) from None
         if "UNABLE_TO_INFER_SCHEMA" in told or "EMPTY" in told:
             raise NoInput(
                 f"there is no file in `{given.given}` yet that shows its columns; put one there before the start"

@@ -131,7 +131,7 @@ class Host:
         self.ledger.commit(number, Entry(standings))
         if self.watch is not None:
             seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
-            self.watch(report_of(number, seconds, rows, self.spreads, standings))
+            self.watch(report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000))
 
     def _taken(self, shipped: DataFrame, turn: Turn) -> list[Shipment]:
         """What came from the places besides answers, after the sink has had all."""

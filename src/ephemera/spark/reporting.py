@@ -6,23 +6,24 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ephemera.engine.shipments import READ, STATS, Shipment
+from ephemera.engine.shipments import HEARD, READ, STATS, Shipment
 from ephemera.engine.sources import UNNAMED
 from ephemera.engine.spread import Spread
-from ephemera.engine.standing import Standing, lag_of
+from ephemera.engine.standing import Standing, lag_of, read_word
 from ephemera.kernels.history import FAR
 from ephemera.spark.sinks import counts_of
 from ephemera.spark.watching import BatchReport, HistoryReport, SourceReport, StateReport
 
 
-def report_of(
+def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
     batch: int,
     seconds: Mapping[str, float],
     rows: Sequence[Shipment],
     spreads: Sequence[Spread],
     standings: Mapping[int, Standing],
+    clock: int | None = None,
 ) -> BatchReport:
-    """What a batch did; its seconds are told part by part."""
+    """What a batch did; its seconds are told part by part. `clock` is the time of day."""
     counts = counts_of(rows)
     read: dict[int, int] = {}
     for row in rows:
@@ -39,7 +40,7 @@ def report_of(
         bad=counts.bad,
         late=counts.late,
         dead=counts.dead,
-        sources=tuple(_sources(spreads, standings)),
+        sources=tuple(_sources(spreads, standings, _heard(rows), clock)),
         histories=tuple(_histories(engines)),
         state=_state([words["state"] for _, words in told if words["state"]]),
         waiting=sum(engine["waiting"] for _, engine in engines),
@@ -47,7 +48,22 @@ def report_of(
     )
 
 
-def _sources(spreads: Sequence[Spread], standings: Mapping[int, Standing]) -> Iterable[SourceReport]:
+def _heard(rows: Iterable[Shipment]) -> dict[tuple[int, str], int]:
+    """For each program and source how many events came."""
+    found: dict[tuple[int, str], int] = {}
+    for row in rows:
+        if row.group == HEARD:
+            for name, count in read_word(json.loads(bytes(row.load))).counts.items():
+                found[row.program, name] = found.get((row.program, name), 0) + count
+    return found
+
+
+def _sources(
+    spreads: Sequence[Spread],
+    standings: Mapping[int, Standing],
+    heard: Mapping[tuple[int, str], int],
+    clock: int | None,
+) -> Iterable[SourceReport]:
     seen: set[str] = set()
     for spread in spreads:
         standing = standings.get(spread.number, Standing())
@@ -58,7 +74,9 @@ def _sources(spreads: Sequence[Spread], standings: Mapping[int, Standing]) -> It
                 continue
             seen.add(name)
             is_idle = standing.now is not None and standing.silent.get(name, FAR) <= standing.now
-            yield SourceReport(name, bound if bound > -FAR else None, lag_of(standing, name), is_idle=is_idle)
+            lag = lag_of(standing, name, clock)
+            count = heard.get((spread.number, name), 0)
+            yield SourceReport(name, bound if bound > -FAR else None, lag, count, is_idle)
 
 
 def _histories(engines: Sequence[tuple[int, dict[str, Any]]]) -> Iterable[HistoryReport]:
