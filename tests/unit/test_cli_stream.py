@@ -80,6 +80,43 @@ def test_what_cannot_be_streamed_is_told(tmp_path: Path, options: list[str]) -> 
     assert run(write(tmp_path, "p.eq", PROGRAM), *options).exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--checkpoint", "here"], "--checkpoint is for live runs on Spark"),
+        (["--trigger", "once"], "--trigger is for live runs on Spark"),
+        (["--metrics", "0"], "--metrics is for live runs on Spark"),
+        (["--master", "local[1]"], "--master is for live runs on Spark"),
+        (["--output", "answers/"], "the engine `local` writes one file of JSON lines"),
+    ],
+)
+def test_what_only_spark_can_do_is_refused_in_this_process(tmp_path: Path, options: list[str], told: str) -> None:
+    result = run(write(tmp_path, "p.eq", PROGRAM), *options)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.startswith(told)
+    assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize("options", [["--follow"], ["--trigger", "once"], ["--shards", "2"]])
+def test_what_only_live_runs_can_do_is_refused_in_batch(tmp_path: Path, options: list[str]) -> None:
+    result = CliRunner().invoke(app, ["run", write(tmp_path, "p.eq", PROGRAM), *options])
+    assert (result.exit_code, result.stderr) == (2, f"{options[0]} is for live runs: `--mode stream`\n")
+
+
+def test_declared_files_are_read_if_nothing_is_named(tmp_path: Path) -> None:
+    declared = 'STREAM shop FROM "e.jsonl" CARRIES order;\n'
+    program = write(tmp_path, "p.eq", PROGRAM.replace("overdue(id)", declared + "overdue(id)", 1))
+    write(tmp_path, "e.jsonl", line("order", 1, "a") + "\n")
+    result = run(program)
+    assert (result.exit_code, json.loads(result.stdout)["data"]) == (0, ["a"])
+
+
+def test_files_of_other_formats_are_not_taken_for_lines(tmp_path: Path) -> None:
+    result = run(write(tmp_path, "p.eq", PROGRAM), "--input", write(tmp_path, "e.csv", "event,time,id\norder,1,a\n"))
+    assert result.exit_code == 2
+    assert "holds no JSON lines" in result.stderr
+
+
 def test_a_growing_file_is_followed_until_the_user_stops_it(tmp_path: Path) -> None:
     program, events = write(tmp_path, "p.eq", PROGRAM), write(tmp_path, "e.jsonl", line("order", 1, "a") + "\n")
     command = [sys.executable, "-m", "ephemera", "run", program, "--mode", "stream", "--follow", "--input", events]

@@ -1,7 +1,7 @@
 """This module runs programs live on Spark from the command line: until the input ends, a signal comes, or it fails.
 
 What is read are folders in which files arrive, or sockets. Answers go to a folder or a table exactly once, or line by
-line to standard output, at least once.
+line to standard output, at least once. Whatever can be found wrong is told before the query starts.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from ephemera.cli.inputs import LiveInput
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.stream import INTERRUPTED
 from ephemera.cli.watch import counted, shown_batches
+from ephemera.io.jsonl import read_time
 from ephemera.pipeline import Program
 
 if TYPE_CHECKING:
@@ -220,7 +221,8 @@ class _Printed:
 
     def __call__(self, answers: list[dict[str, Any]], batch: int) -> None:
         del batch
-        plain = ({name: value for name, value in answer.items() if name not in _ADDED} for answer in answers)
+        by_time = sorted(answers, key=_place)
+        plain = ({name: value for name, value in answer.items() if name not in _ADDED} for answer in by_time)
         text = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in plain)
         try:
             if sys.stdout.isatty():
@@ -231,6 +233,14 @@ class _Printed:
         except BrokenPipeError:
             self.is_over = True
             raise
+
+
+def _place(answer: dict[str, Any]) -> tuple[int, int, str, str]:
+    """Where an answer stands among those of a batch: by end, begin, event and data."""
+    time = answer["time"]
+    begin, end = time if isinstance(time, list) else (time, time)
+    data = json.dumps(answer.get("data", answer.get("term")), ensure_ascii=False)
+    return read_time(end, SECOND), read_time(begin, SECOND), answer["event"], data
 
 
 @contextmanager

@@ -89,15 +89,17 @@ class Host:
         self.programs = Programs(self.spreads)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
-        with self._turn:
-            if self._is_stopping:
-                raise Stopped("the query has been stopped")
-            try:
-                self._run(frame, number)
-            except Exception as error:  # noqa: BLE001 - whatever it is, people are told of it, in short
-                self.failed = error if isinstance(error, EphemeraError) else failure(error)
-                # Spark searches what it is told with a pattern that cannot cope with long texts.
-                raise self.failed from None
+        # Whoever stops the query has this and waits for Spark, which waits for us: so nothing here may wait.
+        if self._is_stopping or not self._turn.acquire(blocking=False):
+            raise Stopped("the query has been stopped")
+        try:
+            self._run(frame, number)
+        except Exception as error:  # noqa: BLE001 - whatever it is, people are told of it, in short
+            self.failed = error if isinstance(error, EphemeraError) else failure(error)
+            # Spark searches what it is told with a pattern that cannot cope with long texts.
+            raise self.failed from None
+        finally:
+            self._turn.release()
 
     @contextmanager
     def paused(self, patience: float) -> Iterator[None]:

@@ -6,12 +6,14 @@ gets them here.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ephemera.engine.shipments import Shipment
+from ephemera.engine.shipments import HEARD, Shipment
+from ephemera.engine.standing import read_word
 from ephemera.spark.delivery import Delivery
 from ephemera.spark.sinks import FolderSink
 from ephemera.spark.table_sink import TableSink
@@ -46,8 +48,9 @@ class Outlet:
         if self.table is not None and frame is not None:
             self.table.write(frame, turn.number)
         if self.delivery is not None:
-            standing = turn.standings.values()
-            plain = not any(s.texts for s in standing)
+            before = any(standing.texts for standing in turn.standings.values())
+            heard = (read_word(json.loads(bytes(row.load))) for row in rows if row.group == HEARD)
+            plain = not before and not any(word.texts for word in heard)
             replace(self.delivery, as_numbers=plain).deliver(turn.number, rows)
 
     def settle(self, turn: Turn, rows: Sequence[Shipment]) -> None:
