@@ -253,6 +253,7 @@ class Program:
         format: Literal["json", "parquet", "csv"] = "json",
         dead_letters: str | None = None,
         table: str | None = None,
+        location: str | None = None,
         foreach: Callable[[dict[str, Any]], object] | None = None,
         foreach_batch: Callable[[list[dict[str, Any]], int], object] | None = None,
         trigger: str | None = None,
@@ -265,7 +266,8 @@ class Program:
 
         `source` is a folder in which files arrive, a streaming data frame, or a list of these; without one, the query
         reads what the program declares.
-        Answers go to a folder or a table exactly once, or to functions at least once, each with a key.
+        Answers go to a folder or a table, at `location` if that is given, exactly once, or to functions at least once,
+        each with a key.
         """
         from ephemera.spark.streaming import streaming_of  # noqa: PLC0415 - only who runs on Spark needs it
 
@@ -279,6 +281,7 @@ class Program:
             format=format,
             dead_letters=dead_letters,
             table=table,
+            location=location,
             foreach=foreach,
             foreach_batch=foreach_batch,
             trigger=trigger,

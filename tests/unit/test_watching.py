@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 
+import pytest
 from rich.console import Console
 
 from ephemera.base.time import DAY, HOUR, SECOND
@@ -149,6 +151,15 @@ def test_on_a_terminal_the_view_stays_in_place() -> None:
         tell(BatchReport(1, 0.5, events=10))
         tell(BatchReport(2, 0.5, events=10))
     assert "batch 2   20 events" in out.getvalue()
+
+
+def test_what_is_printed_elsewhere_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    printed = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", printed)
+    with shown_batches(out=Terminal()) as tell:
+        tell(BatchReport(1, 0.5, events=10))
+        sys.stdout.write("an answer\n")
+    assert printed.getvalue() == "an answer\n"
 
 
 def test_the_view_shows_sources_histories_answers_letters_and_durations() -> None:

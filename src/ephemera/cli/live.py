@@ -88,30 +88,36 @@ def run_live(
     check_master(wanted.master)
     _check(wanted.output, live.dead_letters, live.checkpoint)
     pace = _pace(live.trigger)
-    with told(debug=wanted.debug), ExitStack() as stack:
+    with told(debug=wanted.debug), _ended_at_once(), ExitStack() as stack:
         names = [name.get("program", "") for name in wanted.names]
         watch = stack.enter_context(_watched(names, wanted, live))
         from ephemera.spark.session import session  # noqa: PLC0415 - it takes a while to load
 
         spark = session(wanted.master, debug=wanted.debug)
-        printed = _Printed()
         checkpoint = live.checkpoint or stack.enter_context(_passing())
         streaming = _streaming(spark, list(zip(programs, tables, strict=True)), inputs, wanted, live)
-        streaming = replace(streaming, checkpoint=checkpoint, trigger=pace)
-        if wanted.output is None:
-            streaming = replace(streaming, foreach_batch=printed)
+        printed = _Printed() if wanted.output is None else None
+        streaming = replace(streaming, checkpoint=checkpoint, trigger=pace, foreach_batch=printed)
         signals = stack.enter_context(_heeded())
         query = _started(streaming, watch)
         try:
-            while not signals.seen and not printed.is_over and not query.wait(_PAUSE):
-                pass
+            _await(query, signals, printed)
         except EphemeraError as error:
-            if not printed.is_over:
-                raise _explained(error, inputs) from error
+            raise _explained(error, inputs) from error
         finally:
             query.stop()
         stack.close()
         _tell_end(query, signals, live)
+
+
+def _await(query: LiveQuery, signals: _Signals, printed: _Printed | None) -> None:
+    """Until the query ends, a signal comes, or nobody reads the answers any more."""
+    try:
+        while not signals.seen and not (printed is not None and printed.is_over) and not query.wait(_PAUSE):
+            pass
+    except EphemeraError:
+        if printed is None or not printed.is_over:
+            raise
 
 
 def _check(output: str | None, dead_letters: str | None, checkpoint: str | None) -> None:
@@ -271,6 +277,22 @@ def _offered(where: str, names: Sequence[str]) -> Iterator[Any]:
         yield metrics.add
     finally:
         stop()
+
+
+@contextmanager
+def _ended_at_once() -> Iterator[None]:
+    """Until there is a query that could stop in good order, SIGTERM ends the command as it is."""
+    before = signal.signal(signal.SIGTERM, _end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _end(number: int, frame: FrameType | None) -> NoReturn:
+    del number, frame
+    typer.echo("stopped before the first batch", err=True)
+    sys.exit(0)
 
 
 @contextmanager
