@@ -14,7 +14,7 @@ from typing import Any
 from uuid import uuid4
 
 from ephemera.base.errors import EphemeraError
-from ephemera.engine.files import files_of
+from ephemera.engine.files import Posix, files_of
 from ephemera.engine.snapshot import WrongSnapshot, compare, program_of
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing, read_standing
@@ -41,7 +41,9 @@ class Ledger:
 
     def __init__(self, checkpoint: str) -> None:
         self._files, self._folder = files_of(checkpoint)
-        self.state = f"{checkpoint.rstrip('/')}/state"
+        self.root = self._folder if isinstance(self._files, Posix) else checkpoint.rstrip("/")
+        """The checkpoint as any process finds it, wherever it was started."""
+        self.state = f"{self.root}/state"
         """Where the shards have their state."""
         self._known: dict[int, Entry] = {}
         self.query = ""

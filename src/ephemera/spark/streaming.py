@@ -79,7 +79,7 @@ class Streaming:
         inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once)
         outlet = Outlet(folders, table, delivery)
         host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch))
-        writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{checkpoint}/spark")
+        writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{ledger.root}/spark")
         if is_once:
             writer = writer.trigger(availableNow=True)
         elif self.trigger is not None:
