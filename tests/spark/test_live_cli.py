@@ -21,8 +21,12 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner, Result
 
+import ephemera
 from ephemera.cli.main import app
+from ephemera.spark.inlets import open_inlets
 from ephemera.spark.live import Host, Stopped
+from ephemera.spark.reading import Input
+from ephemera.spark.run import Job
 from tests.spark.machine import PATIENCE, SOURCES
 
 SHOP = """
@@ -184,6 +188,14 @@ def test_times_are_printed_as_the_events_write_them_from_the_first_batch_on(shar
     shared.put("1.jsonl", [event("order", when, "a", 1) for when in times])
     result = shared.run("declared.eq", *ONCE)
     assert [json.loads(line)["time"] for line in result.stdout.splitlines()] == sorted(times)[:2]
+
+
+def test_a_run_that_takes_what_is_there_has_the_sources_of_one_that_goes_on(shop: Shop, spark: SparkSession) -> None:
+    program = ephemera.compile(DECLARED.replace("CARRIES order", "CARRIES order IDLE 1 min"))
+    jobs, inputs = [Job(program.compiled, program.world())], [Input(str(shop.folder / "in"), "json")]
+    both = [open_inlets(spark, jobs, inputs, clock=clock) for clock in (True, False)]
+    assert both[0].frame.columns == both[1].frame.columns == ["source0", "source1"]
+    assert [len(inlet.readers) for inlet in both] == [2, 2]
 
 
 def test_what_would_be_kept_forever_is_refused_unless_allowed(shared: Shop) -> None:

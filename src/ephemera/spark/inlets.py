@@ -41,7 +41,7 @@ class Inlet:
 
 
 def open_inlets(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], *, clock: bool) -> Inlet:
-    """All inputs of some programs as one; each program reads all of them."""
+    """All inputs of some programs as one; each program reads all of them. `clock` says whether a clock is heeded."""
     frames: list[DataFrame] = []
     readers: list[Reader] = []
     for given in inputs:
@@ -51,9 +51,10 @@ def open_inlets(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input
             frames.append(own)
             readers.append(reader)
     idle = [n for n, job in enumerate(jobs) if any(s.idle is not None for s in _catalogue(job).sources)]
-    if idle and clock:
+    if idle:
+        # Spark goes on from a checkpoint only with as many sources as before: so one that nobody heeds stays, too.
         frames.append(spark.readStream.format("rate").option("rowsPerSecond", 1).load().select("timestamp"))
-        readers.append(Heartbeat(tuple(idle)))
+        readers.append(Heartbeat(tuple(idle) if clock else ()))
     if len(frames) == 1:
         return Inlet(frames[0], tuple(readers))
     apart = [frame.select(f.struct("*").alias(column_of(number))) for number, frame in enumerate(frames)]
