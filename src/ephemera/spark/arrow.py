@@ -22,5 +22,5 @@ def map_in_arrow(frame: DataFrame, function: Function, schema: StructType | str)
     if not isinstance(frame, Classic):
         return frame.mapInArrow(function, schema)
     made = functions.vectorized_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[attr-defined]
-    column = made(*[frame[name] for name in frame.columns])
+    column = made(frame[frame.columns[0]])  # which only has to be one of the frame: all columns are passed
     return Classic(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
