@@ -107,15 +107,15 @@ class _Outside:
 
 _Origin = str | _Outside
 _Reach = dict[tuple[_Origin, str], Weight]
-"""For each origin of a point's tuples, and each stamp that it moves, how far that may lie behind the stamp (S§24).
+"""For each origin, and each stamp of the point's tuples: how long after the stamp what made the tuple may arrive.
 
-Zero for a stamp that arrives with the bound of its source; less where it is certain before.
+Zero where the stamp itself is when it arrives; less than zero where all that made a tuple arrives before.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """A rule reads a point: how far behind the end of an answer a stamp of the input may lie, at most."""
+    """A rule reads a point: how long after the end of an answer a stamp of the input may lie, zero or less."""
 
     point: str
     stamp: str
@@ -277,15 +277,15 @@ def _readings(point: Point, described: Described) -> list[_Reading]:
         use = context.use
         known = described.known.get(use.point)
         for stamp, own in zip((_BEGIN, _END) if known is None else known.stamps, use.stamps, strict=True):
-            reading = _Reading(use.point, stamp, _behind(context.closure, own), context, own)
+            reading = _Reading(use.point, stamp, _after(context.closure, own), context, own)
             before = found.get((use.point, use.name, stamp))
             if before is None or _is_nearer(reading.weight, before.weight):
                 found[use.point, use.name, stamp] = reading
     return list(found.values())
 
 
-def _behind(closure: Closure, stamp: str) -> Weight:
-    """How far a stamp may lie behind the end of the answer; never behind it, as it lies in the answer's time."""
+def _after(closure: Closure, stamp: str) -> Weight:
+    """How long after the end of the answer a stamp may lie: zero or less, as it lies in the answer's time."""
     distance = closure.distance(_END, stamp)
     return ZERO if distance is None or _is_nearer(distance, ZERO) else distance.guaranteed()
 
@@ -298,7 +298,7 @@ def _rivals(detection: Detection, described: Described, cases: Sequence[tuple[Ca
     if not detection.restricted or not cases or described.describer is None:
         return
     ends = end(detection.name)
-    nearest = max(_behind(closure, ends) for _, closure in cases)
+    nearest = max(_after(closure, ends) for _, closure in cases)
     for case in described.describer.instances(detection):
         rival = case.with_edges([Edge(_END, ends, nearest)])
         closure = close(rival.edges)
