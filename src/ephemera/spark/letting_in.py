@@ -27,6 +27,7 @@ from ephemera.spark.programs import Programs
 from ephemera.spark.reading import apart, read_rest, rest_messages
 from ephemera.spark.routes import FromSource, Waiting, bad_shipment, read_shipment
 from ephemera.spark.turns import Turn
+from ephemera.spark.workers import begin_task
 from ephemera.terms.events import Event
 
 TOLD = "program int, line string, now bigint, closes bigint, ends boolean"
@@ -96,6 +97,7 @@ class LettingIn:
     readers: Sequence[Reader]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         yield from batches(told_by("read", self._let_in(given)))
 
     def _let_in(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:

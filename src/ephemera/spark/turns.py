@@ -25,6 +25,7 @@ from ephemera.spark.failures import told_by
 from ephemera.spark.marks import mark
 from ephemera.spark.places import batches, exchanged, place_of_task, shipments_of
 from ephemera.spark.programs import Programs
+from ephemera.spark.workers import begin_task
 
 STALE = 50
 """A shard that has not been asked for so many batches is forgotten."""
@@ -84,6 +85,7 @@ class Meeting:
     last: Last | None
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         yield from batches(told_by("engine", self._run(list(shipments_of(given)), place_of_task())))
 
     def _run(self, given: Sequence[Shipment], place: int) -> Iterator[Shipment]:
@@ -113,6 +115,7 @@ class Gathering:
     last: Last
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         yield from batches(told_by("engine", self._run(list(shipments_of(given)), place_of_task())))
 
     def _run(self, given: Sequence[Shipment], place: int) -> Iterator[Shipment]:
