@@ -511,14 +511,14 @@ def test_a_batch_that_has_no_state_to_go_on_from_is_refused(run: Run) -> None:
 
 def test_files_of_others_stay(run: Run) -> None:
     files = copy.deepcopy(run.before[10])
-    for name in ("notes.txt", "1.segment.bak", "x.segment", "1.segment.0.tmp", "10.segment.0.tmp"):
+    for name in ("notes.txt", "1.segment.bak", "x.segment", ".1.segment.0.tmp", ".10.segment.0.tmp"):
         files.write(f"{FOLDER}/{name}", [b"mine"])
     store = opened(files)
     store.load(9)
     run.host.commit(store, 10)
     left = {path.rpartition("/")[2] for path in files.visible}
-    assert left >= {"notes.txt", "1.segment.bak", "x.segment", "10.segment.0.tmp"}
-    assert "1.segment.0.tmp" not in left
+    assert left >= {"notes.txt", "1.segment.bak", "x.segment", ".10.segment.0.tmp"}
+    assert ".1.segment.0.tmp" not in left
 
 
 # ---- on real files -----------------------------------------------------------------------------------------
