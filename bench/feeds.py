@@ -69,7 +69,14 @@ def pairs(keys: int, events: int, *, hot: float = 0.0, like: int | None = None) 
 def _table(stream: Stream) -> pa.Table:
     letters = np.array(list(stream.types))
     columns = {"time": stream.end, "id": stream.id, "x": stream.x, "v": stream.v}
-    return pa.table({"event": pa.array(letters[stream.kind]), **columns})
+    return _ended(pa.table({"event": pa.array(letters[stream.kind]), **columns}))
+
+
+def _ended(table: pa.Table) -> pa.Table:
+    """The same in which the last event is another that is in no answer: until time has passed it, an event waits."""
+    last = table.slice(len(table) - 1).to_pydict()
+    end = {name: [-1] for name in table.column_names} | {"event": last["event"], "time": [last["time"][0] + 1]}
+    return pa.concat_tables([table, pa.table(end, table.schema)])
 
 
 def chain(events: int, seed: int = 7) -> Feed:
@@ -91,4 +98,4 @@ def chain(events: int, seed: int = 7) -> Feed:
         }
     )
     last = row[kind == 2]
-    return Feed(table, CHAIN, "tracked", Answers(len(last), int((last + parcel[last]).sum())))
+    return Feed(_ended(table), CHAIN, "tracked", Answers(len(last), int((last + parcel[last]).sum())))

@@ -117,9 +117,11 @@ class Bench:
     def fed(self, feed: Feed, batch: int) -> Iterator[Path]:
         """A folder with a file for each batch."""
         folder = Path(tempfile.mkdtemp(dir=self.scratch))
-        for number, start in enumerate(range(0, len(feed), batch)):
+        count = len(feed) // batch
+        for number in range(count):
             path = folder / f"{number:06d}.parquet"
-            pq.write_table(feed.table.slice(start, batch), path)
+            rows = feed.table.slice(number * batch, batch if number < count - 1 else None)
+            pq.write_table(rows, path)
             os.utime(path, (1e9 + number, 1e9 + number))  # they are read in this order
         yield folder
         shutil.rmtree(folder)
