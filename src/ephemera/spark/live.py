@@ -92,14 +92,17 @@ class Host:
         entry = self.ledger.before(number)
         is_first = not self._has_begun
         if is_first:
+            mark("open")
             self.sink.open(self.spark, self.ledger.query, number)
             self._has_begun = True
+        mark("plan")
         turn = Turn(self.query, number, number - 1 if number else None, entry.standings, self.ledger.state)
         admitted = map_in_arrow(frame, LettingIn(self.programs, turn, tuple(self.readers)), SCHEMA)
         shipped = run_turn(admitted, self.spreads, self.programs, turn, self.spreads[0].places, self.sink.last)
         planned = time.perf_counter()
         rows = self._taken(shipped, turn)
         if is_first:
+            mark("settle")
             self.sink.settle(turn, rows)
         ran = time.perf_counter()
         heard = after(turn, [r for r in rows if r.group == HEARD], self.programs)

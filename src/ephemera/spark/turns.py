@@ -116,6 +116,7 @@ class Gathering:
         yield from batches(told_by("engine", self._run(list(shipments_of(given)), place_of_task())))
 
     def _run(self, given: Sequence[Shipment], place: int) -> Iterator[Shipment]:
+        mark("gather")
         heard = [s for s in given if s.group == HEARD]
         standings = after(self.turn, heard, self.spreads)
         others = (s for s in given if s.group != HEARD)
