@@ -31,7 +31,7 @@ def test_what_is_killed_anywhere_gives_each_answer_once(
     files = history(SEED + number)
     write(files, tmp_path / "in")
     ran = run(lambda start: _driver(tmp_path, MASTERS[(start + number) % 3]), PLANS[number], tmp_path / "log")
-    record_property("kills", [[one.step, one.kill.is_planned, one.kill.victim] for one in ran.fallen])
+    record_property("kills", [one.told for one in ran.fallen])
     assert ran.left == []
     assert [one.step for one in ran.fallen if one.kill.is_planned] == [k.step for k in PLANS[number] if k.is_planned]
     assert len(ran.gave_up) <= sum(one.kill.victim == "worker" for one in ran.fallen) // 4, ran.gave_up

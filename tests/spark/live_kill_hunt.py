@@ -35,7 +35,7 @@ def main() -> int:
         fallen += ran.fallen
         starts += ran.starts
         wrong += not is_right
-    print(table(fallen))
+    print(table(one.told for one in fallen))
     print(f"{chosen.runs} runs, {starts} starts, {len(fallen)} kills, {wrong} runs wrong")
     return 1 if wrong else 0
 
@@ -53,7 +53,7 @@ def _run(seed: int, kills: int) -> tuple[Ran, bool]:
     is_right = due == there
     print(
         f"run {seed}: {'right' if is_right else 'WRONG'}, {time.monotonic() - begin:.0f} s, {ran.starts} starts,",
-        f"{len(ran.fallen)} kills at {', '.join(one.step for one in ran.fallen)}",
+        f"{len(ran.fallen)} kills at {', '.join(map(_shown, ran.fallen))}",
         f"({len(ran.left)} not reached, {len(ran.missed)} too late, gave up: {ran.gave_up})",
         flush=True,
     )
@@ -62,6 +62,10 @@ def _run(seed: int, kills: int) -> tuple[Ran, bool]:
     else:
         print(f"see {folder}: {_difference(due, there)}", flush=True)
     return ran, is_right
+
+
+def _shown(one: Fallen) -> str:
+    return f"{one.step} ({one.kill.victim}{'' if one.kill.is_planned else ', by chance'})"
 
 
 def _difference(due: Outcome, there: Outcome) -> str:
