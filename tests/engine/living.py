@@ -13,7 +13,7 @@ from ephemera.engine.events import of_events
 from ephemera.engine.files import Posix
 from ephemera.engine.gate import Gate
 from ephemera.engine.shard import Shard
-from ephemera.engine.shipments import HEARD, LATE, OUT, SCATTERED, STATS, Shipment
+from ephemera.engine.shipments import HEARD, SCATTERED, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing, moved, read_word
 from ephemera.engine.store import Store
@@ -28,6 +28,30 @@ class Beat:
     now: int | None = None
     closes: int | None = None
     ends: bool = False
+
+
+STREAMS = "\nSTREAM s CARRIES a, b WATERMARK 240 sec;\nSTREAM t CARRIES c WATERMARK 420 sec;\n"
+"""Two sources of the events of generated cases."""
+_WATERMARKS = {"a": 240_000_000, "b": 240_000_000, "c": 420_000_000}
+
+
+def arriving(events: Iterable[Event], dice: Random) -> list[Event]:
+    """Events in an order in which they may arrive from these sources, none of them late."""
+
+    def arrival(event: Event) -> float:
+        return event.time.end + dice.random() * _WATERMARKS.get(event.term.label, 0)
+
+    return sorted(events, key=arrival)
+
+
+def cut(events: Sequence[Event], dice: Random) -> list[list[Event]]:
+    """Events in batches, of which some have none."""
+    found: list[list[Event]] = []
+    while events:
+        size = dice.choice([0, 1, 1, 2, 3, 5, 8])
+        found.append(list(events[:size]))
+        events = events[size:]
+    return found
 
 
 @dataclass(slots=True)
@@ -111,6 +135,3 @@ def _in_order(shipments: Iterable[Shipment]) -> list[Shipment]:
 def of_kind(shipments: Iterable[Shipment], group: int) -> list[Shipment]:
     """The shipments of a group."""
     return [s for s in shipments if s.group == group]
-
-
-ANSWERS, LATE_ONES, WORDS = OUT, LATE, STATS

@@ -13,12 +13,13 @@ from ephemera.algebra.lower import lower
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.relevance import derive
 from ephemera.engine.compiled import Compiled
+from ephemera.engine.shipments import LATE
 from ephemera.engine.spread import Spread
 from ephemera.kernels.history import FAR
+from ephemera.pipeline import compile
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import World
-from ephemera.terms.events import Event
-from tests.engine.living import Beat, Host
+from tests.engine.living import STREAMS, Beat, Host, arriving, cut, of_kind
 from tests.engine.spreading import outcome_of
 from tests.strategies.cases import Case, answers, cases
 
@@ -29,27 +30,20 @@ def spread_of(rules: Ruleset, world: World, places: int) -> Spread:
     return Spread(Compiled(rules, plan, facts, Limits(plan, facts)), world, 0, places, -FAR, FAR)
 
 
-def beats(events: list[Event], dice: Random) -> list[Beat]:
-    """Events by their ends, cut into batches; some batches have none."""
-    ordered = sorted(events, key=lambda e: e.time.end)
-    found: list[Beat] = []
-    while ordered:
-        size = dice.choice([0, 1, 1, 2, 3, 5, 8])
-        found.append(Beat(ordered[:size]))
-        ordered = ordered[size:]
-    return [*found, Beat(ends=True)]
-
-
 @settings(max_examples=60)
-@given(case=cases(), seed=st.integers(0, 1_000_000))
-def test_a_random_program_answers_what_the_oracle_answers(case: Case, seed: int) -> None:
+@given(case=cases(), seed=st.integers(0, 1_000_000), streams=st.booleans())
+def test_a_random_program_answers_what_the_oracle_answers(case: Case, seed: int, streams: bool) -> None:
     dice = Random(seed)
-    spread = spread_of(case.ruleset, case.world, dice.choice([1, 2, 3]))
+    rules = compile(case.program + STREAMS).compiled.rules if streams else case.ruleset
+    spread = spread_of(rules, case.world, dice.choice([1, 2, 3]))
+    in_time = sorted(case.events, key=lambda e: e.time.end)
     with TemporaryDirectory() as folder:
         host = Host(spread, Path(folder), dice)
-        for beat in beats(list(case.events), dice):
-            host.beat(beat)
-    found = outcome_of(case.ruleset, spread.compiled.plan, host.carried)
+        for part in cut(arriving(case.events, dice) if streams else in_time, dice):
+            host.beat(Beat(part))
+        host.beat(Beat(ends=True))
+    assert not of_kind(host.carried, LATE)
+    found = outcome_of(rules, spread.compiled.plan, host.carried)
     assert len(found.events) == len(set(found.events))
     assert len(found.messages) == len(set(found.messages))
     assert answers(found) == answers(case.outcome())

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ephemera.spark.sink_files import TEMPORARY, Chunks, Mark
+from ephemera.engine.files import TEMPORARY, Chunks, Mark
 
 
 class Crash(Exception):
@@ -46,8 +46,9 @@ class Disk:
     def names(self, folder: str) -> list[str]:
         return sorted(path.removeprefix(f"{folder}/") for path in self._now if path.startswith(f"{folder}/"))
 
-    def read(self, path: str) -> pa.Buffer:
-        return pa.py_buffer(self._now[path].data)
+    def read(self, path: str, start: int = 0, length: int | None = None) -> pa.Buffer:
+        data = self._now[path].data[start:]
+        return pa.py_buffer(data if length is None else data[:length])
 
     def put(self, path: str, chunks: Chunks, mark: Mark) -> None:
         folder, _, name = path.rpartition("/")

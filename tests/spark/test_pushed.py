@@ -151,3 +151,20 @@ def test_doubles_hide_from_statistics_so_scans_of_them_use_the_type_alone(spark:
     found = source.frame.collect()
     assert [(row.s, row.y) for row in found if row.rest is None] == [(1_000_000, 1.0)]
     assert [row.rest[0].time for row in found if row.rest is not None] == [2]
+
+
+@pytest.mark.parametrize("kind", [pa.timestamp("us", tz="UTC"), pa.timestamp("us"), pa.date32()], ids=str)
+def test_instants_let_constants_reach_the_scan(spark: SparkSession, tmp_path: Path, kind: pa.DataType) -> None:
+    path = str(tmp_path / "events.parquet")
+    days = [-800_000, -200_000, 0, 20_000, 3_000_000, None]
+    stamps = pa.array([None if d is None else d if kind == pa.date32() else d * 86_400_000_000 for d in days])
+    stamps = (stamps.cast(pa.int32()) if kind == pa.date32() else stamps).cast(kind)
+    rows = {"event": ["A"] * 12, "time": pa.chunked_array([stamps, stamps]), "x": [5] * 6 + [6] * 6}
+    pq.write_table(pa.table(rows), path, row_group_size=1)
+    program = ephemera.compile("EVENT A(x: int); p(1) <- a: A(5);")
+    plan = program._plan
+    (source,) = read(spark, [Input(path)], plan.catalogue, {"A": frozenset({"x"})}, constants([plan]))
+    (filters,) = (line for line in plan_of(source.frame).splitlines() if line.startswith("PushedFilters"))
+    assert "EqualTo(x,5)" in filters
+    found = [row.x for row in source.frame.selectExpr("rest[0].x AS x").collect()]
+    assert (found.count(None), found.count(5), found.count(6)) == (5, 1, 1)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,84 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-import ephemera
 from ephemera.engine.cells import object_of_cells
 from ephemera.engine.compiled import Compiled
-from ephemera.engine.events import flat_term
 from ephemera.engine.table_reading import Reader
 from ephemera.io.jsonl import BadEvent
 from ephemera.spark.flat import ANY, Source
-from ephemera.spark.reading import Input, apart, read, read_rest, source_of
-from ephemera.terms.events import Event, Interval
-from ephemera.terms.values import Term, Time
-
-PROGRAM = """
-TIME UNIT 1 ms;
-EVENT order(id: string, qty: int);
-EVENT price(id: string, value: float, open: bool, since: time);
-EVENT stay(room: int) LASTS AT MOST 2 sec;
-EVENT trip(id: int) LASTS ANY;
-EVENT tags(id: string, tag: string[]);
-EVENT loose(id: any);
-seen(i) <- o: order(i, q);
-long(i) <- o: order(i, q), s: other(i), {o, s} within 2 sec;
-other(i) <- o: order(i, q);
-"""
-LABELS = ("order", "price", "stay", "trip", "tags", "loose", "other", "empty")
-
-
-def compiled(text: str = PROGRAM) -> Compiled:
-    return ephemera.compile(text)._compiled
-
-
-def everything(one: Compiled) -> dict[str, frozenset[str]]:
-    catalogue = one.rules.resolved.catalogue
-    return {label: frozenset(catalogue.attributes(label) or ()) for label in LABELS}
-
-
-Judged = tuple[Counter[Any], Counter[Any]]
-
-
-def judged(found: list[Event | BadEvent]) -> Judged:
-    """Events and bad events, each as often as it is there; values with their types."""
-    events = Counter((e.key, repr(sorted(_leaves(e.term)))) for e in found if isinstance(e, Event))
-    return events, Counter((b.original, b.reason, b.label) for b in found if isinstance(b, BadEvent))
-
-
-def _leaves(term: Term) -> list[str]:
-    """Values with their types, since numbers equal others of another type."""
-    return [s for c in term.children for s in (_leaves(c) if isinstance(c, Term) else [f"{term.label}={c!r}"])]
-
-
-def vouched(source: Source) -> DataFrame:
-    return source.frame.where("rest IS NULL").drop("rest")
-
-
-def rest(source: Source) -> DataFrame:
-    return source.frame.where("rest IS NOT NULL").select("rest")
-
-
-def by_columns(source: Source, one: Compiled) -> list[Event]:
-    """The events that came by columns."""
-    if not source.has_columns:
-        return []
-    attributes = one.rules.resolved.catalogue.attributes
-    found = []
-    for row in vouched(source).collect():
-        names = attributes(row["event"]) or ()
-        values = []
-        for name in names:
-            held = source.held[row["event"], name]
-            value = row[held.column]
-            values.append(Time(value) if held.kind == "time" and value is not None else value)
-        found.append(Event(flat_term(row["event"], values, names), Interval(row["s"], row["e"])))
-    return found
-
-
-def by_python(source: Source, one: Compiled) -> list[Event | BadEvent]:
-    batches = source.frame.toArrow().to_batches()
-    return [e for batch in batches for e in read_rest(one, source.form, apart(batch, source.form)[1])]
-
+from ephemera.spark.reading import Input, read, source_of
+from tests.spark.sources import Judged, arriving, by_columns, by_python, compiled, everything, judged, rest, vouched
 
 CLEAN = """
 {"event": "order", "time": 1, "data": ["a", 3]}
@@ -373,19 +301,6 @@ def test_a_path_must_say_what_it_holds(spark: SparkSession) -> None:
 
 
 # ---- streams -----------------------------------------------------------------------------------------------
-
-
-def arriving(spark: SparkSession, source: Source, tmp_path: Path) -> Source:
-    """The same source with all that a stream has brought."""
-    assert source.frame.isStreaming
-    query = (
-        source.frame.writeStream.format("parquet")
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .trigger(availableNow=True)
-        .start(str(tmp_path / "arrived"))
-    )
-    query.awaitTermination()
-    return replace(source, frame=spark.read.parquet(str(tmp_path / "arrived")))
 
 
 def test_a_stream_of_lines_is_read_as_a_file_of_them(spark: SparkSession, tmp_path: Path) -> None:

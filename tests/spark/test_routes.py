@@ -1,14 +1,25 @@
-"""This module shows how events wait for their shipment: some at a time, and cut along time if they come in no order."""
+"""This module shows how events leave a source: some at a time, and cut along time if they come in no order."""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
+
 import numpy as np
+import pyarrow as pa
 import pytest
 
+import ephemera
 from ephemera.engine.events import BEGIN, END, Events
+from ephemera.engine.shipments import BAD, READ, unpack
+from ephemera.engine.spread import Spread
 from ephemera.kernels.columns import Batch, ints
+from ephemera.kernels.history import FAR
+from ephemera.rules.outcome import World
 from ephemera.spark import routes
-from ephemera.spark.routes import Waiting
+from ephemera.spark.flat import Held
+from ephemera.spark.places import shipments_of
+from ephemera.spark.routes import FromSource, Waiting
 
 
 def events(*ends: int) -> Events:
@@ -45,3 +56,25 @@ def test_events_in_no_order_are_gathered_and_cut_along_time() -> None:
     waiting = Waiting(places=1)
     assert waiting.add([events(9, 1, 5, 3)]) == []
     assert spans(waiting.add([events(2, 8, 4, 6)])) == [(1, 2, 2), (3, 4, 2), (5, 6, 2), (8, 9, 2)]
+
+
+def test_a_batch_goes_by_columns_and_one_by_one_and_is_counted_once() -> None:
+    one = ephemera.compile("EVENT a(x: int); got(x) <- i: a(x);").compiled
+    spreads = [Spread(one, World(), number, 1, -FAR, FAR) for number in range(2)]
+    lines = [None, b'{"event": "a", "time": 2, "data": [8]}', None, b"no JSON"]
+    batch = pa.record_batch(
+        {
+            "event": pa.array([0, -1, 0, -1], pa.int32()),
+            "e": pa.array([1_000_000, None, 3_000_000, None], pa.int64()),
+            "x": pa.array([7, None, 9, None], pa.int64()),
+            "rest": pa.array(lines, pa.binary()),
+        }
+    )
+    function = FromSource(spreads, "lines", {("a", "x"): Held("x", "int")}, ["a"])
+    carried = list(shipments_of(function(iter([batch, batch.slice(0, 1), batch.slice(3)]))))
+    for number in range(2):
+        own = [s for s in carried if s.program == number]
+        sent = [e for s in own if s.group >= 0 for e in unpack(s, one.plan.catalogue).events()]
+        assert Counter(event.time.end for event in sent) == {1_000_000: 2, 2_000_000: 1, 3_000_000: 1}
+        assert [json.loads(bytes(s.load))["event"] for s in own if s.group == BAD] == ["no JSON"] * 2
+        assert [s.count for s in own if s.group == READ] == [6]

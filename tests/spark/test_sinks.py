@@ -10,22 +10,28 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, get_args
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import ephemera
+from ephemera.engine.answer_parts import Counting, layout
 from ephemera.engine.events import of_events
-from ephemera.engine.shipments import BAD, DEAD, OUT, STATS, Shipment, pack
+from ephemera.engine.shipments import BAD, DEAD, LATE, OUT, STATS, Shipment, pack
 from ephemera.engine.spread import Spread
-from ephemera.io.jsonl import read_object
+from ephemera.io.jsonl import read_object, write_event
 from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import World
-from ephemera.spark.answer_forms import forms_of
+from ephemera.semantics.oracle import evaluate
+from ephemera.spark.answer_forms import Form, forms_of
 from ephemera.spark.folders import OWNER, Folder, WrongFolder, folder_at
 from ephemera.spark.places import batches
 from ephemera.spark.sink_formats import Format
-from ephemera.spark.sinks import LATE, FolderSink, LastStage, counts_of
+from ephemera.spark.sinks import FolderSink, LastStage, counts_of
+from tests.plans.meaning import of_story
 from tests.spark.disk import Crash, Disk
+
+STORIES = sorted((Path(__file__).parents[1] / "stories").glob("*.md"))
 
 SHOP = """
 EVENT order(id: string, count: int); EVENT paid(id: string);
@@ -171,14 +177,20 @@ def test_several_programs_share_columns_and_sign_their_letters(tmp_path: Path) -
     assert json.loads(letter.read_text(encoding="utf-8")) == {"reason": "r", "event": "e", "program": "b.eq"}
 
 
-def test_an_answer_that_fits_no_column_goes_to_the_dead_letters() -> None:
+@pytest.mark.parametrize("passes_on", [False, True])
+def test_an_answer_that_fits_no_column_goes_to_the_dead_letters(*, passes_on: bool) -> None:
     spread, disk = spread_of("EVENT b(x: int); a(x) <- b(x); c(x) <- a(x);"), Disk()
     answers = [{"event": "c", "time": k, "data": [value]} for k, value in enumerate([1, "one", 3])]
-    counts = counts_of(sink_of(disk, spread, format="parquet").write(0, 0, given(spread, answers)))
+    folder = None if passes_on else Folder(disk, "out")
+    sink = FolderSink(forms_of([spread]), "q", folder, "parquet", Folder(disk, "dead"), has_columns=passes_on)
+    counts = counts_of(sink.write(0, 0, given(spread, answers)))
     assert (counts.answers, counts.dead) == ({(0, "c"): 2}, 1)
-    (letter,) = lines_of(disk.contents("dead").values())
-    assert "`x` of `c` should be int" in letter["reason"]
-    assert json.loads(letter["event"])["data"] == ["one"]
+    counts = counts_of(sink.write(1, 0, given(spread, answers[1:2])))
+    assert (counts.answers, counts.dead) == ({}, 1)
+    assert len(disk.contents("out")) == (0 if passes_on else 1)
+    for letter in lines_of(disk.contents("dead").values()):
+        assert "`x` of `c` should be int" in letter["reason"]
+        assert json.loads(letter["event"])["data"] == ["one"]
 
 
 def test_the_last_stage_travels_and_speaks_arrow(tmp_path: Path) -> None:
@@ -321,3 +333,34 @@ def test_answers_and_dead_letters_do_not_share_a_folder(tmp_path: Path) -> None:
     with pytest.raises(WrongFolder, match="name two folders"):
         FolderSink({}, "q", folder, letters=folder).open(0)
     assert not list(tmp_path.iterdir())
+
+
+# ---- all kinds of answers ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_the_answers_of_the_story_are_written_in_every_format(path: Path) -> None:
+    rules, events, world = of_story(path)
+    catalogue = rules.resolved.catalogue
+    days = [day for own in world.calendars.values() for day in own]
+    form = Form(layout(rules, Counting(stamps=False, attributes=False), days), {})
+    outcome = evaluate(rules, events, world)
+    senders = {to: rule for rule, to in form.columns.messages.items()}
+    shipments = [pack(part, 0, OUT, 0) for part in of_events(outcome.events, catalogue.attributes)]
+    for message in outcome.messages:
+        (part,) = of_events([message.event], catalogue.attributes)
+        shipments.append(pack(part, 0, OUT, 0, senders[message.recipient, message.transport]))
+    written = [(s, write_event(e, catalogue, as_numbers=True)) for s in shipments for e in form.events(s).events()]
+    expected = [line | form.recipient(shipment.rule) for shipment, line in written]
+    for kind in get_args(Format):
+        disk = Disk()
+        sink = FolderSink({0: form}, "q", Folder(disk, "out"), kind)
+        counts = counts_of(sink.write(0, 0, shipments))
+        assert sum(counts.answers.values()) + counts.dead == len(expected)
+        for data in disk.contents("out").values():
+            if kind == "json":
+                assert lines_of([data]) == expected
+            if kind == "parquet":
+                assert pq.read_table(pa.BufferReader(data)).num_rows == sum(counts.answers.values())
+        declared = {e.term.label for e in events} <= {*catalogue.events}
+        assert not counts.dead or not declared

@@ -63,8 +63,8 @@ Inputs = Annotated[
     list[str] | None,
     typer.Option(
         "--input",
-        help="Events: a file of JSON lines, Parquet (.parquet) or CSV (.csv), a folder or a glob of these, or - for "
-        "standard input; may be given often. Otherwise what the programs declare, or standard input.",
+        help="Events: a file of JSON lines, Parquet (.parquet), CSV (.csv) or XML messages (.xml), a folder or a "
+        "glob of these, or - for standard input; may be given often. Otherwise what the programs declare, or that.",
     ),
 ]
 Output = Annotated[

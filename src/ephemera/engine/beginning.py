@@ -32,6 +32,8 @@ class Beginning:
         return Clock(self.catalogue.zone, first, until).events(pattern) if first <= until < FAR else ()
 
     def is_wanted(self, point: Point, end: int) -> bool:
-        """Answers that ask the clock are given from the first bound on."""
-        first = self.sources.first
-        return point.rule not in self.clocked or first is None or end >= first
+        """Answers that ask the clock are given from the first bound on, until the input ends."""
+        if point.rule not in self.clocked:
+            return True
+        first, ended = self.sources.first, self.sources.ended
+        return (first is None or end >= first) and (ended is None or end <= ended)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from ephemera.engine.table_reading import only_label, time_columns
+from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
 from ephemera.rules.nodes import Catalogue
 
 
@@ -18,6 +18,8 @@ def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict
     """A row of a CSV file as the JSON object of an event."""
     label = row.get("event") or None if "event" in row else only_label(catalogue)
     times = time_columns(row, catalogue, label or "")
+    if not times:
+        stamp_columns(row, catalogue)  # there may be some for other types; otherwise the file is no use
     stamps = [read_cell(row.get(name), "time") for name in times]
     schema = catalogue.events.get(label) if label is not None else None
     types = dict(schema.attributes or ()) if schema is not None else {}

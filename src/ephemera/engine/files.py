@@ -65,8 +65,9 @@ class Renaming(ABC):
     """File systems on which a file becomes visible by a rename, and durable by syncing it and its folder."""
 
     def put(self, path: str, chunks: Chunks, mark: Mark) -> None:
-        # Two attempts at one file may be under way at once, so each has a name of its own.
-        temporary = f"{path}.{uuid.uuid4().hex}{TEMPORARY}"
+        # Two attempts at one file may be under way at once, so each has a name of its own, which readers pass over.
+        folder, _, name = path.rpartition("/")
+        temporary = f"{folder}/.{name}.{uuid.uuid4().hex}{TEMPORARY}"
         try:
             mark(WRITE)
             self.write(temporary, chunks)
@@ -78,7 +79,7 @@ class Renaming(ABC):
             self.remove(temporary)
             raise
         mark(FOLDER)
-        self.sync_folder(path.rpartition("/")[0])
+        self.sync_folder(folder)
 
     @abstractmethod
     def write(self, path: str, chunks: Chunks) -> None:

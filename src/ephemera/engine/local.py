@@ -177,6 +177,7 @@ class Engine:
 
     def finish(self, calendar_until: int) -> Found:
         """The input has ended: what is pending is decided."""
+        self.sources.ended = calendar_until
         return self.advance(FAR, calendar_until)
 
     @property

@@ -132,7 +132,7 @@ class Shard:
 
     def _run(self, program: int, group: int, own: Iterable[Shipment], standing: Standing) -> Iterator[Shipment]:
         spread, engine = self._spreads[program], self._engine(program, group).engine
-        engine.sources.first = standing.first
+        engine.sources.first, engine.sources.ended = standing.first, standing.until
         loaded, last = 0, None
         try:
             for shipment in own:

@@ -32,7 +32,9 @@ class Sources:
     first: int | None = None
     """The first bound of all: that which the first event makes, or the first instant that is closed."""
     last: int = -FAR
-    """The latest time of all: that of an event, or an instant that is closed. Clocks go no further when all ends."""
+    """The latest time of all: that of an event, or an instant that is closed."""
+    ended: int | None = None
+    """The latest time of all when the input ended, if it has: clocks go no further."""
 
     def source(self, label: str) -> str:
         return self.carried_by.get(label, UNNAMED)

@@ -34,7 +34,7 @@ FACTOR = 8
 KEPT = 8
 """The files of so many last batches stay, for those who know an earlier state and need only what came after."""
 
-_NAME = re.compile(r"(\d+)\.segment(\..*\.tmp)?")
+_NAME = re.compile(r"\.?(0|[1-9][0-9]*)\.segment(\..*\.tmp)?")
 
 
 class NoState(EphemeraError):

@@ -31,16 +31,22 @@ def as_lines(shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
         yield Shipment(shipment.program, LINES, at.place, 0, len(events), shipment.label, None, shipment.rule, load)
 
 
+def _as_they_came(shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
+    del at
+    yield from shipments
+
+
 @dataclass(slots=True)
 class Collecting:
-    """A sink that keeps everything, with the number of its batch."""
+    """A sink that keeps everything, with the number of its batch; answers as lines, or packed as they came."""
 
+    writes: bool = True
     rows: list[tuple[int, Shipment]] = field(default_factory=list)
     needs_frame: bool = False
 
     @property
     def last(self) -> Last:
-        return as_lines
+        return as_lines if self.writes else _as_they_came
 
     def open(self, spark: SparkSession, query: str, batch: int) -> None:
         """Nothing has to be made ready."""

@@ -40,7 +40,7 @@ def flat_cells(
 ) -> Source:
     """The events of a CSV file by columns, and the rows that have to be read one by one."""
     names = set(frame.columns)
-    stamp_columns(names, catalogue)
+    stamp_columns(names, catalogue)  # a file that does not say when is refused
     event = _given("event") if "event" in names else f.lit(only_label(catalogue))
     shapes = [_shape(schema, names, catalogue) for schema in flat_types(catalogue, wanted)]
     whole = f.array(f.struct(*(named(name) for name in frame.columns)))

@@ -66,7 +66,9 @@ class Cell:
     kind: Kind
     faults: tuple[Column, ...] = ()
     is_plain: bool = True
-    """Whether the faults are comparisons with constants, so that scans can use them."""
+    """Whether scans can use the faults, since they are comparisons with constants, or what comes near to them."""
+    near: tuple[Column, ...] = ()
+    """Comparisons of which one holds wherever there is a fault; the faults themselves if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +80,8 @@ class Shape:
     begin: Column
     end: Column
     faults: tuple[Column, ...]
-    is_plain: bool = False
-    """Whether scans can use the faults."""
+    suspects: tuple[Column, ...] | None = None
+    """Comparisons with constants of which one holds wherever there is a fault, so that scans can use them."""
 
     @property
     def fault(self) -> Column:
@@ -137,10 +139,11 @@ def _kept(
     found: list[Column] = []
     for shape in shapes:
         test = _has_constants(shape, constants.get(shape.schema.label, ()))
-        if test is None or (plainly and not shape.is_plain):
+        faults = shape.suspects if plainly else shape.faults
+        if test is None or faults is None:
             whole.append(shape.schema.label)
         else:
-            found.append((event == shape.schema.label) & (test | shape.fault))
+            found.append((event == shape.schema.label) & any_of([test, *faults]))
     return any_of([*([event.isin(whole)] if whole else []), *found])
 
 
@@ -192,7 +195,8 @@ def of_rows(
     else:
         plain, kept = (_kept(event, shapes, constants, plainly=plainly) for plainly in (True, False))
         frame = frame.where(any_of([*apart, plain]))
-        frame = frame if str(plain) == str(kept) else frame.where(any_of([*apart, kept]))
+        if str(plain) != str(kept):  # within `coalesce`, so that it is not merged with what scans can use
+            frame = frame.where(f.coalesce(any_of([*apart, kept]), f.lit(False)))
     is_rest = any_of([*apart, *(event.isin(those) & fault for those, fault in by_fault.values())])
     return select(replace(rows, frame=frame, rest=f.when(is_rest, rows.rest)), shapes, wanted)
 
@@ -215,15 +219,15 @@ def select(
         column = name if is_plain else f"{name}:{cell.kind}"
         held[shape.schema.label, name] = Held(column, cell.kind)
         values.setdefault(column, []).append((shape.schema.label, cell.value))
-    columns = [_by_label(rows.event, found).alias(column) for column, found in values.items()]
-    begin = _by_label(rows.event, [(shape.schema.label, shape.begin) for shape in shapes])
-    end = _by_label(rows.event, [(shape.schema.label, shape.end) for shape in shapes])
+    columns = [by_label(rows.event, found).alias(column) for column, found in values.items()]
+    begin = by_label(rows.event, [(shape.schema.label, shape.begin) for shape in shapes])
+    end = by_label(rows.event, [(shape.schema.label, shape.end) for shape in shapes])
     stamps = begin.alias(BEGIN), end.alias(END)
     frame = rows.frame.select(rows.event.alias(EVENT), *stamps, *more, *columns, rows.rest.alias(REST))
     return Source(frame, rows.form, held, is_point=str(begin) == str(end))
 
 
-def _by_label(event: Column, values: Sequence[tuple[str, Column]]) -> Column:
+def by_label(event: Column, values: Sequence[tuple[str, Column]]) -> Column:
     """The values of a column; types may find them in different places."""
     (_, result), *others = values
     for label, value in others:

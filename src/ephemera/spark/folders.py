@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ephemera.base.errors import EphemeraError
-from ephemera.spark.sink_files import TEMPORARY, Files, Mark, files_of
+from ephemera.engine.files import TEMPORARY, Files, Mark, files_of
 
 OWNER = "_ephemera.json"
 """The file that says which query a folder belongs to; Spark does not read what begins so."""

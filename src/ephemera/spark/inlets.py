@@ -45,7 +45,7 @@ def open_inlets(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input
     frames: list[DataFrame] = []
     readers: list[Reader] = []
     for given in inputs:
-        frame, form = _opened(spark, given)
+        frame, form = _opened_or_told(spark, given)
         for same in declaring_alike(jobs):
             own, reader = _read(frame, form, [jobs[n] for n in same], same)
             frames.append(own)
@@ -115,10 +115,16 @@ def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
             return spark.readStream.table(path), "rows"
 
 
-def explained(error: Exception, path: str) -> EphemeraError | None:
-    """What to tell people if an input cannot be opened."""
-    if isinstance(error, AnalysisException) and "PATH_NOT_FOUND" in str(error):
-        return NoInput(f"there is no `{path}`; make the folder before files arrive in it")
-    if isinstance(error, AnalysisException) and "UNABLE_TO_INFER_SCHEMA" in str(error):
-        return NoInput(f"there is no file in `{path}` yet that shows its columns; put one there before the start")
-    return None
+def _opened_or_told(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
+    """An input, or what to tell people if it cannot be opened."""
+    try:
+        return _opened(spark, given)
+    except AnalysisException as error:
+        told = str(error)
+        if "PATH_NOT_FOUND" in told:
+            raise NoInput(f"there is no `{given.given}`; make the folder before files arrive in it") from None
+        if "UNABLE_TO_INFER_SCHEMA" in told or "EMPTY" in told:
+            raise NoInput(
+                f"there is no file in `{given.given}` yet that shows its columns; put one there before the start"
+            ) from None
+        raise

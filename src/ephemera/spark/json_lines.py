@@ -11,7 +11,8 @@ nobody can guess: only if that comes out, the line was one value and nothing els
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -27,6 +28,7 @@ from ephemera.spark.flat import (
     Rows,
     Shape,
     Source,
+    by_label,
     flat_types,
     length_faults,
     select,
@@ -54,7 +56,8 @@ def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, froz
     if not schemas:
         return Source(lines.select(line.alias(REST)), "lines")
     secret = secrets.randbits(62)
-    shapes = [_shape(schema, catalogue.unit) for schema in schemas]
+    whens = [_when(catalogue.stamps(schema.label) or ("time",), catalogue.unit) for schema in schemas]
+    shapes = [_shape(schema, when, catalogue.unit) for schema, when in zip(schemas, whens, strict=True)]
     clean = f.lit(False)
     for shape in reversed(shapes):
         good = f.coalesce(_all(shape.faults), f.lit(False))
@@ -63,20 +66,21 @@ def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, froz
         f.col("shape").isNotNull()
         & (f.col("secret") == f.lit(secret))
         & (f.octet_length("line") < _LONGEST_LINE)
-        & _is_time(catalogue.unit)
         & clean
     )
     judged = _once(_parsed(lines, secret), taken=f.coalesce(taken, f.lit(False)))
     used = [shape for shape in shapes if shape.schema.label in wanted]
     kept = judged.where(~f.col("taken") | f.col("event").isin([s.schema.label for s in used]))
     rows = Rows(kept, "lines", f.col("event"), f.when(~f.col("taken"), line))
-    return select(rows, used, wanted, [f.col("time").rlike("STRING").alias(TEXT)])
+    is_text = by_label(f.col("event"), [(s.label, when.is_text) for s, when in zip(schemas, whens, strict=True)])
+    return select(rows, used, wanted, [is_text.alias(TEXT)])
 
 
 def _is_simple(schema: Schema, catalogue: Catalogue) -> bool:
-    return {"data", "event"}.isdisjoint(catalogue.stamps(schema.label)) and all(
-        declared in _READ and name.isidentifier() and name.isascii() for name, declared in schema.attributes or ()
-    )
+    stamps = catalogue.stamps(schema.label)
+    names = [*stamps, *schema.names]
+    is_plain = {"data", "event"}.isdisjoint(stamps) and all(name.isidentifier() and name.isascii() for name in names)
+    return is_plain and all(declared in _READ for _, declared in schema.attributes or ())
 
 
 def _parsed(lines: DataFrame, secret: int) -> DataFrame:
@@ -100,11 +104,33 @@ def _once(frame: DataFrame, **columns: Column) -> DataFrame:
 # ---- time --------------------------------------------------------------------------------------------------
 
 
-def _points() -> tuple[Column, Column]:
-    is_pair = f.col("time").startswith("ARRAY")
-    return f.when(is_pair, _text("$.l.time[0]")).otherwise(_text("$.l.time")), f.when(
-        is_pair, _text("$.l.time[1]")
-    ).otherwise(_text("$.l.time"))
+@dataclass(frozen=True, slots=True)
+class _When:
+    """The time of events, under one key or two."""
+
+    fields: Mapping[str, str]
+    """The keys, and of which types they must be."""
+    begin: Column
+    end: Column
+    is_text: Column
+    is_right: Column
+
+
+def _when(names: Sequence[str], unit: int) -> _When:
+    if len(names) == 2:
+        begin, end = (_moment(_text(f"$.l.{name}"), _type(name) == "STRING", unit) for name in names)
+        is_text = (_type(names[0]) == "STRING") | (_type(names[1]) == "STRING")
+        return _When(dict.fromkeys(names, "(?:BIGINT|STRING)"), begin, end, is_text, begin <= end)
+    kind, path = _type(names[0]), f"$.l.{names[0]}"
+    is_pair, is_text = kind.startswith("ARRAY"), kind.contains("STRING")
+    begin, end = (_moment(f.when(is_pair, _text(f"{path}[{k}]")).otherwise(_text(path)), is_text, unit) for k in (0, 1))
+    has_two = f.size(f.try_variant_get("v", path, "array<variant>")) == 2
+    is_right = kind.rlike(f"^(?:{_TIME})$") & (kind.isin("BIGINT", "STRING") | has_two) & (begin <= end)
+    return _When({names[0]: f"(?:{_TIME})"}, begin, end, is_text, is_right)
+
+
+def _type(name: str) -> Column:
+    return f.col("time") if name == "time" else f.schema_of_variant(f.try_variant_get("v", f"$.l.{name}", "variant"))
 
 
 def _text(path: str) -> Column:
@@ -119,47 +145,34 @@ def _moment(text: Column, is_text: Column, unit: int) -> Column:
     return f.when(is_text, read).otherwise(f.when(near, times(number, unit)))
 
 
-def _stamps(unit: int) -> tuple[Column, Column]:
-    begin, end = _points()
-    is_text = f.col("time").contains("STRING")
-    return _moment(begin, is_text, unit), _moment(end, is_text, unit)
-
-
-def _is_time(unit: int) -> Column:
-    begin, end = _stamps(unit)
-    is_pair = f.size(f.try_variant_get("v", "$.l.time", "array<variant>")) == 2
-    return f.col("time").rlike(f"^(?:{_TIME})$") & (f.col("time").isin("BIGINT", "STRING") | is_pair) & (begin <= end)
-
-
 # ---- data --------------------------------------------------------------------------------------------------
 
 
-def _shape(schema: Schema, unit: int) -> Shape:
+def _shape(schema: Schema, when: _When, unit: int) -> Shape:
     """An event type; its `faults` are here the conditions that must all hold."""
     attributes = schema.attributes or ()
-    is_object = f.col("shape").rlike(_pattern(schema))
+    fields = ", ".join(f"{_name(n)}: {_READ[declared][2]}" for n, declared in sorted(attributes))
+    is_object = f.col("shape").rlike(_pattern(rf"OBJECT<{fields}>", when))
     cells = {name: _cell(name, k, declared, is_object, unit) for k, (name, declared) in enumerate(attributes)}
     arity = f.size(f.try_variant_get("v", "$.l.data", "array<variant>")) == len(attributes)
-    is_array = f.col("shape").rlike(
-        rf"^OBJECT<l: OBJECT<data: ARRAY<[A-Z]+(?:\(\d+,\d+\))?>, event: STRING, time: (?:{_TIME})>, z: BIGINT>$"
-    )
+    is_array = f.col("shape").rlike(_pattern(r"ARRAY<[A-Z]+(?:\(\d+,\d+\))?>", when))
     typed = _all(
         tuple(
             f.schema_of_variant(f.try_variant_get("v", f"$.l.data[{k}]", "variant")).rlike(f"^{_READ[declared][2]}$")
             for k, (_, declared) in enumerate(attributes)
         )
     )
-    begin, end = _stamps(unit)
-    right = [is_object | (is_array & arity & typed)]
+    right = [when.is_right, is_object | (is_array & arity & typed)]
     right += [~fault for cell in cells.values() for fault in cell.faults]
-    right += [~fault for fault in length_faults(begin, end, schema.longest)]
-    return Shape(schema, cells, begin, end, tuple(right))
+    right += [~fault for fault in length_faults(when.begin, when.end, schema.longest)]
+    return Shape(schema, cells, when.begin, when.end, tuple(right))
 
 
-def _pattern(schema: Schema) -> str:
-    """What the shape of an event looks like whose data is an object with all attributes and nothing else."""
-    fields = ", ".join(f"{_name(n)}: {_READ[declared][2]}" for n, declared in sorted(schema.attributes or ()))
-    return rf"^OBJECT<l: OBJECT<data: OBJECT<{fields}>, event: STRING, time: (?:{_TIME})>, z: BIGINT>$"
+def _pattern(data: str, when: _When) -> str:
+    """What the shape of a wrapped line looks like that has its data, its name and its time, and nothing else."""
+    fields = {"data": data, "event": "STRING", **when.fields}
+    inner = ", ".join(f"{_name(name)}: {fields[name]}" for name in sorted(fields))
+    return rf"^OBJECT<l: OBJECT<{inner}>, z: BIGINT>$"
 
 
 def _name(name: str) -> str:

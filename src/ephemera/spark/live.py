@@ -7,9 +7,11 @@ commits it. A batch that is repeated goes on from the batch before it, and write
 
 from __future__ import annotations
 
+import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -17,6 +19,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from ephemera.base.errors import EphemeraError
 from ephemera.engine.shipments import HEARD, OUT, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.kernels.history import FAR
@@ -32,6 +35,10 @@ from ephemera.spark.run import Job, places_of
 from ephemera.spark.ship import ship
 from ephemera.spark.turns import Last, Turn, after, run_turn
 from ephemera.spark.watching import BatchReport
+
+
+class Stopped(EphemeraError):
+    """A batch that was not begun because the query is about to stop."""
 
 
 class Sink(Protocol):
@@ -72,19 +79,36 @@ class Host:
     watch: Callable[[BatchReport], None] | None = None
     query: str = field(default_factory=lambda: uuid.uuid4().hex)
     programs: Programs = field(init=False)
-    failed: BaseException | None = None
+    failed: EphemeraError | None = None
     """What ended the query, if something did."""
     _has_begun: bool = False
+    _is_stopping: bool = False
+    _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.programs = Programs(self.spreads)
 
     def __call__(self, frame: DataFrame, number: int) -> None:
+        with self._turn:
+            if self._is_stopping:
+                raise Stopped("the query has been stopped")
+            try:
+                self._run(frame, number)
+            except Exception as error:  # noqa: BLE001 - whatever it is, people are told of it, in short
+                self.failed = failure(error)
+                # Spark searches what it is told with a pattern that cannot cope with long texts.
+                raise self.failed from None
+
+    @contextmanager
+    def paused(self, patience: float) -> Iterator[None]:
+        """Lets no other batch begin; waits some seconds for that at hand."""
+        self._is_stopping = True
+        is_done = self._turn.acquire(timeout=patience)
         try:
-            self._run(frame, number)
-        except Exception as error:
-            self.failed = failure(error)
-            raise self.failed from error
+            yield
+        finally:
+            if is_done:
+                self._turn.release()
 
     def _run(self, frame: DataFrame, number: int) -> None:
         begin = time.perf_counter()

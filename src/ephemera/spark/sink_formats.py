@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 from ephemera.engine.answer_parts import UnlikeType
-from ephemera.engine.shipments import Shipment
+from ephemera.engine.shipments import Shipment, pack
 from ephemera.spark.answer_forms import Form
 
 Format = Literal["json", "parquet", "csv"]
@@ -59,44 +59,58 @@ class _Columns:
 
     def __init__(self, kind: Format) -> None:
         self._kind = kind
-        self._out = pa.BufferOutputStream()
-        self._writer: pq.ParquetWriter | pyarrow.csv.CSVWriter | None = None
+        self._batches: list[pa.RecordBatch] = []
 
     def add(self, form: Form, shipment: Shipment) -> list[bytes]:
-        events = form.events(shipment)
         try:
-            self._write(form.columns.batch(events, shipment.rule))
+            self._batches.append(form.columns.batch(form.events(shipment), shipment.rule))
         except UnlikeType:
-            return self._add_each(form, shipment)
+            fit, unfit = fitting(form, shipment)
+            if fit is not None:
+                self._batches.append(form.columns.batch(form.events(fit), fit.rule))
+            return unfit
         return []
 
-    def _add_each(self, form: Form, shipment: Shipment) -> list[bytes]:
-        """An event from outside may have a type that no rule lets expect: its answers stop no one."""
-        events = form.events(shipment)
-        unfit: list[bytes] = []
-        for k in range(len(events)):
-            one = events.take(np.array([k]))
-            try:
-                self._write(form.columns.batch(one, shipment.rule))
-            except UnlikeType as error:
-                line = form.lines(one, shipment.rule, as_numbers=False)[0].as_py()
-                unfit.append(json.dumps({"reason": str(error), "event": line}, ensure_ascii=False).encode())
-        return unfit
-
-    def _write(self, batch: pa.RecordBatch) -> None:
-        made = batch if self._kind == "parquet" else _with_texts(batch)
-        if self._writer is None:
-            kind = pq.ParquetWriter if self._kind == "parquet" else pyarrow.csv.CSVWriter
-            self._writer = kind(self._out, made.schema)
-        self._writer.write_batch(made)
-
     def close(self) -> pa.Buffer:
-        if self._writer is not None:
-            self._writer.close()
-        return self._out.getvalue()
+        out = pa.BufferOutputStream()
+        if self._kind == "parquet":
+            pq.write_table(pa.Table.from_batches(self._batches), out)
+        else:
+            pyarrow.csv.write_csv(pa.Table.from_batches([_with_texts(batch) for batch in self._batches]), out)
+        return out.getvalue()
+
+
+def fitting(form: Form, shipment: Shipment) -> tuple[Shipment | None, list[bytes]]:
+    """The answers that fit their columns, and the others as dead letters.
+
+    An event from outside may have a type that no rule lets expect. What comes of it stops no one.
+    """
+    events = form.events(shipment)
+    try:
+        form.columns.batch(events, shipment.rule)
+    except UnlikeType:
+        pass
+    else:
+        return shipment, []
+    fit: list[int] = []
+    unfit: list[bytes] = []
+    for row in range(len(events)):
+        one = events.take(np.array([row]))
+        try:
+            form.columns.batch(one, shipment.rule)
+        except UnlikeType as error:
+            line = form.lines(one, shipment.rule, as_numbers=False)[0].as_py()
+            unfit.append(json.dumps({"reason": str(error), "event": line}, ensure_ascii=False).encode())
+        else:
+            fit.append(row)
+    kept = events.take(np.array(fit, dtype=np.int64))
+    return pack(kept, shipment.program, shipment.group, shipment.place, shipment.rule) if fit else None, unfit
 
 
 def _with_texts(batch: pa.RecordBatch) -> pa.RecordBatch:
     """The same with instants as text, as they are written everywhere else."""
-    arrays = [pc.strftime(a, "%Y-%m-%dT%H:%M:%SZ") if pa.types.is_timestamp(a.type) else a for a in batch.columns]
+    arrays = [
+        pc.replace_substring(a.cast(pa.string()), " ", "T") if pa.types.is_timestamp(a.type) else a
+        for a in batch.columns
+    ]
     return pa.RecordBatch.from_arrays(arrays, names=batch.schema.names)

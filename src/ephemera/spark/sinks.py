@@ -17,16 +17,14 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark import TaskContext
 
-from ephemera.engine.shipments import BAD, DEAD, OUT, Shipment
+from ephemera.engine.files import Mark
+from ephemera.engine.shipments import BAD, DEAD, LATE, OUT, Shipment
 from ephemera.spark.answer_forms import Form
 from ephemera.spark.failures import told_by
 from ephemera.spark.folders import Folder, WrongFolder, unmarked
 from ephemera.spark.places import batches, shipments_of
-from ephemera.spark.sink_files import Mark
-from ephemera.spark.sink_formats import ENDINGS, Format, writer
+from ephemera.spark.sink_formats import ENDINGS, Format, fitting, writer
 
-LATE = -7
-"""The group of late events."""
 LETTERS = {BAD: "bad", DEAD: "undefined", LATE: "late"}
 """The groups that go to the dead letters, and what each is called."""
 _FILE = re.compile(r"(part|dead)-(\d+)-(\d+)\.(jsonl|parquet|csv)")
@@ -48,6 +46,8 @@ class FolderSink:
     letters: Folder | None = None
     as_numbers: bool = True
     """Whether lines write times as numbers; columns hold instants."""
+    has_columns: bool = False
+    """Whether answers that pass on go to columns: those that fit none become dead letters here."""
     mark: Mark = unmarked
     """Is told of each step before it is taken."""
 
@@ -77,30 +77,36 @@ class FolderSink:
 
         A count is a shipment of the same group with no events in it; that of dead letters carries the first of them.
         """
-        told: Counter[tuple[int, int, str]] = Counter()
+        told: Counter[tuple[int, str]] = Counter()
         letters = _Letters()
-        answers = None if self.answers is None else writer(self.format, as_numbers=self.as_numbers)
+        answers = writer(self.format, as_numbers=self.as_numbers)
         for shipment in shipments:
-            form = self.forms.get(shipment.program)
-            if shipment.group == OUT and answers is not None and form is not None:
+            form = self.forms[shipment.program]
+            if shipment.group in LETTERS:
+                letters.add(shipment.group, shipment.program, form, [bytes(shipment.load)])
+            elif shipment.group == OUT and self.answers is not None:
                 unfit = answers.add(form, shipment)
-                letters.add_all(DEAD, shipment.program, unfit, form)
-                told[OUT, shipment.program, shipment.label] += shipment.count - len(unfit)
-            elif shipment.group in LETTERS:
-                letters.add_all(shipment.group, shipment.program, [bytes(shipment.load)], form)
+                letters.add(DEAD, shipment.program, form, unfit)
+                told[shipment.program, shipment.label] += shipment.count - len(unfit)
+            elif shipment.group == OUT and self.has_columns:
+                fit, unfit = fitting(form, shipment)
+                letters.add(DEAD, shipment.program, form, unfit)
+                yield from [] if fit is None else [fit]
             else:
                 yield shipment
-        if self.answers is not None and answers is not None and any(told.values()):
-            name = self._name(OUT, batch, place)
-            self.answers.put(name, answers.close(), lambda step: self.mark(f"answers {step}"))
-        if self.letters is not None and letters.lines:
-            name = self._name(BAD, batch, place)
-            self.letters.put(name, letters.text(), lambda step: self.mark(f"letters {step}"))
-        for (group, program, label), count in told.items():
+        if any(told.values()):
+            self._put("answers", self.answers, self._name(OUT, batch, place), answers.close())
+        if letters.lines:
+            self._put("letters", self.letters, self._name(BAD, batch, place), letters.text())
+        for (program, label), count in told.items():
             if count:
-                yield Shipment(program, group, place, 0, count, label, None, 0, b"")
+                yield Shipment(program, OUT, place, 0, count, label, None, 0, b"")
         for (group, program), (count, first) in letters.told.items():
             yield Shipment(program, group, place, 0, count, "", None, 0, first)
+
+    def _put(self, what: str, folder: Folder | None, name: str, data: bytes | pa.Buffer) -> None:
+        if folder is not None:
+            folder.put(name, data, lambda step: self.mark(f"{what} {step}"))
 
     def _name(self, group: int, batch: int, place: int) -> str:
         if group == OUT:
@@ -135,13 +141,13 @@ class _Letters:
         self.told: dict[tuple[int, int], tuple[int, bytes]] = {}
         self._seen: set[tuple[int, bytes]] = set()
 
-    def add_all(self, group: int, program: int, letters: Iterable[bytes], form: Form | None) -> None:
+    def add(self, group: int, program: int, form: Form, letters: Iterable[bytes]) -> None:
         for letter in letters:
             if group == DEAD and (program, letter) in self._seen:
                 continue
             if group == DEAD:
                 self._seen.add((program, letter))
-            line = _named(letter, form.names) if form is not None and form.names else letter
+            line = _named(letter, form.names) if form.names else letter
             self.lines.append(line)
             count, first = self.told.get((group, program), (0, line))
             self.told[group, program] = (count + 1, first)

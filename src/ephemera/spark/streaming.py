@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from tempfile import mkdtemp
 from typing import Any
 
@@ -28,7 +29,7 @@ from ephemera.spark.run import Job
 from ephemera.spark.sink_formats import Format
 from ephemera.spark.sinks import FolderSink
 from ephemera.spark.table_sink import TableSink
-from ephemera.spark.watching import BatchReport, Totals
+from ephemera.spark.watching import BatchReport, Totals, as_progress
 
 ONCE = "once"
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -67,9 +68,8 @@ class Streaming:
         if taker is not None:
             prints = {spread.number: fingerprint(spread.compiled.plan) for spread in spreads}
             delivery = Delivery(forms, prints, taker)
-        folders = FolderSink(
-            forms, ledger.query, _folder(self.output), self.format, _folder(self.dead_letters), mark=mark
-        )
+        out, dead, has_columns = _folder(self.output), _folder(self.dead_letters), self.table is not None
+        folders = FolderSink(forms, ledger.query, out, self.format, dead, has_columns=has_columns, mark=mark)
         table = TableSink(self.table, forms, self.location) if self.table is not None else None
         totals = Totals()
         is_once = self.trigger == ONCE
@@ -146,7 +146,6 @@ class LiveQuery:
     host: Host
     totals: Totals
     """What all batches since the start did."""
-    _ended: bool = field(default=False, repr=False)
 
     @property
     def is_active(self) -> bool:
@@ -158,9 +157,12 @@ class LiveQuery:
         return self.totals.last
 
     def progress(self) -> dict[str, Any] | None:
-        """What Spark tells of the last batch."""
+        """What Spark tells of the last batch, with what there is to tell of the program under `ephemera`."""
         told = self.query.lastProgress
-        return dict(told) if told else None
+        if not told:
+            return None
+        own = as_progress(self.totals.last) if self.totals.last is not None else None
+        return {**json.loads(json.dumps(dict(told), default=str)), "ephemera": own}
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the query has ended; whether it has. What ended it, if it failed, is raised."""
@@ -179,9 +181,10 @@ class LiveQuery:
         except Exception as error:
             raise self._told(error) from error
 
-    def stop(self) -> None:
-        """Stops the query; a batch that is not finished is done again at the next start."""
-        self.query.stop()
+    def stop(self, patience: float = 20.0) -> None:
+        """Stops the query when the batch at hand is done; one that takes longer is done again at the next start."""
+        with self.host.paused(patience):
+            self.query.stop()
 
     def _told(self, error: Exception) -> EphemeraError:
         return self.host.failed if isinstance(self.host.failed, EphemeraError) else failure(error)

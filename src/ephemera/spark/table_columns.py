@@ -38,6 +38,9 @@ _DAY = 86_400_000_000
 _WHOLE = (t.ByteType, t.ShortType, t.IntegerType, t.LongType)
 _FRACTIONS = (t.FloatType, t.DoubleType)
 _INSTANTS = (t.TimestampType, t.TimestampNTZType, t.DateType)
+_LITERAL = {"timestamp": "TIMESTAMP", "timestamp_ntz": "TIMESTAMP_NTZ", "date": "DATE"}
+_NEAR = ("1600-01-01", "9999-01-01")
+"""Instants between these are surely good, and all calendars and zones agree on them well enough."""
 
 
 def flat_rows(
@@ -76,8 +79,10 @@ def _shape(schema: Schema, fields: Mapping[str, t.StructField], catalogue: Catal
     begin, end = stamps[0].value, stamps[-1].value
     if len(stamps) > 1:
         faults += length_faults(begin, end, schema.longest)
-    is_plain = len(stamps) == 1 and all(cell.is_plain for cell in (*stamps, *cells.values()))
-    return Shape(schema, cells, begin, end, tuple(faults), is_plain)
+    suspects: tuple[Column, ...] | None = None
+    if len(stamps) == 1 and all(cell.is_plain for cell in (*stamps, *cells.values())):
+        suspects = tuple(one for cell in (*stamps, *cells.values()) for one in cell.near or cell.faults)
+    return Shape(schema, cells, begin, end, tuple(faults), suspects)
 
 
 def _stamp(field: t.StructField, unit: int) -> Cell:
@@ -85,7 +90,9 @@ def _stamp(field: t.StructField, unit: int) -> Cell:
     column = named(field.name)
     if isinstance(field.dataType, _INSTANTS):
         value = _instant(column, field.dataType)
-        return Cell(value, "time", (column.isNull(), value > f.lit(LATEST), value < f.lit(-LATEST)), is_plain=False)
+        near = tuple(f.expr(f"{_LITERAL[field.dataType.typeName()]}'{day}'") for day in _NEAR)
+        far = value > f.lit(LATEST), value < f.lit(-LATEST)
+        return Cell(value, "time", (column.isNull(), *far), near=(column.isNull(), column < near[0], column > near[1]))
     whole = _whole(column, field.dataType)
     if whole is None:
         return no_stamp()
@@ -123,7 +130,7 @@ def _cell(field: t.StructField | None, declared: str, unit: int) -> Cell:
     if declared == "time" or (declared == "any" and isinstance(kind, _INSTANTS)):
         stamp = _stamp(field, unit)
         faults = tuple(column.isNotNull() & fault for fault in stamp.faults)
-        return Cell(stamp.value, "time", faults, stamp.is_plain)
+        return Cell(stamp.value, "time", faults, stamp.is_plain, stamp.near[1:])
     whole = _whole(column, kind)
     if whole is not None and (declared == "int" or (declared == "any" and isinstance(kind, _WHOLE))):
         return whole

@@ -88,9 +88,16 @@ class TableSink:
             raise WrongTable(f"`{self.table}` has other columns than the answers, such as {' '.join(differ[0])}")
 
     def write(self, shipped: DataFrame, batch: int) -> None:
-        """The answers of a batch; `shipped` is read once, and what else is in it is left out."""
-        answers = map_in_arrow(shipped, ToTable(self.forms, batch), self.schema)
-        answers.write.mode("overwrite").option("partitionOverwriteMode", "dynamic").insertInto(self.table)
+        """The answers of a batch; `shipped` is read once, and what else is in it is left out.
+
+        The partition is named in full. So nothing but it is replaced, whatever Spark is told to overwrite otherwise.
+        """
+        *own, partition = self.schema.fields
+        answers = map_in_arrow(shipped, ToTable(self.forms), StructType(own))
+        shipped.sparkSession.sql(
+            f"INSERT OVERWRITE TABLE {self.table} PARTITION (`{partition.name}` = {batch}) SELECT * FROM {{answers}}",
+            answers=answers,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +105,13 @@ class ToTable:
     """Writes answers by the columns of the table."""
 
     forms: Mapping[int, Form]
-    batch: int
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from told_by("write", (self._rows(s) for s in shipments_of(given) if s.group == OUT))
 
     def _rows(self, shipment: Shipment) -> pa.RecordBatch:
         form = self.forms[shipment.program]
-        made = form.columns.batch(form.events(shipment), shipment.rule)
-        number = pa.repeat(pa.scalar(self.batch, pa.int64()), len(made))
-        return made.append_column(_partition(made.schema.names), number)
+        return form.columns.batch(form.events(shipment), shipment.rule)
 
 
 def _partition(names: list[str]) -> str:

@@ -1,7 +1,7 @@
 """This module runs stories live on Spark, all of them in one query: each program has a number and lines of its own.
 
-A batch is a file. Row by row, the k-th file has the k-th row of every story; at once, it has all rows of each, unless
-the story says in which order they arrive. In the end all inputs end.
+A batch is a file. The k-th has the k-th event of every story, by the order in which they end, or all events of each.
+Stories that say in which order their rows arrive are told so, row by row. In the end all inputs end.
 """
 
 from __future__ import annotations
@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from ephemera.engine.shipments import BAD, LATE
 from ephemera.io.jsonl import BadEvent, read_time
+from ephemera.kernels.history import FAR
 from ephemera.spark.collecting import LINES, Collecting
 from ephemera.spark.failures import failure
 from ephemera.spark.ledger import Ledger
@@ -34,10 +35,13 @@ Beat = tuple[int, list[str]]
 def beats(number: int, one: Ready, *, at_once: bool) -> Iterator[Beat]:
     """What a story tells, batch by batch."""
     story, unit = one.story, one.program.catalogue.unit
-    if at_once and not story.is_live:
-        yield len(story.steps), [told_line(number, line_of(event)) for event in story.events]
-        for advance in story.advances:
-            yield len(story.steps), [told_line(number, closes=read_time(advance, unit))]
+    if not story.is_live:
+        lines = [
+            told_line(number, line_of(event)) for event in sorted(story.events, key=lambda event: _end(one, event))
+        ]
+        yield from [(0, lines)] if at_once else ((0, [line]) for line in lines)
+        for advance in sorted(read_time(a, unit) for a in story.advances):
+            yield 0, [told_line(number, closes=advance)]
     else:
         for row, (step, now) in enumerate(zip(story.steps, clock_of(story, unit), strict=True), 1):
             if any(s.idle is not None for s in one.program.catalogue.sources):
@@ -49,39 +53,30 @@ def beats(number: int, one: Ready, *, at_once: bool) -> Iterator[Beat]:
     yield 0, [told_line(number, ends=True)]
 
 
-@dataclass(slots=True)
-class _Telling:
-    """The batches of some stories, and to which row of each a batch belongs."""
-
-    stories: list[list[Beat]] = field(default_factory=list)
-
-    @property
-    def batches(self) -> int:
-        return max(map(len, self.stories), default=0)
-
-    def write(self, folder: Path) -> None:
-        for k in range(self.batches):
-            lines = [line for told in self.stories if k < len(told) for line in told[k][1]]
-            path = folder / f"{k:06d}.json"
-            path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-            os.utime(path, (1_000_000 + k, 1_000_000 + k))
-
-    def row(self, number: int, batch: int) -> int:
-        return self.stories[number][batch][0]
+def _end(one: Ready, event: dict[str, Any]) -> int:
+    """When an event of a story ends; what is none comes first."""
+    read = one.program.compiled.read(line_of(event))
+    return read.time.end if isinstance(read, Event) else -FAR
 
 
 def run_on_stream(stories: Sequence[Ready], *, at_once: bool) -> list[Found]:
     """What the programs of some stories make of them, live."""
-    spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
     jobs = [Job(one.program.compiled, one.program.world(one.tables, None, None)) for one in stories]
-    telling = _Telling([list(beats(n, one, at_once=at_once)) for n, one in enumerate(stories)])
+    told = [list(beats(n, one, at_once=at_once)) for n, one in enumerate(stories)]
+    sink = Collecting()
+    tell(jobs, [[lines for _, lines in own] for own in told], sink)
+    return _found(sink, told, stories)
+
+
+def tell(jobs: Sequence[Job], told: Sequence[Sequence[Sequence[str]]], sink: Collecting, shards: int = 2) -> None:
+    """Runs programs live in one query, told batch by batch: for each program the lines of each batch."""
+    spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
     with TemporaryDirectory(prefix="ephemera-stories-") as scratch:
         given = Path(scratch) / "given"
         given.mkdir()
-        telling.write(given)
+        _write(given, told)
         ledger = Ledger(f"{scratch}/checkpoint")
-        sink = Collecting()
-        host = Host(spark, spread_live(spark, jobs, ledger, 2), ledger, [ToldLines()], sink)
+        host = Host(spark, spread_live(spark, jobs, ledger, shards), ledger, [ToldLines()], sink)
         frame = spark.readStream.schema(TOLD).option("maxFilesPerTrigger", 1).json(str(given))
         query = (
             frame.writeStream.foreachBatch(host)
@@ -92,22 +87,31 @@ def run_on_stream(stories: Sequence[Ready], *, at_once: bool) -> list[Found]:
         try:
             query.awaitTermination()
         except Exception as error:
-            raise failure(host.failed or error) from error
-    return _found(sink, telling, stories)
+            raise host.failed or failure(error) from error
 
 
-def _found(sink: Collecting, telling: _Telling, stories: Sequence[Ready]) -> list[Found]:
-    found = [Found(after=[]) for _ in stories]
+def _write(folder: Path, told: Sequence[Sequence[Sequence[str]]]) -> None:
+    """A file for each batch; Spark takes them by their time."""
+    for k in range(max(map(len, told), default=0)):
+        lines = [line for own in told if k < len(own) for line in own[k]]
+        path = folder / f"{k:06d}.json"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        os.utime(path, (1_000_000 + k, 1_000_000 + k))
+
+
+def _found(sink: Collecting, told: Sequence[Sequence[Beat]], stories: Sequence[Ready]) -> list[Found]:
+    found = [Found(after=[] if one.story.is_live else None) for one in stories]
     for batch, shipment in sink.rows:
         one, number = found[shipment.program], shipment.program
         if shipment.group == LINES:
             lines = json.loads(bytes(shipment.load), parse_float=Decimal)
             one.answers += lines
-            one.after = [*(one.after or ()), *[telling.row(number, batch)] * len(lines)]
+            if one.after is not None:
+                one.after += [told[number][batch][0]] * len(lines)
         elif shipment.group == BAD:
-            told = json.loads(bytes(shipment.load))
-            label = shipment.label or json.loads(told["event"])["event"]
-            one.bad.append(BadEvent(told["event"], told["reason"], label))
+            letter = json.loads(bytes(shipment.load))
+            label = shipment.label or json.loads(letter["event"])["event"]
+            one.bad.append(BadEvent(letter["event"], letter["reason"], label))
         elif shipment.group == LATE:
             event = stories[number].program.compiled.read(json.loads(bytes(shipment.load))["event"])
             one.late += [event] if isinstance(event, Event) else []

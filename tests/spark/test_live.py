@@ -1,0 +1,155 @@
+"""This module shows live queries as people use them: files arrive, answers appear, another start goes on."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+import ephemera
+from ephemera.pipeline import Program
+from ephemera.spark.ledger import WrongCheckpoint
+from ephemera.spark.watching import BatchReport
+
+OVERDUE = """
+TIME UNIT 1 sec;
+EVENT order(id: string, qty: int);
+EVENT shipped(id: string);
+overdue(id) <- o: order(id, q), w: extend(o, 6), while w: not shipped(id), q < 10;
+"""
+
+
+class Place:
+    """A folder with all that a query needs."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        (folder / "in").mkdir()
+        self._count = 0
+
+    def put(self, *events: dict[str, Any] | str) -> None:
+        """Some events arrive, as one file."""
+        lines = [e if isinstance(e, str) else json.dumps(e) for e in events]
+        waiting = self.folder / "waiting"
+        waiting.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        self._count += 1
+        shutil.move(waiting, self.folder / "in" / f"{self._count:04d}.jsonl")
+
+    def __getitem__(self, name: str) -> str:
+        return str(self.folder / name)
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        """What was written, sorted."""
+        files = sorted(Path(self[name]).glob("*.jsonl"))
+        found = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+        return [json.loads(line) for line in sorted(found)]
+
+    def stream(self, spark: SparkSession, program: Program | None = None, **more: Any) -> Any:
+        chosen = program or ephemera.compile(OVERDUE)
+        asked = {"output": self["out"], "dead_letters": self["dead"], "checkpoint": self["check"], **more}
+        return chosen.stream(spark, self["in"], **asked)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+def event(label: str, time: object, *values: object) -> dict[str, Any]:
+    return {"event": label, "time": time, "data": list(values)}
+
+
+def test_answers_come_in_the_batch_that_makes_them_certain(spark: SparkSession, place: Place) -> None:
+    reports: list[BatchReport] = []
+    place.put(event("order", 1, "a", 3), event("order", 2, "b", 3))
+    query = place.stream(spark).start(reports.append)
+    query.drain()
+    assert place.lines("out") == []
+    place.put(event("shipped", 5, "a"), "rubbish", event("order", 8.5, "c", 3))
+    query.drain()
+    assert place.lines("out") == [{"event": "overdue", "time": [2, 8], "data": ["b"]}]
+    place.put(event("order", 3, "late", 1), event("order", 100, "d", 1))
+    query.drain()
+    query.stop()
+    assert place.lines("out") == [
+        {"event": "overdue", "time": [2, 8], "data": ["b"]},
+        {"event": "overdue", "time": [8.5, 14.5], "data": ["c"]},
+    ]
+    reasons = [(letter["reason"], letter["event"]) for letter in place.lines("dead")]
+    assert len(reasons) == 2
+    assert ("it came behind the bound of its source", json.dumps(event("order", 3, "late", 1))) in reasons
+    totals = query.totals
+    assert (totals.events, totals.bad, totals.late, totals.batches) == (7, 1, 1, 3)
+    assert sum(totals.answers.values()) == 2
+    assert query.progress()["ephemera"]["dead_letters"]["late"] == 1
+    assert [h.reach for r in reports[-1:] for h in r.histories if h.name.startswith("shipped")] == [6_000_000]
+
+
+def test_another_start_goes_on_where_the_last_one_stopped(spark: SparkSession, place: Place) -> None:
+    place.put(event("order", 1, "a", 3), event("order", 2, "b", 3))
+    place.stream(spark, trigger="once").start().wait()
+    assert place.lines("out") == []
+    place.put(event("shipped", 6, "b"), event("order", 20, "c", 3))
+    place.stream(spark, trigger="once").start().wait()
+    assert place.lines("out") == [{"event": "overdue", "time": [1, 7], "data": ["a"]}]
+    other = ephemera.compile(OVERDUE.replace("extend(o, 6)", "extend(o, 7)"))
+    with pytest.raises(WrongCheckpoint, match=r"another program(.|\n)*another checkpoint"):
+        place.stream(spark, other).start()
+    with pytest.raises(WrongCheckpoint, match="2 shards, and 5 are asked for"):
+        place.stream(spark, shards=5).start()
+
+
+def test_a_streaming_frame_with_columns_is_read(spark: SparkSession, place: Place) -> None:
+    rows = [("order", 1, "a", 3), ("shipped", 4, "a", None), ("order", 2, "b", 3), ("noise", 3, "x", 1)]
+    schema = "event string, time bigint, id string, qty int"
+    spark.createDataFrame(rows, schema).coalesce(1).write.parquet(place["rows/1"])
+    frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(place["rows/*"])
+    given: list[dict[str, Any]] = []
+    query = ephemera.compile(OVERDUE).stream(spark, frame, foreach=given.append, checkpoint=place["check"]).start()
+    query.drain()
+    spark.createDataFrame([("order", 50, "z", 1), (None, 51, "z", 1)], schema).write.parquet(place["rows/2"])
+    query.drain()
+    query.stop()
+    assert [(a["event"], a["time"], a["data"]) for a in given] == [("overdue", [2, 8], ["b"])]
+    assert len(given[0]["key"]) == 32
+    assert (query.totals.events, query.totals.bad) == (6, 1)
+
+
+def test_a_silent_source_holds_no_one_back(spark: SparkSession, place: Place) -> None:
+    program = ephemera.compile(OVERDUE + "STREAM shop CARRIES order, shipped WATERMARK 1 sec IDLE 1 sec;")
+    place.put(event("order", 1, "a", 3), event("order", 2, "b", 30))
+    query = place.stream(spark, program, trigger="1 second").start()
+    _until(lambda: bool(place.lines("out")), query)
+    query.stop()
+    assert place.lines("out") == [{"event": "overdue", "time": [1, 7], "data": ["a"]}]
+
+
+def _until(condition: Callable[[], bool], query: Any) -> None:
+    for _ in range(600):
+        if condition():
+            return
+        assert not query.wait(0.1)
+    raise AssertionError("it took too long")
+
+
+def test_a_failure_says_which_event_and_which_rule(spark: SparkSession, place: Place) -> None:
+    growing = "EVENT order(id: int); p(n) <- o: order(n); p(2 * n) <- s: p(n); p(2 * n + 1) <- s: p(n);"
+    place.put({"event": "order", "time": 1, "data": [7]}, {"event": "order", "time": 5, "data": [8]})
+    query = place.stream(spark, ephemera.compile(growing)).start()
+    with pytest.raises(ephemera.EphemeraError, match=r"the recursion does not end(.|\n)*the last event taken in was"):
+        query.wait()
+
+
+def test_what_cannot_stream_is_refused(spark: SparkSession, place: Place) -> None:
+    frame = spark.createDataFrame([("order", 1)], "event string, time bigint")
+    with pytest.raises(ephemera.EphemeraError, match="does not stream"):
+        ephemera.compile(OVERDUE).stream(spark, frame, checkpoint=place["check"]).start()
+    with pytest.raises(ephemera.EphemeraError, match=r"there is no .*nowhere.*make the folder"):
+        ephemera.compile(OVERDUE).stream(spark, place["nowhere"], checkpoint=place["other"]).start()
+    with pytest.raises(ephemera.EphemeraError, match="gopher"):
+        ephemera.compile(OVERDUE).stream(spark, place["in"], checkpoint="gopher://old/place").start()
