@@ -29,14 +29,24 @@ CARRIED = f"{OVERDUE} STREAM shop CARRIES order, shipped WATERMARK 2;"
 
 @pytest.fixture
 def shop(tmp_path: Path, spark: SparkSession) -> Path:
+    return _begun(spark, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    """For those who are refused."""
+    return _begun(spark, tmp_path_factory.mktemp("shop"))
+
+
+def _begun(spark: SparkSession, folder: Path) -> Path:
     """A query that has read two orders in two batches."""
-    (tmp_path / "in").mkdir()
-    _put(tmp_path, 0, ("order", 1, "a"))
-    _run(spark, tmp_path)
-    _put(tmp_path, 1, ("order", 5, "b"))
-    _run(spark, tmp_path)
-    assert _answers(tmp_path) == []
-    return tmp_path
+    (folder / "in").mkdir()
+    _put(folder, 0, ("order", 1, "a"))
+    _run(spark, folder)
+    _put(folder, 1, ("order", 5, "b"))
+    _run(spark, folder)
+    assert _answers(folder) == []
+    return folder
 
 
 def test_a_query_goes_on_where_it_was(spark: SparkSession, shop: Path) -> None:
@@ -45,24 +55,24 @@ def test_a_query_goes_on_where_it_was(spark: SparkSession, shop: Path) -> None:
     assert _answers(shop) == [{"event": "overdue", "time": [1, 7], "data": ["a"]}]
 
 
-def test_a_query_that_has_nothing_new_to_read_does_nothing(spark: SparkSession, shop: Path) -> None:
-    before = sorted(path.name for path in (shop / "checkpoint" / "progress").iterdir())
-    _run(spark, shop)
-    assert sorted(path.name for path in (shop / "checkpoint" / "progress").iterdir()) == before == ["0.json", "1.json"]
+def test_a_query_that_has_nothing_new_to_read_does_nothing(spark: SparkSession, untouched: Path) -> None:
+    progress = untouched / "checkpoint" / "progress"
+    _run(spark, untouched)
+    assert sorted(path.name for path in progress.iterdir()) == ["0.json", "1.json"]
 
 
-def test_a_checkpoint_of_another_program_is_refused_with_what_differs(spark: SparkSession, shop: Path) -> None:
-    with pytest.raises(WrongCheckpoint, match=r"(?s)`overdue` was\n.*6 sec.*\nand is\n.*7 sec.*another checkpoint"):
-        _run(spark, shop, SLOWER)
+def test_a_checkpoint_of_another_program_is_refused_with_what_differs(spark: SparkSession, untouched: Path) -> None:
+    with pytest.raises(WrongCheckpoint, match=r"(?s)`overdue` was\n.*6s.*\nand is\n.*7s.*another checkpoint"):
+        _run(spark, untouched, SLOWER)
     with pytest.raises(WrongCheckpoint, match="it lacks `more`"):
-        _run(spark, shop, f"{OVERDUE} more(id) <- o: order(id);")
+        _run(spark, untouched, f"{OVERDUE} more(id) <- o: order(id);")
     with pytest.raises(WrongCheckpoint, match="it lacks `STREAM shop`"):
-        _run(spark, shop, CARRIED)
+        _run(spark, untouched, CARRIED)
 
 
-def test_another_number_of_shards_is_refused(spark: SparkSession, shop: Path) -> None:
+def test_another_number_of_shards_is_refused(spark: SparkSession, untouched: Path) -> None:
     with pytest.raises(WrongCheckpoint, match="has 2 shards, and 3 are asked for"):
-        _run(spark, shop, shards=3)
+        _run(spark, untouched, shards=3)
 
 
 def test_a_checkpoint_of_another_version_is_refused(spark: SparkSession, shop: Path) -> None:
@@ -72,10 +82,9 @@ def test_a_checkpoint_of_another_version_is_refused(spark: SparkSession, shop: P
         _run(spark, shop)
 
 
-def test_folders_of_another_query_are_refused(spark: SparkSession, shop: Path) -> None:
-    _put(shop, 2, ("order", 20, "c"))
+def test_folders_of_another_query_are_refused(spark: SparkSession, untouched: Path) -> None:
     with pytest.raises((WrongFolder, Failed), match=r"holds what query .* wrote"):
-        _run(spark, shop, checkpoint="another")
+        _run(spark, untouched, checkpoint="another")
 
 
 def test_a_torn_segment_is_told(spark: SparkSession, shop: Path) -> None:
