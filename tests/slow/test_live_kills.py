@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.live_killing import STEPS, Kill, plans, run
-from tests.spark.live_shop import expected, found, history, write
+from tests.spark.live_shop import expected, found, history, rows_due, rows_found, write
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +45,15 @@ def test_a_run_goes_on_with_another_number_of_cores(tmp_path: Path) -> None:
     ran = run(lambda start: _driver(tmp_path, "local[3]" if start else "local[1]"), [kill], tmp_path / "log")
     assert (ran.starts, ran.gave_up, ran.left) == (2, [], [])
     assert found(tmp_path) == expected(files)
+
+
+def test_a_table_has_each_answer_once(tmp_path: Path) -> None:
+    files = history(SEED)
+    write(files, tmp_path / "in")
+    machine = [Kill("machine", "table write", 2), *(Kill("machine", "table write", 2, after) for after in (0.2, 0.4))]
+    ran = run(lambda _: [*_driver(tmp_path, "local[2,4]"), "answers"], machine, tmp_path / "log")
+    assert (ran.gave_up, ran.left) == ([], [])
+    assert rows_found(tmp_path) == rows_due(expected(files))
 
 
 def _driver(folder: Path, master: str) -> list[str]:

@@ -44,7 +44,7 @@ PATIENT = 3
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """Who is killed, and when: as the n-th one comes to a step, or some seconds after the n-th of all steps."""
+    """Who is killed, and when: as the n-th one comes to a step, or to any step, or some seconds after that."""
 
     victim: Victim
     step: str | None
@@ -55,7 +55,7 @@ class Kill:
 
     @property
     def is_planned(self) -> bool:
-        return self.step is not None
+        return self.step is not None and not self.delay
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class Killer:
 
     def _begin(self, kill: Kill, process: int) -> None:
         self._count = 0
-        if kill.is_planned:
+        if not kill.delay:
             self._kill(kill, process)
             return
         timer = threading.Timer(kill.delay, self._kill_later, [kill, process, self._driver])

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
+
+import pyarrow.dataset as ds
 
 import ephemera
 from ephemera.base.errors import EphemeraError
@@ -172,6 +174,30 @@ def found(folder: Path) -> Outcome:
     )
 
 
+Row: TypeAlias = tuple[str, float, float, tuple[float, ...]]
+"""An answer in a table: its label, its times, and what it says, by size."""
+
+
+def rows_due(outcome: Outcome) -> Counter[Row]:
+    """The answers as a table has them."""
+    found: Counter[Row] = Counter()
+    for line, count in outcome.answers.items():
+        told = json.loads(line)
+        begin = told["time"][0] if isinstance(told["time"], list) else told["time"]
+        found[told["event"], float(begin), _end(told), tuple(sorted(map(float, told["data"])))] += count
+    return found
+
+
+def rows_found(folder: Path) -> Counter[Row]:
+    """The answers in the table of a run."""
+    found: Counter[Row] = Counter()
+    for row in ds.dataset(folder / "table", format="parquet").to_table().to_pylist():
+        label, begin, end = row.pop("event"), row.pop("begin"), row.pop("end")
+        values = tuple(sorted(float(value) for value in row.values() if value is not None))
+        found[label, begin.timestamp(), end.timestamp(), values] += 1
+    return found
+
+
 def _lines(folder: Path, pattern: str) -> Iterator[str]:
     for path in sorted(folder.glob(pattern)):
         yield from path.read_text().splitlines()
@@ -194,19 +220,21 @@ class _Reports:
             file.write(json.dumps(told) + "\n")
 
 
-def main(folder: str, master: str, shards: str = "2", program: str = PROGRAM) -> None:
-    """Reads all there is; says on standard error what went wrong."""
+def main(folder: str, master: str, *table: str) -> None:
+    """Reads all there is, into a folder or a table; says on standard error what went wrong."""
     spark = session(master, more=SMALL)
     lines = spark.readStream.option("lineSep", "\n").option("maxFilesPerTrigger", FILES).text(f"{folder}/in")
     streaming = Streaming(
         spark,
-        [Job(ephemera.compile(program).compiled)],
+        [Job(ephemera.compile(PROGRAM).compiled)],
         [Input(lines)],
         checkpoint=f"{folder}/checkpoint",
-        output=f"{folder}/out",
+        output=None if table else f"{folder}/out",
+        table=table[0] if table else None,
+        location=f"{folder}/table" if table else None,
         dead_letters=f"{folder}/dead",
         trigger=ONCE,
-        shards=int(shards),
+        shards=2,
     )
     try:
         streaming.start(_Reports(Path(folder, "reports.jsonl"))).wait()

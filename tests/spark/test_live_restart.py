@@ -15,7 +15,7 @@ from ephemera.spark.folders import WrongFolder
 from ephemera.spark.ledger import WrongCheckpoint
 from ephemera.spark.reading import Input
 from ephemera.spark.run import Job
-from ephemera.spark.streaming import ONCE, Streaming
+from ephemera.spark.streaming import ONCE, SeveralWays, Streaming
 
 OVERDUE = """
 TIME UNIT 1 sec;
@@ -110,6 +110,13 @@ def test_lost_progress_is_told(spark: SparkSession, shop: Path) -> None:
     _put(shop, 2, ("order", 20, "c"))
     with pytest.raises(Failed, match=r"no readable progress/1\.json"):
         _run(spark, shop)
+
+
+def test_answers_go_one_way(spark: SparkSession, tmp_path: Path) -> None:
+    streaming = Streaming(spark, [], [], f"{tmp_path}/checkpoint", output=f"{tmp_path}/out", foreach=print)
+    with pytest.raises(SeveralWays, match="both `output` and `foreach` are given"):
+        streaming.start()
+    assert not list(tmp_path.iterdir())
 
 
 def _put(folder: Path, number: int, *events: tuple[str, int, str]) -> None:

@@ -26,7 +26,10 @@ IN_DRIVER = (
     *(f"ledger {step}" for step in _PUT),
     *("ledger tidy", "batch done"),
 )
-"""The steps that the driver does; it opens and settles folders with the first batch of a start."""
+"""The steps that the driver does; it opens and settles folders with the first batch of a start.
+
+Where answers go to a table, `table write` comes before the ledger.
+"""
 
 
 def mark(step: str) -> None:
