@@ -2,14 +2,15 @@
 
     python -m tests.spark.live_kill_hunt --runs 25 --kills 5
 
-It prints a line for each run, in the end a table of the steps at which kills fell, and fails if a run was wrong. The
-folder of a wrong run stays.
+It prints a line for each run, in the end (and when it is stopped) a table of the steps at which kills fell, and fails
+if a run was wrong. The folder of a wrong run stays.
 """
 
 from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import time
 from pathlib import Path
@@ -26,18 +27,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="kills live runs at random and starts them again")
     parser.add_argument("--runs", type=int, default=25)
     parser.add_argument("--kills", type=int, default=5, help="in each run")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of the first run; the next has the next")
     chosen = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended before all runs were done"))
     fallen: list[Fallen] = []
-    wrong = starts = 0
-    for number in range(chosen.seed, chosen.seed + chosen.runs):
-        ran, is_right = _run(number, chosen.kills)
-        fallen += ran.fallen
-        starts += ran.starts
-        wrong += not is_right
-    print(table(one.told for one in fallen))
-    print(f"{chosen.runs} runs, {starts} starts, {len(fallen)} kills, {wrong} runs wrong")
-    return 1 if wrong else 0
+    right: list[bool] = []
+    starts = 0
+    try:
+        for seed in range(chosen.seed, chosen.seed + chosen.runs):
+            ran, is_right = _run(seed, chosen.kills)
+            fallen += ran.fallen
+            right.append(is_right)
+            starts += ran.starts
+    finally:
+        print(table(one.told for one in fallen))
+        print(f"{len(right)} runs, {starts} starts, {len(fallen)} kills, {right.count(False)} runs wrong", flush=True)
+    return 0 if all(right) else 1
 
 
 def _run(seed: int, kills: int) -> tuple[Ran, bool]:

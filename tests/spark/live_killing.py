@@ -51,7 +51,7 @@ class Kill:
     count: int = 1
     delay: float = 0.0
     batch: int = 0
-    """It is not counted before so many batches have begun, with those that were begun again."""
+    """It is not counted before so many batches are done."""
 
     @property
     def is_planned(self) -> bool:
@@ -146,7 +146,7 @@ class Killer:
                 self._begin(self._left.pop(0), process)
 
     def _is_asked_for(self, kill: Kill, process: int, step: str) -> bool:
-        if self.steps[IN_DRIVER[0]] < kill.batch or (kill.victim == "worker" and process == self._driver):
+        if self.steps[IN_DRIVER[-1]] < kill.batch or (kill.victim == "worker" and process == self._driver):
             return False
         return kill.step in (None, step)
 
