@@ -31,7 +31,7 @@ settings.load_profile(os.environ.get("EPHEMERA_HYPOTHESIS", "ci"))
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Says at which steps live runs were killed, if some were."""
-    reports = [one for found in terminalreporter.stats.values() for one in found if hasattr(one, "user_properties")]
+    reports = [one for found in terminalreporter.stats.values() for one in found if getattr(one, "when", "") == "call"]
     fallen = [fall for one in reports for name, value in one.user_properties if name == "kills" for fall in value]
     if fallen:
         from tests.spark.live_killing import table  # noqa: PLC0415 - only where there is Spark
