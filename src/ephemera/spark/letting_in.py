@@ -22,6 +22,7 @@ from ephemera.engine.standing import Standing
 from ephemera.io.jsonl import BadEvent, Message, decode_line, uses_text
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import TEXT, Form, Held
+from ephemera.spark.marks import mark
 from ephemera.spark.places import batches
 from ephemera.spark.programs import Programs
 from ephemera.spark.reading import apart, read_rest, rest_messages
@@ -100,6 +101,7 @@ class LettingIn:
         yield from batches(told_by("read", self._let_in(given)))
 
     def _let_in(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        mark("read")
         entrances = Entrances(self.spreads, turn_of_task())
         for batch in given:
             for reader, own in self._by_source(batch):

@@ -117,8 +117,10 @@ class Host:
         entry = self.ledger.before(number)
         is_first = not self._has_begun
         if is_first:
+            mark("open")
             self.sink.open(self.spark, self.ledger.query, number)
             self._has_begun = True
+        mark("plan")
         turn = Turn(self.query, number, number - 1 if number else None, entry.standings, self.ledger.state)
         if self._chain is None:
             self._chain = laid_out(frame.columns, self.spreads, self.programs, self.readers, self.sink.last)
@@ -126,6 +128,7 @@ class Host:
         planned = time.perf_counter()
         rows = self._taken(shipped, turn)
         if is_first:
+            mark("settle")
             self.sink.settle(turn, rows)
         ran = time.perf_counter()
         heard = after(turn, [r for r in rows if r.group == HEARD], self.programs)

@@ -139,6 +139,7 @@ class Gathering:
         yield from batches(told_by("engine", self._run(in_order(given), turn_of_task(), place_of_task())))
 
     def _run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
+        mark("gather")
         heard = [s for s in given if s.group == HEARD]
         standings = after(turn, heard, self.spreads)
         others = (s for s in given if s.group != HEARD)
