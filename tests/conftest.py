@@ -1,9 +1,10 @@
-"""This module chooses how Hypothesis searches: the same examples every time, or a hunt for new ones."""
+"""This module chooses how Hypothesis searches, always the same or as a hunt for new examples, and sums up kills."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # A slow machine is no bug, so nothing here watches the clock.
@@ -26,3 +27,14 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile(os.environ.get("EPHEMERA_HYPOTHESIS", "ci"))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Says at which steps live runs were killed, if some were."""
+    reports = [one for found in terminalreporter.stats.values() for one in found if getattr(one, "when", "") == "call"]
+    fallen = [fall for one in reports for name, value in one.user_properties if name == "kills" for fall in value]
+    if fallen:
+        from tests.spark.live_killing import table  # noqa: PLC0415 - only where there is Spark
+
+        terminalreporter.section("steps at which live runs were killed")
+        terminalreporter.write_line(table(fallen))

@@ -15,6 +15,7 @@ from ephemera.algebra import explain as algebra_explain
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
 from ephemera.analysis import explain as analysis_explain
+from ephemera.analysis import explain_bounds
 from ephemera.analysis.findings import tell
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
@@ -50,7 +51,7 @@ from ephemera.terms.values import Key
 if TYPE_CHECKING:
     from ephemera.spark.streaming import Streaming
 
-Stage = Literal["syntax", "rules", "plan", "relevance", "physical"]
+Stage = Literal["syntax", "rules", "plan", "relevance", "bounds", "physical"]
 ENGINES = ("local", "oracle")
 
 
@@ -330,6 +331,8 @@ class Program:
                 return algebra_explain.as_text(self._planned(points)[0])
             case "relevance":
                 return analysis_explain.as_text(*self._planned(points))
+            case "bounds":
+                return explain_bounds.as_text(self._plan)
             case "physical":
                 return physical_explain.as_text(self._plan, self._compiled.facts)
 
@@ -344,6 +347,8 @@ class Program:
                 return algebra_explain.as_json(self._planned(points)[0])
             case "relevance":
                 return analysis_explain.as_json(*self._planned(points))
+            case "bounds":
+                return explain_bounds.as_json(self._plan)
             case "physical":
                 return physical_explain.as_json(self._plan, self._compiled.facts)
 

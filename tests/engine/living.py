@@ -66,6 +66,7 @@ class Host:
     folder: Path
     dice: Random
     workers: int = 3
+    fails: bool = True
     standing: Standing = field(default_factory=Standing)
     batch: int = 0
     shards: dict[tuple[int, int, int], Shard] = field(default_factory=dict)
@@ -75,7 +76,7 @@ class Host:
 
     def beat(self, beat: Beat) -> list[Shipment]:
         """What comes of one more batch."""
-        if self.dice.random() < 0.3:
+        if self.fails and self.dice.random() < 0.3:
             self._tried(beat)
             if self.dice.random() < 0.3:
                 self.shards.clear()
@@ -120,7 +121,7 @@ class Host:
     def _shard(self, level: int, place: int) -> Shard:
         worker = self.dice.randrange(self.workers)
         shard = self.shards.get((worker, level, place))
-        if shard is None or self.dice.random() < 0.1:
+        if shard is None or (self.fails and self.dice.random() < 0.1):
             store = Store(Posix(), f"{self.folder}/{level}-{place}")
             shard = Shard({0: self.spread}, level, place, store)
             self.shards[worker, level, place] = shard

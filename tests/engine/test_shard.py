@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -19,6 +20,7 @@ from ephemera.kernels.history import FAR
 from ephemera.pipeline import compile
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import World
+from ephemera.terms.events import Event
 from tests.engine.living import STREAMS, Beat, Host, arriving, cut, of_kind
 from tests.engine.spreading import outcome_of
 from tests.strategies.cases import Case, answers, cases
@@ -47,3 +49,31 @@ def test_a_random_program_answers_what_the_oracle_answers(case: Case, seed: int,
     assert len(found.events) == len(set(found.events))
     assert len(found.messages) == len(set(found.messages))
     assert answers(found) == answers(case.outcome())
+
+
+def test_what_a_batch_writes_does_not_grow_with_the_state() -> None:
+    few, many = (_written(within) for within in (400, 4_000))
+    assert many.stored > 8 * few.stored
+    assert many.bytes < 2 * few.bytes  # tenfold state is merged once more, and larger segments never again
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    stored: int
+    bytes: float
+
+
+def _written(within: int) -> _Written:
+    """What a join over some seconds stores, and how much its last batches write, one event in each second."""
+    text = f"TIME UNIT 1 sec; EVENT a(x: int); EVENT b(x: int); p(x) <- i: a(x), j: b(x), {{i, j}} within {within};"
+    compiled = compile(text).compiled
+    spread = Spread(compiled, World(), 0, 1, -FAR, FAR)
+    with TemporaryDirectory() as folder:
+        host = Host(spread, Path(folder), Random(1), workers=1, fails=False)
+        for batch in range(400):
+            seconds = range(20 * batch, 20 * batch + 20)
+            lines = [{"event": "ab"[k % 2], "time": k, "data": [k * k % 97]} for k in seconds]
+            host.beat(Beat([e for line in lines if isinstance(e := compiled.read(line), Event)]))
+    shard = next(iter(host.shards.values()))
+    stored = sum(len(h) for one in shard.engines for lane in one.lanes.values() for h in lane.histories.values())
+    return _Written(stored, sum(host.bytes[200:]) / 200)

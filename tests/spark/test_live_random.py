@@ -6,6 +6,7 @@ import json
 from itertools import islice
 from random import Random
 
+import pytest
 from pyspark.sql import SparkSession
 
 from ephemera.engine.shipments import LATE, Shipment
@@ -24,6 +25,7 @@ from tests.strategies.cases import Case, answers, sample
 COUNT = 60
 
 
+@pytest.mark.slow
 def test_random_programs_answer_live_what_the_oracle_answers(spark: SparkSession) -> None:
     assert spark is not None
     dice = Random(7)

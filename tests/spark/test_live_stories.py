@@ -15,7 +15,10 @@ from ephemera.stories.read import read_story
 PATHS = sorted((Path(__file__).parents[1] / "stories").glob("*.md"))
 
 
-@pytest.mark.parametrize("at_once", [False, True], ids=["one row at a time", "all at once"])
+@pytest.mark.parametrize(
+    "at_once",
+    [pytest.param(False, id="one row at a time"), pytest.param(True, id="all at once", marks=pytest.mark.slow)],
+)
 def test_every_story_holds_live(spark: SparkSession, at_once: bool) -> None:
     assert spark is not None
     told = [prepared(path.name, read_story(path.read_text(encoding="utf-8"))) for path in PATHS]

@@ -154,6 +154,25 @@ def test_explain_prints_relevance_for_machines(
     }
 
 
+def test_explain_prints_bounds(runner: CliRunner, tmp_path: Path) -> None:
+    path = write(
+        tmp_path,
+        "bounds.eq",
+        "EVENT a(x: int); EVENT b(x: int); STREAM s CARRIES a WATERMARK 2 sec IDLE 1 min;\n"
+        "late(x) <- i: a(x), w: extend(i, 1h), while(incl,excl) w: not b(x);\n",
+    )
+    shown = runner.invoke(app, ["explain", path, "--stage", "bounds"]).stdout
+    assert "moves bound(s) to just before its end - 2s" in shown
+    assert "certain up to min(bound(s) + 1h, bound(input) + 1us)" in shown
+    entries = json.loads(runner.invoke(app, ["explain", path, "--stage", "bounds", "--format", "json"]).stdout)
+    assert [e["certain_up_to"] for e in entries if e.get("stream") == "late"] == [
+        [
+            {"source": "s", "shift": 3_600_000_000, "strict": False},
+            {"source": None, "shift": 0, "strict": True},
+        ]
+    ]
+
+
 def test_explain_prints_plans(runner: CliRunner, tmp_path: Path) -> None:
     path = write(tmp_path, "good.eq", BOUNDED)
     shown = runner.invoke(app, ["explain", path, "--stage", "plan"]).stdout

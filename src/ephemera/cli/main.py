@@ -46,6 +46,7 @@ class Stage(StrEnum):
     rules = "rules"
     plan = "plan"
     relevance = "relevance"
+    bounds = "bounds"
     physical = "physical"
 
 

@@ -45,6 +45,11 @@ class Shard:
         self.batch: int | None = None
         """The batch after which the state is that of the engines; None before the first."""
 
+    @property
+    def engines(self) -> list[Engine]:
+        """The engines that have had something to do."""
+        return [one.engine for one in self._running.values()]
+
     # ---- state ---------------------------------------------------------------------------------------------
 
     def come_to(self, batch: int | None) -> None:

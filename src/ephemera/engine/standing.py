@@ -9,7 +9,7 @@ whoever hears the same words comes to the same bounds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from ephemera.engine.sources import UNNAMED, Sources, sources_of
@@ -38,15 +38,7 @@ class Word:
 
     def told(self) -> dict[str, Any]:
         """The word as JSON has it."""
-        return {
-            "latest": dict(self.latest),
-            "first": self.first,
-            "now": self.now,
-            "closes": self.closes,
-            "ends": self.ends,
-            "texts": self.texts,
-            "counts": dict(self.counts),
-        }
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +64,7 @@ class Standing:
 
     def told(self) -> dict[str, Any]:
         """The standing as JSON has it."""
-        return {
-            "bounds": dict(self.bounds),
-            "first": self.first,
-            "last": self.last,
-            "now": self.now,
-            "silent": dict(self.silent),
-            "until": self.until,
-            "texts": self.texts,
-        }
+        return asdict(self)
 
 
 def moved(before: Standing, words: Iterable[Word], catalogue: Catalogue) -> Standing:

@@ -5,10 +5,11 @@ It is `DataFrame.mapInArrow` without the demand of PySpark that pandas be instal
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 from pyspark.sql.classic.dataframe import DataFrame as Classic
 from pyspark.sql.pandas import functions
 from pyspark.sql.types import StructType
@@ -21,6 +22,20 @@ def map_in_arrow(frame: DataFrame, function: Function, schema: StructType | str)
     """The rows that a function makes of the batches of each partition."""
     if not isinstance(frame, Classic):
         return frame.mapInArrow(function, schema)
+    return mapped(frame, prepared(function, schema, frame.columns))
+
+
+def prepared(function: Function, schema: StructType | str, names: Sequence[str]) -> Column:
+    """A function on the columns with these names, packed once for `mapped`, which costs little then."""
     made = functions.vectorized_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[attr-defined]
-    column = made(*[frame[name] for name in frame.columns])
-    return Classic(frame._jdf.mapInArrow(column._jc, False, None), frame.sparkSession)
+    column: Column = made(f.col(_quoted(names[0])))  # which has to be one of the frame: all columns are passed
+    return column
+
+
+def mapped(frame: DataFrame, function: Column) -> DataFrame:
+    """The rows that a prepared function makes of the batches of each partition."""
+    return Classic(frame._jdf.mapInArrow(function._jc, False, None), frame.sparkSession)
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

@@ -43,7 +43,7 @@ def flat_cells(
     stamp_columns(names, catalogue)  # a file that does not say when is refused
     event = _given("event") if "event" in names else f.lit(only_label(catalogue))
     shapes = [_shape(schema, names, catalogue) for schema in flat_types(catalogue, wanted)]
-    whole = f.array(f.struct(*(named(name) for name in frame.columns)))
+    whole = f.struct(*(named(name) for name in frame.columns))
     return of_rows(Rows(frame, "cells", event, whole), shapes, wanted, constants)
 
 

@@ -41,7 +41,8 @@ class Source:
     The columns are `event`, `s`, `e`, and those that hold the attributes of each type; where types declare an attribute
     of one name differently, it has several. Lines have a column `text`, too: whether the event wrote its time as text.
     The column `rest` is null where these say all. Elsewhere it has the row itself, and only it counts: the line in
-    bytes, or an array of one row, since that costs nothing where it is null. If no type is flat, there is only `rest`.
+    bytes, or a structure, and no array of one: Spark asks for the size of a batch behind each of its rows, and for that
+    Arrow goes through all arrays that were null so far. If no type is flat, there is only `rest`.
     """
 
     frame: DataFrame

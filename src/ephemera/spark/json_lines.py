@@ -13,6 +13,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -55,7 +56,7 @@ def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, froz
     schemas = [s for s in flat_types(catalogue, catalogue.events) if _is_simple(s, catalogue)]
     if not schemas:
         return Source(lines.select(line.alias(REST)), "lines")
-    secret = secrets.randbits(62)
+    secret = _secret()
     whens = [_when(catalogue.stamps(schema.label) or ("time",), catalogue.unit) for schema in schemas]
     shapes = [_shape(schema, when, catalogue.unit) for schema, when in zip(schemas, whens, strict=True)]
     clean = f.lit(False)
@@ -68,12 +69,25 @@ def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, froz
         & (f.octet_length("line") < _LONGEST_LINE)
         & clean
     )
-    judged = _once(_parsed(lines, secret), taken=f.coalesce(taken, f.lit(False)))
+    both = list(zip(schemas, whens, strict=True))
+    told = _once(
+        _parsed(lines, secret),
+        began=by_label(f.col("event"), [(s.label, when.begin) for s, when in both]),
+        ended=by_label(f.col("event"), [(s.label, when.end) for s, when in both]),
+        is_object=by_label(f.col("event"), [(s.label, _is_object(s, when)) for s, when in both]),
+    )
+    judged = _once(told, taken=f.coalesce(taken, f.lit(False)))
     used = [shape for shape in shapes if shape.schema.label in wanted]
     kept = judged.where(~f.col("taken") | f.col("event").isin([s.schema.label for s in used]))
     rows = Rows(kept, "lines", f.col("event"), f.when(~f.col("taken"), line))
-    is_text = by_label(f.col("event"), [(s.label, when.is_text) for s, when in zip(schemas, whens, strict=True)])
+    is_text = by_label(f.col("event"), [(s.label, when.is_text) for s, when in both])
     return select(rows, used, wanted, [is_text.alias(TEXT)])
+
+
+@cache
+def _secret() -> int:
+    """The same in all runs of a process, so that Spark need not compile its code again."""
+    return secrets.randbits(62)
 
 
 def _is_simple(schema: Schema, catalogue: Catalogue) -> bool:
@@ -120,12 +134,14 @@ def _when(names: Sequence[str], unit: int) -> _When:
     if len(names) == 2:
         begin, end = (_moment(_text(f"$.l.{name}"), _type(name) == "STRING", unit) for name in names)
         is_text = (_type(names[0]) == "STRING") | (_type(names[1]) == "STRING")
-        return _When(dict.fromkeys(names, "(?:BIGINT|STRING)"), begin, end, is_text, begin <= end)
+        return _When(dict.fromkeys(names, "(?:BIGINT|STRING)"), begin, end, is_text, f.col("began") <= f.col("ended"))
     kind, path = _type(names[0]), f"$.l.{names[0]}"
     is_pair, is_text = kind.startswith("ARRAY"), kind.contains("STRING")
     begin, end = (_moment(f.when(is_pair, _text(f"{path}[{k}]")).otherwise(_text(path)), is_text, unit) for k in (0, 1))
     has_two = f.size(f.try_variant_get("v", path, "array<variant>")) == 2
-    is_right = kind.rlike(f"^(?:{_TIME})$") & (kind.isin("BIGINT", "STRING") | has_two) & (begin <= end)
+    is_right = (
+        kind.rlike(f"^(?:{_TIME})$") & (kind.isin("BIGINT", "STRING") | has_two) & (f.col("began") <= f.col("ended"))
+    )
     return _When({names[0]: f"(?:{_TIME})"}, begin, end, is_text, is_right)
 
 
@@ -151,8 +167,7 @@ def _moment(text: Column, is_text: Column, unit: int) -> Column:
 def _shape(schema: Schema, when: _When, unit: int) -> Shape:
     """An event type; its `faults` are here the conditions that must all hold."""
     attributes = schema.attributes or ()
-    fields = ", ".join(f"{_name(n)}: {_READ[declared][2]}" for n, declared in sorted(attributes))
-    is_object = f.col("shape").rlike(_pattern(rf"OBJECT<{fields}>", when))
+    is_object = f.col("is_object")
     cells = {name: _cell(name, k, declared, is_object, unit) for k, (name, declared) in enumerate(attributes)}
     arity = f.size(f.try_variant_get("v", "$.l.data", "array<variant>")) == len(attributes)
     is_array = f.col("shape").rlike(_pattern(r"ARRAY<[A-Z]+(?:\(\d+,\d+\))?>", when))
@@ -164,8 +179,14 @@ def _shape(schema: Schema, when: _When, unit: int) -> Shape:
     )
     right = [when.is_right, is_object | (is_array & arity & typed)]
     right += [~fault for cell in cells.values() for fault in cell.faults]
-    right += [~fault for fault in length_faults(when.begin, when.end, schema.longest)]
-    return Shape(schema, cells, when.begin, when.end, tuple(right))
+    right += [~fault for fault in length_faults(f.col("began"), f.col("ended"), schema.longest)]
+    return Shape(schema, cells, f.col("began"), f.col("ended"), tuple(right))
+
+
+def _is_object(schema: Schema, when: _When) -> Column:
+    """Whether the data of a line is an object with all attributes and nothing else."""
+    fields = ", ".join(f"{_name(n)}: {_READ[declared][2]}" for n, declared in sorted(schema.attributes or ()))
+    return f.col("shape").rlike(_pattern(rf"OBJECT<{fields}>", when))
 
 
 def _pattern(data: str, when: _When) -> str:

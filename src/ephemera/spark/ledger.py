@@ -54,7 +54,7 @@ class Ledger:
     def open(self, spreads: Sequence[Spread], shards: int | None, default: int) -> int:
         """Takes possession of the checkpoint; says into how many shards state is cut there."""
         self._files.make(f"{self._folder}/progress")
-        programs = [program_of(spread.compiled.plan) for spread in spreads]
+        programs = [_told_of(spread) for spread in spreads]
         if QUERY not in self._files.names(self._folder):
             chosen = shards or default
             self.query = uuid4().hex
@@ -116,3 +116,15 @@ class Ledger:
     def _put(self, name: str, told: Mapping[str, Any]) -> None:
         load = json.dumps(told, ensure_ascii=False).encode()
         self._files.put(f"{self._folder}/{name}", [load], lambda step: mark(f"ledger {step}"))
+
+
+def _told_of(spread: Spread) -> dict[str, str]:
+    """What the state of a program belongs to: its rules, and what it declares. A watermark or a location may change."""
+    catalogue = spread.compiled.rules.resolved.catalogue
+    found = program_of(spread.compiled.plan)
+    for label, schema in catalogue.events.items():
+        when = "begin" if schema.arrives_at_begin else "end"
+        found[f"EVENT {label}"] = f"attributes {schema.attributes}, known from its {when} on, lasts {schema.longest}"
+    for source in catalogue.sources:
+        found[f"STREAM {source.name}"] = f"carries {', '.join(source.carries) or 'nothing by name'}"
+    return found

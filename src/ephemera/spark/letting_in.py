@@ -22,11 +22,13 @@ from ephemera.engine.standing import Standing
 from ephemera.io.jsonl import BadEvent, Message, decode_line, uses_text
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import TEXT, Form, Held
+from ephemera.spark.marks import mark
 from ephemera.spark.places import batches
 from ephemera.spark.programs import Programs
 from ephemera.spark.reading import apart, read_rest, rest_messages
 from ephemera.spark.routes import FromSource, Waiting, bad_shipment, read_shipment
-from ephemera.spark.turns import Turn
+from ephemera.spark.turns import Turn, turn_of_task
+from ephemera.spark.workers import begin_task
 from ephemera.terms.events import Event
 
 TOLD = "program int, line string, now bigint, closes bigint, ends boolean"
@@ -92,14 +94,15 @@ class LettingIn:
     """What runs where a batch is read."""
 
     spreads: Programs
-    turn: Turn
     readers: Sequence[Reader]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        begin_task()
         yield from batches(told_by("read", self._let_in(given)))
 
     def _let_in(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
-        entrances = Entrances(self.spreads, self.turn)
+        mark("read")
+        entrances = Entrances(self.spreads, turn_of_task())
         for batch in given:
             for reader, own in self._by_source(batch):
                 yield from reader.read(own, entrances)

@@ -23,17 +23,17 @@ from ephemera.base.errors import EphemeraError
 from ephemera.engine.shipments import HEARD, OUT, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.kernels.history import FAR
-from ephemera.spark.arrow import map_in_arrow
+from ephemera.spark.chain import Chain, laid_out
 from ephemera.spark.failures import failure
 from ephemera.spark.ledger import Entry, Ledger
-from ephemera.spark.letting_in import LettingIn, Reader
+from ephemera.spark.letting_in import Reader
 from ephemera.spark.marks import mark
-from ephemera.spark.places import SCHEMA, of_rows
+from ephemera.spark.places import of_rows
 from ephemera.spark.programs import Programs
 from ephemera.spark.reporting import report_of
 from ephemera.spark.run import Job, places_of
 from ephemera.spark.ship import ship
-from ephemera.spark.turns import Last, Turn, after, run_turn
+from ephemera.spark.turns import Last, Turn, after
 from ephemera.spark.watching import BatchReport
 
 
@@ -82,6 +82,7 @@ class Host:
     failed: EphemeraError | None = None
     """What ended the query, if something did."""
     _has_begun: bool = False
+    _chain: Chain | None = None
     _is_stopping: bool = False
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
@@ -118,14 +119,18 @@ class Host:
         entry = self.ledger.before(number)
         is_first = not self._has_begun
         if is_first:
+            mark("open")
             self.sink.open(self.spark, self.ledger.query, number)
             self._has_begun = True
+        mark("plan")
         turn = Turn(self.query, number, number - 1 if number else None, entry.standings, self.ledger.state)
-        admitted = map_in_arrow(frame, LettingIn(self.programs, turn, tuple(self.readers)), SCHEMA)
-        shipped = run_turn(admitted, self.spreads, self.programs, turn, self.spreads[0].places, self.sink.last)
+        if self._chain is None:
+            self._chain = laid_out(frame.columns, self.spreads, self.programs, self.readers, self.sink.last)
+        shipped = self._chain.send(frame, turn)
         planned = time.perf_counter()
         rows = self._taken(shipped, turn)
         if is_first:
+            mark("settle")
             self.sink.settle(turn, rows)
         ran = time.perf_counter()
         heard = after(turn, [r for r in rows if r.group == HEARD], self.programs)

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ephemera.engine.shipments import HEARD, Shipment
 from ephemera.engine.standing import read_word
 from ephemera.spark.delivery import Delivery
+from ephemera.spark.marks import mark
 from ephemera.spark.sinks import FolderSink
 from ephemera.spark.table_sink import TableSink
 from ephemera.spark.turns import At, Last, Turn
@@ -46,6 +47,7 @@ class Outlet:
     def take(self, turn: Turn, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
         """What is done here."""
         if self.table is not None and frame is not None:
+            mark("table write")
             self.table.write(frame, turn.number)
         if self.delivery is not None:
             before = any(standing.texts for standing in turn.standings.values())

@@ -60,6 +60,13 @@ def _files(folder: Path) -> list[Path] | None:
     return sorted(p for p in folder.glob("*.parquet") if not p.name.startswith(("_", ".")))
 
 
+def counts(given: Sequence[Unit], catalogue: Catalogue) -> bool:
+    """Whether the columns that say when hold numbers, in all of some files."""
+    schemas = [pq.read_schema(path) for path in dict.fromkeys(path for path, _ in given)]
+    kinds = (schema.field(name).type for schema in schemas for name in stamp_columns(schema.names, catalogue))
+    return all(pa.types.is_integer(k) or pa.types.is_floating(k) or pa.types.is_null(k) for k in kinds)
+
+
 def routed(
     spark: SparkSession, given: Sequence[Unit], spreads: Sequence[Spread], wanted: Mapping[str, frozenset[str]]
 ) -> DataFrame:

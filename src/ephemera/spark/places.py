@@ -35,7 +35,7 @@ _ARROW = pa.schema(
         ("load", pa.binary()),
     ]
 )
-_NAMES = [f.name for f in fields(Shipment)]
+NAMES = [f.name for f in fields(Shipment)]
 _BYTES = 8 << 20
 """About so much goes to Spark at a time."""
 
@@ -55,7 +55,7 @@ def batches(shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
 
 
 def _batch(rows: Sequence[Shipment]) -> pa.RecordBatch:
-    columns: list[list[object]] = [[getattr(row, name) for row in rows] for name in _NAMES[:-1]]
+    columns: list[list[object]] = [[getattr(row, name) for row in rows] for name in NAMES[:-1]]
     columns.append([load if isinstance(load := row.load, bytes) else load.to_pybytes() for row in rows])
     arrays = [pa.array(values, f.type) for values, f in zip(columns, _ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
@@ -64,7 +64,7 @@ def _batch(rows: Sequence[Shipment]) -> pa.RecordBatch:
 def shipments_of(given: Iterable[pa.RecordBatch]) -> Iterator[Shipment]:
     """The shipments of rows of Spark, one after the other."""
     for batch in given:
-        columns = [batch.column(name).to_pylist() for name in _NAMES[:-1]]
+        columns = [batch.column(name).to_pylist() for name in NAMES[:-1]]
         loads = batch.column("load")
         for k, row in enumerate(zip(*columns, strict=True)):
             yield Shipment(*row, loads[k].as_buffer())  # type: ignore[call-arg]
@@ -72,7 +72,7 @@ def shipments_of(given: Iterable[pa.RecordBatch]) -> Iterator[Shipment]:
 
 def of_rows(rows: Iterable[Row]) -> list[Shipment]:
     """The shipments of rows that were collected."""
-    return [Shipment(*(row[name] for name in _NAMES)) for row in rows]
+    return [Shipment(*(row[name] for name in NAMES)) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)

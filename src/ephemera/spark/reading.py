@@ -129,7 +129,8 @@ def apart(batch: pa.RecordBatch, form: Form) -> tuple[pa.RecordBatch, pa.RecordB
     vouched = batch if rest.null_count == len(rest) else batch.filter(rest.is_null())
     if form == "lines":
         return vouched, pa.RecordBatch.from_arrays([rest.drop_null()], ["line"])
-    return vouched, pa.RecordBatch.from_struct_array(rest.flatten())
+    rows = rest.flatten() if form == "documents" else rest.drop_null()
+    return vouched, pa.RecordBatch.from_struct_array(rows)
 
 
 def read_rest(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator[Event | BadEvent]:

@@ -70,14 +70,18 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
     for same in declaring_alike(jobs):
         catalogue = jobs[same[0]].compiled.rules.resolved.catalogue
         alike = [jobs[n] for n in same]
-        sources = read(spark, inputs, catalogue, _wanted(alike), _constants(alike))
-        own = [_spread(n, jobs[n], sources, count) for n in same]
+        found = [(given, _groups_of_rows(spark, given)) for given in inputs]
+        by_python = [units for _, units in found if units is not None]
+        asked = (catalogue, _wanted(alike), _constants(alike))
+        by_spark = read(spark, [given for given, units in found if units is None], *asked)
+        asks_the_clock = any(job.asks_the_clock for job in alike)  # then Spark looks for the first and last ends
+        others = read(spark, [given for given, units in found if units is not None and asks_the_clock], *asked)
+        own = [_spread(n, jobs[n], [*by_spark, *others], count) for n in same]
         spreads += own
-        for given, source in zip(inputs, sources, strict=True):
-            direct = _groups_of_rows(spark, given)
-            read_by = _routed(source, own) if direct is None else parquet.routed(spark, direct, own, _wanted(alike))
-            frames.append(read_by)
-        numbers = numbers and all(_has_numbers(source, jobs[n]) for source in sources for n in same)
+        frames += [parquet.routed(spark, units, own, _wanted(alike)) for units in by_python]
+        frames += [_routed(source, own) for source in by_spark]
+        numbers = numbers and all(_has_numbers(source, jobs[n]) for source in by_spark for n in same)
+        numbers = numbers and all(parquet.counts(units, catalogue) for units in by_python)
     routed = reduce(DataFrame.unionAll, frames)
     spreads.sort(key=lambda spread: spread.number)
     return Started(run_levels(routed, spreads, Programs(spreads), count), tuple(spreads), numbers, count)

@@ -35,6 +35,10 @@ ONCE = "once"
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
+class SeveralWays(EphemeraError):
+    """Answers that should go to several places at once."""
+
+
 @dataclass(frozen=True, slots=True)
 class Streaming:
     """A live query that can be started; make one with `Program.stream`."""
@@ -59,12 +63,12 @@ class Streaming:
 
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
         """Starts the query; `watch` is told of each batch."""
+        taker = self._one_taker()
         checkpoint = self.checkpoint or mkdtemp(prefix="ephemera-checkpoint-")
         ledger = Ledger(checkpoint)
         spreads = spread_live(self.spark, self.jobs, ledger, self.shards)
         forms = forms_of(spreads, self.names)
         delivery = None
-        taker = self._taker()
         if taker is not None:
             prints = {spread.number: fingerprint(spread.compiled.plan) for spread in spreads}
             delivery = Delivery(forms, prints, taker)
@@ -86,6 +90,14 @@ class Streaming:
             writer = writer.trigger(processingTime=self.trigger)
         self.spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", FILES)
         return LiveQuery(writer.start(), host, totals)
+
+    def _one_taker(self) -> Sink | None:
+        """Who gets the answers here, if they go neither to a folder nor to a table."""
+        ways = ("output", "table", "foreach", "foreach_batch", "console")
+        given = [way for way in ways if getattr(self, way) not in (None, False)]
+        if len(given) > 1:
+            raise SeveralWays(f"answers go one way, and both `{given[0]}` and `{given[1]}` are given; name one of them")
+        return self._taker()
 
     def _taker(self) -> Sink | None:
         if self.foreach is not None:

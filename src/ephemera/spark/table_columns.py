@@ -61,7 +61,7 @@ def flat_rows(
     is_all_flat = len(shapes) == len(wanted)
     used = {"event", *when, *(name for shape in shapes for name in _needed(shape, wanted))}
     kept = [named(name) for name in fields if name in used or not is_all_flat]
-    rows = Rows(frame, "rows", event, f.array(f.struct(*kept)))
+    rows = Rows(frame, "rows", event, f.struct(*kept))
     counts = all(isinstance(fields[name].dataType, t.NumericType | t.NullType) for name in when)
     return replace(of_rows(rows, shapes, wanted, constants), counts=counts)
 

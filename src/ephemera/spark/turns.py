@@ -3,6 +3,8 @@
 A batch is one chain, as over history: what is read is routed, shuffled to the places of the shards, and met there level
 by level. The words of all readers go to every place, so that each knows how far the sources have come within the batch.
 A shard commits before anything of it goes on.
+
+What runs in tasks is the same for all batches. Which batch it is they find in a property of their job.
 """
 
 from __future__ import annotations
@@ -13,19 +15,23 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark import TaskContext
 
+from ephemera.base.errors import InternalError
 from ephemera.engine.files import files_of
 from ephemera.engine.shard import Shard
 from ephemera.engine.shipments import HEARD, SCATTERED, Shipment
 from ephemera.engine.spread import Spread
-from ephemera.engine.standing import Standing, Word, moved, read_word
+from ephemera.engine.standing import Standing, Word, moved, read_standing, read_word
 from ephemera.engine.store import Store
 from ephemera.spark.failures import told_by
 from ephemera.spark.marks import mark
-from ephemera.spark.places import batches, exchanged, place_of_task, shipments_of
+from ephemera.spark.places import batches, place_of_task, shipments_of
 from ephemera.spark.programs import Programs
+from ephemera.spark.workers import begin_task
 
+TURN = "ephemera.turn"
+"""The property of a job that says which batch it is of."""
 STALE = 50
 """A shard that has not been asked for so many batches is forgotten."""
 
@@ -44,6 +50,23 @@ class Turn:
 
     def standing(self, program: int) -> Standing:
         return self.standings.get(program, Standing())
+
+    def told(self) -> str:
+        """The turn as JSON."""
+        standings = {str(number): standing.told() for number, standing in self.standings.items()}
+        told = {"query": self.query, "number": self.number, "before": self.before, "state": self.state}
+        return json.dumps({**told, "standings": standings}, ensure_ascii=False)
+
+
+def turn_of_task() -> Turn:
+    """The batch that the task at work belongs to."""
+    context = TaskContext.get()
+    text = context.getLocalProperty(TURN) if context is not None else None
+    if text is None:
+        raise InternalError("live", "a task of a live query was started without a batch")
+    told = json.loads(text)
+    standings = {int(number): read_standing(one) for number, one in told.pop("standings").items()}
+    return Turn(**told, standings=standings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +103,24 @@ class Meeting:
 
     spreads: Programs
     level: int
-    turn: Turn
     last: Last | None
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("engine", self._run(list(shipments_of(given)), place_of_task())))
+        begin_task()
+        yield from batches(told_by("engine", self._run(in_order(given), turn_of_task(), place_of_task())))
 
-    def _run(self, given: Sequence[Shipment], place: int) -> Iterator[Shipment]:
+    def _run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
         heard = [s for s in given if s.group == HEARD]
         others = [s for s in given if s.group != HEARD]
-        standings = after(self.turn, heard, self.spreads)
+        standings = after(turn, heard, self.spreads)
         mark("engines")
-        shard = _shard(self.spreads, self.turn, self.level, place)
+        shard = _shard(self.spreads, turn, self.level, place)
         found = list(shard.step(others, standings))
-        written = shard.commit(self.turn.number)
-        _keep(self.turn, self.level, place, shard)
+        written = shard.commit(turn.number)
+        _keep(turn, self.level, place, shard)
         found += shard.told(written)
         if self.last is not None:
-            yield from self.last(found, At(self.spreads, self.turn, place, standings))
+            yield from self.last(found, At(self.spreads, turn, place, standings))
             yield from heard if place == 0 else ()
             return
         yield from heard
@@ -109,17 +132,18 @@ class Gathering:
     """What runs behind the last level where several places may have given the same answer."""
 
     spreads: Programs
-    turn: Turn
     last: Last
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("engine", self._run(list(shipments_of(given)), place_of_task())))
+        begin_task()
+        yield from batches(told_by("engine", self._run(in_order(given), turn_of_task(), place_of_task())))
 
-    def _run(self, given: Sequence[Shipment], place: int) -> Iterator[Shipment]:
+    def _run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
+        mark("gather")
         heard = [s for s in given if s.group == HEARD]
-        standings = after(self.turn, heard, self.spreads)
+        standings = after(turn, heard, self.spreads)
         others = (s for s in given if s.group != HEARD)
-        yield from self.last(self._gathered(others, place), At(self.spreads, self.turn, place, standings))
+        yield from self.last(self._gathered(others, place), At(self.spreads, turn, place, standings))
         yield from heard if place == 0 else ()
 
     def _gathered(self, shipments: Iterable[Shipment], place: int) -> Iterator[Shipment]:
@@ -130,17 +154,9 @@ class Gathering:
                 yield from own
 
 
-def run_turn(  # noqa: PLR0913, PLR0917 - what a batch runs on
-    admitted: DataFrame, spreads: Sequence[Spread], programs: Programs, turn: Turn, places: int, last: Last
-) -> DataFrame:
-    """All that comes of what was let in; `last` is what is done with it in each place."""
-    gathers = any(spread.needs_gathering for spread in spreads)
-    levels = max((s.stages.levels for s in spreads), default=0)
-    frame = admitted
-    for level in range(levels):
-        is_last = level == levels - 1 and not gathers
-        frame = exchanged(frame, places, Meeting(programs, level, turn, last if is_last else None))
-    return exchanged(frame, places, Gathering(programs, turn, last)) if gathers or not levels else frame
+def in_order(given: Iterable[pa.RecordBatch]) -> list[Shipment]:
+    """Shipments by program, group and time. They are few, and Spark would need a stage of its own to sort them."""
+    return sorted(shipments_of(given), key=lambda s: (s.program, s.group, s.first))
 
 
 # ---- what workers remember -------------------------------------------------------------------------------

@@ -1,0 +1,58 @@
+"""This module lays out the stages of a live query once, and sends each batch through them.
+
+To pack functions and to describe columns takes as long as a small batch, so both are done at the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from ephemera.engine.spread import Spread
+from ephemera.spark.arrow import mapped, prepared
+from ephemera.spark.letting_in import LettingIn, Reader
+from ephemera.spark.places import NAMES, SCHEMA
+from ephemera.spark.programs import Programs
+from ephemera.spark.turns import TURN, Gathering, Last, Meeting, Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """The stages of a live query."""
+
+    first: Column
+    """Lets events in."""
+    others: tuple[Column, ...]
+    """What runs behind each exchange."""
+    place: Column
+    places: int
+
+    def send(self, frame: DataFrame, turn: Turn) -> DataFrame:
+        """All that comes of a batch; it is computed when somebody reads it, in this thread."""
+        frame.sparkSession.sparkContext.setLocalProperty(TURN, turn.told())
+        sent = mapped(frame, self.first)
+        for stage in self.others:
+            sent = mapped(sent.repartitionById(self.places, self.place), stage)
+        return sent
+
+
+def laid_out(
+    columns: Sequence[str], spreads: Sequence[Spread], programs: Programs, readers: Sequence[Reader], last: Last
+) -> Chain:
+    """The stages for input with these columns; `last` is what is done with all that comes of it in each place."""
+    first = prepared(LettingIn(programs, tuple(readers)), SCHEMA, columns)
+    others = tuple(prepared(stage, SCHEMA, NAMES) for stage in _behind(spreads, programs, last))
+    return Chain(first, others, f.col("place"), spreads[0].places)
+
+
+def _behind(spreads: Sequence[Spread], programs: Programs, last: Last) -> Iterator[Meeting | Gathering]:
+    gathers = any(spread.needs_gathering for spread in spreads)
+    levels = max((s.stages.levels for s in spreads), default=0)
+    for level in range(levels):
+        is_last = level == levels - 1 and not gathers
+        yield Meeting(programs, level, last if is_last else None)
+    if gathers or not levels:
+        yield Gathering(programs, last)

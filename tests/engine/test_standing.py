@@ -1,0 +1,52 @@
+"""This module shows how far sources come with a batch: by their events, by silence, by word, and at the end."""
+
+from __future__ import annotations
+
+import json
+
+import ephemera
+from ephemera.engine.standing import Standing, Word, lag_of, moved, read_standing
+from ephemera.kernels.history import FAR
+
+SECOND = 1_000_000
+CATALOGUE = ephemera.compile(
+    "TIME UNIT 1 sec; EVENT order(id: int); EVENT scan(id: int); EVENT other(id: int);"
+    "STREAM shop CARRIES order WATERMARK 3 sec; STREAM floor CARRIES scan WATERMARK 5 sec IDLE 10 sec;"
+    "p(i) <- o: order(i), s: scan(i), {o, s} within 5;"
+).catalogue
+
+
+def test_the_latest_event_of_all_readers_moves_a_source() -> None:
+    words = [Word({"shop": 20 * SECOND}, 16 * SECOND), Word({"shop": 30 * SECOND, "": 7}, 3 * SECOND)]
+    found = moved(Standing(), words, CATALOGUE)
+    assert found.bounds == {"shop": 27 * SECOND - 1, "": 6}
+    assert (found.first, found.last) == (3 * SECOND, 30 * SECOND)
+    assert moved(Standing(), reversed(words), CATALOGUE) == found
+    later = moved(found, [Word({"shop": 21 * SECOND}, 0)], CATALOGUE)
+    assert (later.bound("shop"), later.first) == (27 * SECOND - 1, 3 * SECOND)
+
+
+def test_a_silent_source_moves_with_the_clock_from_where_it_stands() -> None:
+    found = moved(Standing(), [Word({"floor": 50 * SECOND, "shop": 9}, now=1_000 * SECOND)], CATALOGUE)
+    assert found.silent == {"floor": 1_010 * SECOND}
+    found = moved(found, [Word(now=1_010 * SECOND)], CATALOGUE)
+    assert found.bound("floor") == 45 * SECOND - 1
+    found = moved(found, [Word(now=1_017 * SECOND)], CATALOGUE)
+    assert found.bound("floor") == 52 * SECOND - 1
+    assert lag_of(found, "floor") == 965 * SECOND + 1
+    heard = moved(found, [Word({"floor": 53 * SECOND}, now=1_030 * SECOND)], CATALOGUE)
+    assert (heard.bound("floor"), heard.silent) == (52 * SECOND - 1, {"floor": 1_040 * SECOND})
+    assert heard.bound("shop") == 9 - 3 * SECOND - 1
+
+
+def test_a_word_closes_an_instant_and_the_end_all_of_them() -> None:
+    found = moved(Standing(), [Word(closes=4 * SECOND)], CATALOGUE)
+    assert {found.bound(name) for name in ("shop", "floor", "")} == {4 * SECOND}
+    ended = moved(found, [Word({"shop": 9 * SECOND}, 5), Word(ends=True)], CATALOGUE)
+    assert {ended.bound(name) for name in ("shop", "floor", "")} == {FAR}
+    assert ended.until == 9 * SECOND
+
+
+def test_a_standing_is_told_and_read() -> None:
+    found = moved(Standing(), [Word({"floor": 50 * SECOND}, 3, now=7, texts=True)], CATALOGUE)
+    assert read_standing(json.loads(json.dumps(found.told()))) == found
