@@ -42,6 +42,8 @@ SMALL = 1_000
 """Events in a small batch."""
 PART = 50
 """So many batches at the beginning and at the end are compared."""
+GROUP = 125_000
+"""Rows of a group in the files, so that several tasks can read one."""
 COLD = 2
 """So many batches of each run do not count."""
 STAMPS = ("event", "begin", "end")
@@ -121,7 +123,7 @@ class Bench:
         for number in range(count):
             path = folder / f"{number:06d}.parquet"
             rows = feed.table.slice(number * batch, batch if number < count - 1 else None)
-            pq.write_table(rows, path)
+            pq.write_table(rows, path, row_group_size=GROUP)
             os.utime(path, (1e9 + number, 1e9 + number))  # they are read in this order
         yield folder
         shutil.rmtree(folder)
@@ -255,7 +257,11 @@ PARTS: dict[str, Callable[[Bench, argparse.Namespace], Iterator[Run]]] = {
 def main() -> None:
     """Measures, and prints a table."""
     chosen = _options().parse_args()
-    more = {"spark.sql.shuffle.partitions": str(chosen.cores), "spark.sql.streaming.numRecentProgressUpdates": "10000"}
+    more = {
+        "spark.sql.shuffle.partitions": str(chosen.cores),
+        "spark.sql.files.openCostInBytes": str(1 << 20),  # so that two tasks read a file of a few megabytes
+        "spark.sql.streaming.numRecentProgressUpdates": "10000",
+    }
     more |= dict(pair.split("=", 1) for pair in chosen.set)
     spark = session(f"local[{chosen.cores}]", more=more)
     spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", FILES)  # for both

@@ -41,7 +41,7 @@ again(c, i, j) <- a: bought(i, c), b: bought(j, c), a before b, {a,b} within 9h;
 HOUR = 3_600
 DAYS = 30
 BATCHES = DAYS * 8
-ROWS = 2_000
+ROWS = 5_000
 """Events in a batch of three hours."""
 CUSTOMERS = 500
 LABELS = ("order", "paid", "shipped")
@@ -94,6 +94,8 @@ def main(folder: Path) -> None:
     query.drain()
     query.stop()
     taken = time.perf_counter() - begin
+    groups = query.host.spreads[0].stages.groups
+    holders = Counter(name for group in groups for name in group.cuts)
     files = sum(len(names) for _, _, names in os.walk(folder / "checkpoint" / "state"))
     bound = found[-1]["bound"]
     local = program.run(events)
@@ -102,7 +104,15 @@ def main(folder: Path) -> None:
     rates = Counter(events["event"].to_pylist()) + counted
     print(
         json.dumps(
-            {"batches": found, "answers": answers, "right": counted, "rates": rates, "files": files, "seconds": taken}
+            {
+                "batches": found,
+                "answers": answers,
+                "right": counted,
+                "rates": rates,
+                "holders": holders,
+                "files": files,
+                "seconds": taken,
+            }
         )
     )
 

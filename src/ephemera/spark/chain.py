@@ -1,6 +1,8 @@
 """This module lays out the stages of a live query once, and sends each batch through them.
 
-To pack functions and to describe columns takes as long as a small batch, so both are done at the first one.
+To pack functions and to describe columns takes as long as a small batch, so both are done at the first one. A query has
+a session of its own, in which Arrow batches may have any size: Spark asks for that behind each row, which takes as long
+as all else that it does with the row. A place holds all shipments of a batch anyway.
 """
 
 from __future__ import annotations
@@ -17,6 +19,9 @@ from ephemera.spark.letting_in import LettingIn, Reader
 from ephemera.spark.places import NAMES, SCHEMA
 from ephemera.spark.programs import Programs
 from ephemera.spark.turns import TURN, Gathering, Last, Meeting, Turn
+
+_ANY_SIZE = 2**31 - 1
+"""The size for which Spark does not ask."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,10 +45,11 @@ class Chain:
 
 
 def laid_out(
-    columns: Sequence[str], spreads: Sequence[Spread], programs: Programs, readers: Sequence[Reader], last: Last
+    frame: DataFrame, spreads: Sequence[Spread], programs: Programs, readers: Sequence[Reader], last: Last
 ) -> Chain:
-    """The stages for input with these columns; `last` is what is done with all that comes of it in each place."""
-    first = prepared(LettingIn(programs, tuple(readers)), SCHEMA, columns)
+    """The stages for batches like this one; `last` is what is done with all that comes of one in each place."""
+    frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_ANY_SIZE))
+    first = prepared(LettingIn(programs, tuple(readers)), SCHEMA, frame.columns)
     others = tuple(prepared(stage, SCHEMA, NAMES) for stage in _behind(spreads, programs, last))
     return Chain(first, others, f.col("place"), spreads[0].places)
 

@@ -125,7 +125,7 @@ class Host:
         mark("plan")
         turn = Turn(self.query, number, number - 1 if number else None, entry.standings, self.ledger.state)
         if self._chain is None:
-            self._chain = laid_out(frame.columns, self.spreads, self.programs, self.readers, self.sink.last)
+            self._chain = laid_out(frame, self.spreads, self.programs, self.readers, self.sink.last)
         shipped = self._chain.send(frame, turn)
         planned = time.perf_counter()
         rows = self._taken(shipped, turn)

@@ -83,15 +83,16 @@ def _histories(engines: Sequence[tuple[int, dict[str, Any]]]) -> Iterable[Histor
     found: dict[tuple[int, str], HistoryReport] = {}
     for program, engine in engines:
         for name, (tuples, size, reach) in engine["histories"].items():
+            own = HistoryReport(program, name, tuples, size, reach)
             before = found.get((program, name))
-            found[program, name] = HistoryReport(
-                program,
-                name,
-                tuples + (before.tuples if before else 0),
-                size + (before.bytes if before else 0),
-                reach,
-            )
+            found[program, name] = own if before is None else _both(before, own)
     return found.values()
+
+
+def _both(a: HistoryReport, b: HistoryReport) -> HistoryReport:
+    """A history that two engines hold; it matters for as long as one of them needs it."""
+    reach = None if a.reach is None or b.reach is None else max(a.reach, b.reach)
+    return HistoryReport(a.program, a.name, a.tuples + b.tuples, a.bytes + b.bytes, reach)
 
 
 def _state(told: Sequence[dict[str, int]]) -> StateReport:
