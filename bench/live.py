@@ -25,7 +25,7 @@ from typing import Any
 
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from bench import native
@@ -118,7 +118,7 @@ class Bench:
     @contextmanager
     def fed(self, feed: Feed, batch: int) -> Iterator[Path]:
         """A folder with a file for each batch."""
-        folder = Path(tempfile.mkdtemp(dir=self.scratch))
+        folder = Path(tempfile.mkdtemp(dir=self.scratch, suffix=".parquet"))
         count = len(feed) // batch
         for number in range(count):
             path = folder / f"{number:06d}.parquet"
@@ -133,10 +133,10 @@ class Bench:
         program = Program(check(Source("bench.eq", feed.program)))
         reports: list[BatchReport] = []
 
-        def begin(frame: DataFrame, work: Path) -> StreamingQuery:
+        def begin(folder: Path, work: Path) -> StreamingQuery:
             made = program.stream(
-                self.spark, frame, checkpoint=f"{work}/checkpoint", output=f"{work}/out", format="parquet",
-                emit=[feed.query],
+                self.spark, str(folder), checkpoint=f"{work}/checkpoint", output=f"{work}/out", format="parquet",
+                emit=[feed.query], most_files=1,
             )  # fmt: skip
             return made.start(reports.append).query
 
@@ -148,18 +148,18 @@ class Bench:
     def spark_join(self, name: str, feed: Feed, batch: int, store: str) -> Run:
         """Spark's own join for the answers of Q1."""
 
-        def begin(frame: DataFrame, work: Path) -> StreamingQuery:
+        def begin(folder: Path, work: Path) -> StreamingQuery:
+            reading = self.spark.readStream.schema(feed.schema).option("maxFilesPerTrigger", 1)
             own = {"store": store, "checkpoint": f"{work}/checkpoint", "output": f"{work}/out"}
-            return native.start(frame, feed.within, **own)
+            return native.start(reading.parquet(str(folder)), feed.within, **own)
 
         return self._run(f"{name}, {store}", feed, batch, begin)
 
-    def _run(self, name: str, feed: Feed, batch: int, begin: Callable[[DataFrame, Path], StreamingQuery]) -> Run:
+    def _run(self, name: str, feed: Feed, batch: int, begin: Callable[[Path, Path], StreamingQuery]) -> Run:
         work = Path(tempfile.mkdtemp(dir=self.scratch))
         with self.fed(feed, batch) as folder:
-            reading = self.spark.readStream.schema(feed.schema).option("maxFilesPerTrigger", 1)
             before = _cpu()
-            query = begin(reading.parquet(str(folder)), work)
+            query = begin(folder, work)
             query.processAllAvailable()
             told = [dict(p) for p in query.recentProgress if p["numInputRows"]]
             query.stop()

@@ -259,6 +259,7 @@ class Program:
         foreach_batch: Callable[[list[dict[str, Any]], int], object] | None = None,
         trigger: str | None = None,
         shards: int | None = None,
+        most_files: int | None = None,
         emit: Iterable[str] = (),
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
@@ -287,6 +288,7 @@ class Program:
             foreach_batch=foreach_batch,
             trigger=trigger,
             shards=shards,
+            most_files=most_files,
             emit=frozenset(emit),
         )
 

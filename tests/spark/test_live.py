@@ -153,3 +153,26 @@ def test_what_cannot_stream_is_refused(spark: SparkSession, place: Place) -> Non
         ephemera.compile(OVERDUE).stream(spark, place["nowhere"], checkpoint=place["other"]).start()
     with pytest.raises(ephemera.EphemeraError, match="gopher"):
         ephemera.compile(OVERDUE).stream(spark, place["in"], checkpoint="gopher://old/place").start()
+
+
+def test_parquet_files_that_arrive_are_read(spark: SparkSession, place: Place) -> None:
+    folder = Path(place["rows.parquet"])
+    folder.mkdir()
+    schema = "event string, time bigint, id string, qty int"
+
+    def put(name: str, rows: list[tuple[Any, ...]]) -> None:
+        spark.createDataFrame(rows, schema).coalesce(1).write.parquet(place["made"], mode="overwrite")
+        (made,) = Path(place["made"]).glob("*.parquet")
+        made.rename(folder / name)
+
+    put("1.parquet", [("order", 1, "a", 3), ("shipped", 4, "a", None), ("order", 2, "b", 3), ("noise", 3, "x", 1)])
+    given: list[dict[str, Any]] = []
+    program = ephemera.compile(OVERDUE)
+    made = program.stream(spark, str(folder), foreach=given.append, checkpoint=place["check"], most_files=1)
+    query = made.start()
+    query.drain()
+    put("2 {x}.parquet", [("noise", 50, "z", 1), (None, 51, "z", 1)])
+    query.drain()
+    query.stop()
+    assert [(a["event"], a["time"], a["data"]) for a in given] == [("overdue", [2, 8], ["b"])]
+    assert (query.totals.events, query.totals.bad) == (6, 1)

@@ -11,20 +11,23 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from pathlib import Path
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from ephemera.base.errors import EphemeraError
 from ephemera.physical.wanted import wanted
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.flat import ANY, Form
-from ephemera.spark.letting_in import FromFrame, Heartbeat, Reader, column_of
+from ephemera.spark.letting_in import FromFiles, FromFrame, Heartbeat, Reader, column_of
 from ephemera.spark.reading import Input, format_of, source_of
 from ephemera.spark.run import Job, declaring_alike, numbered
 
 SOCKET = re.compile(r"(?:socket|tcp)://(\[[^\]]+\]|[^:/]+):(\d+)/?")
+_FILES = "path string, modificationTime timestamp, length bigint, content binary"
 _CSV = {"header": "true", "escape": '"', "maxCharsPerColumn": "-1"}
 
 
@@ -40,16 +43,27 @@ class Inlet:
     readers: tuple[Reader, ...]
 
 
-def open_inlets(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], *, clock: bool) -> Inlet:
-    """All inputs of some programs as one; each program reads all of them. `clock` says whether a clock is heeded."""
+def open_inlets(
+    spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], *, clock: bool, most_files: int | None = None
+) -> Inlet:
+    """All inputs of some programs as one; each program reads all of them.
+
+    `clock` says whether a clock is heeded, `most_files` how many files of a folder a batch takes.
+    """
+    reading = spark.readStream if most_files is None else spark.readStream.option("maxFilesPerTrigger", most_files)
     frames: list[DataFrame] = []
     readers: list[Reader] = []
     for given in inputs:
-        frame, form = _opened_or_told(spark, given)
+        opened = None if _is_direct(spark, given) else _opened_or_told(spark, reading, given)
         for same in declaring_alike(jobs):
-            own, reader = _read(frame, form, [jobs[n] for n in same], same)
-            frames.append(own)
-            readers.append(reader)
+            alike = [jobs[n] for n in same]
+            if opened is None:
+                frames.append(_documents(reading, str(given.given)).select("path"))
+                readers.append(FromFiles(tuple(same), _needed(alike)))
+            else:
+                own, reader = _read(*opened, alike, same)
+                frames.append(own)
+                readers.append(reader)
     idle = [n for n, job in enumerate(jobs) if any(s.idle is not None for s in _catalogue(job).sources)]
     if idle:
         # Spark goes on from a checkpoint only with as many sources as before: so one that nobody heeds stays, too.
@@ -90,7 +104,20 @@ def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
 # ---- opening -----------------------------------------------------------------------------------------------
 
 
-def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
+def _is_direct(spark: SparkSession, given: Input) -> bool:
+    """Whether Spark need only say which files are new, since Python reads them: Parquet files of this machine."""
+    if not isinstance(given.given, str) or "://" in given.given:
+        return False
+    is_parquet = given.format == "parquet" or (given.format is None and given.given.rstrip("/").endswith(".parquet"))
+    return is_parquet and Path(given.given).is_dir() and str(spark.sparkContext.master).startswith("local")
+
+
+def _documents(reading: DataStreamReader, path: str) -> DataFrame:
+    """Files as they are; what is not asked for of them is not read."""
+    return reading.format("binaryFile").schema(_FILES).load(path)
+
+
+def _opened(spark: SparkSession, reading: DataStreamReader, given: Input) -> tuple[DataFrame, Form]:
     if isinstance(given.given, DataFrame):
         if not given.given.isStreaming:
             raise NoInput("this data frame does not stream; `spark.readStream` makes one that does, `run` takes others")
@@ -100,26 +127,26 @@ def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
         raise NoInput(f"a stream is read from one folder or pattern, not from several: `{path}`, `{more[0]}`")
     socket = SOCKET.fullmatch(path)
     if socket is not None:
-        reading = spark.readStream.format("socket").option("host", socket[1].strip("[]")).option("port", socket[2])
-        return reading.load(), "lines"
+        wire = spark.readStream.format("socket").option("host", socket[1].strip("[]")).option("port", socket[2])
+        return wire.load(), "lines"
     match given.format or format_of(path):
         case "json":
-            return spark.readStream.option("lineSep", "\n").text(path), "lines"
+            return reading.option("lineSep", "\n").text(path), "lines"
         case "parquet":
-            return spark.readStream.schema(spark.read.parquet(path).schema).parquet(path), "rows"
+            return reading.schema(spark.read.parquet(path).schema).parquet(path), "rows"
         case "csv":
             shown = spark.read.options(**_CSV).csv(path).schema
-            return spark.readStream.schema(shown).options(**_CSV).csv(path), "cells"
+            return reading.schema(shown).options(**_CSV).csv(path), "cells"
         case "xml":
-            return spark.readStream.format("binaryFile").load(path), "documents"
+            return _documents(reading, path), "documents"
         case "table":
             return spark.readStream.table(path), "rows"
 
 
-def _opened_or_told(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
+def _opened_or_told(spark: SparkSession, reading: DataStreamReader, given: Input) -> tuple[DataFrame, Form]:
     """An input, or what to tell people if it cannot be opened."""
     try:
-        return _opened(spark, given)
+        return _opened(spark, reading, given)
     except AnalysisException as error:
         told = str(error)
         if "PATH_NOT_FOUND" in told:

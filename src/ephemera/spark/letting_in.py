@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +24,7 @@ from ephemera.io.jsonl import BadEvent, Message, decode_line, uses_text
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import TEXT, Form, Held
 from ephemera.spark.marks import mark
+from ephemera.spark.parquet import FromParquet, counts, units_of
 from ephemera.spark.places import batches
 from ephemera.spark.programs import Programs
 from ephemera.spark.reading import apart, read_rest, rest_messages
@@ -160,6 +162,29 @@ class FromFrame:
         if TEXT in vouched.schema.names and vouched.num_rows and pc.any(vouched.column(TEXT)).as_py():
             return True
         return _use_texts(rest_messages(spread.compiled, self.form, rest), spread)
+
+
+@dataclass(frozen=True, slots=True)
+class FromFiles:
+    """The events of Parquet files that Python reads, for programs that declare them alike; rows have a `path`."""
+
+    programs: tuple[int, ...]
+    wanted: Mapping[str, frozenset[str]]
+
+    def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
+        here = [entrances[number] for number in self.programs]
+        files = FromParquet([entrance.spread for entrance in here], self.wanted)
+        for uri in batch.column("path").to_pylist():
+            path = unquote(urlsplit(uri).path)
+            units = units_of(path)
+            texts = not counts(units, here[0].spread.merged.plan.catalogue)
+            for entrance in here:
+                entrance.gate.texts = entrance.gate.texts or texts
+            for unit in units:
+                for parts, bad in files.read(*unit):
+                    for entrance in here:
+                        yield from entrance.add(parts)
+                        yield from entrance.add_each(bad)
 
 
 @dataclass(frozen=True, slots=True)

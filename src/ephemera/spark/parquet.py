@@ -49,9 +49,13 @@ def units(spark: SparkSession, paths: Sequence[str]) -> list[Unit] | None:
         if files is None:
             return None
         for file in files:
-            groups = pq.ParquetFile(file).metadata.num_row_groups
-            found += [(str(file.resolve()), k) for k in range(groups)]
+            found += units_of(str(file.resolve()))
     return found or None
+
+
+def units_of(path: str) -> list[Unit]:
+    """A file by its groups of rows."""
+    return [(path, k) for k in range(pq.read_metadata(path).num_row_groups)]
 
 
 def _files(folder: Path) -> list[Path] | None:
@@ -94,15 +98,19 @@ class FromParquet:
         count = 0
         for batch in given:
             for path, group in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                for table, rows in self._tables(path, group):
-                    count += table.num_rows
-                    read = Reader(table, self.spreads[0].compiled).read()
-                    for bad in read.bad:
-                        letter = BadEvent(_row(path, group, int(rows[bad.row])), bad.reason, bad.label)
-                        yield from (bad_shipment(spread, letter) for spread in self.spreads)
-                    yield from self._all(waiting.add([self._pruned(part) for part in read.parts]))
+                for parts, bad in self.read(path, group):
+                    count += sum(map(len, parts)) + len(bad)
+                    yield from (bad_shipment(spread, letter) for spread in self.spreads for letter in bad)
+                    yield from self._all(waiting.add(parts))
         yield from self._all(waiting.take())
         yield from (read_shipment(spread, count) for spread in self.spreads)
+
+    def read(self, path: str, group: int) -> Iterator[tuple[list[Events], list[BadEvent]]]:
+        """The events of a group of rows, some at a time, and what is none."""
+        for table, rows in self._tables(path, group):
+            found = Reader(table, self.spreads[0].compiled).read()
+            bad = [BadEvent(_row(path, group, int(rows[b.row])), b.reason, b.label) for b in found.bad]
+            yield [self._pruned(part) for part in found.parts], bad
 
     def _all(self, parts: list[Events]) -> Iterator[Shipment]:
         for spread in self.spreads:

@@ -58,6 +58,8 @@ class Streaming:
     trigger: str | None = None
     """Such as `1 second`; `once` takes what is there and stops; None goes on as fast as it can."""
     shards: int | None = None
+    most_files: int | None = None
+    """How many files of a folder a batch takes; None takes all that are there."""
     names: Sequence[Mapping[str, str]] = ()
     """What the dead letters of each program say of where they come from."""
 
@@ -80,7 +82,7 @@ class Streaming:
         table = TableSink(self.table, forms, self.location) if self.table is not None else None
         totals = Totals()
         is_once = self.trigger == ONCE
-        inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once)
+        inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, most_files=self.most_files)
         outlet = Outlet(folders, table, delivery)
         host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch))
         writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{ledger.root}/spark")
