@@ -13,7 +13,7 @@ settings.register_profile(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=200,
+    max_examples=130,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -6,6 +6,8 @@ is the same every time; ``python -m tests.strategies.survey cases`` prints the w
 
 from __future__ import annotations
 
+import pytest
+
 from tests.strategies.mix import PATTERNS, WEIGHTS
 from tests.strategies.survey import mix
 
@@ -18,6 +20,7 @@ LEAST_DEPENDENT = 0.60
 FEATURES = 98
 
 
+@pytest.mark.slow
 def test_every_feature_occurs_and_matters() -> None:
     parts = mix(CASES)
     too_idle = {name: p.dependent for name, p in parts.items() if p.dependent < LEAST_DEPENDENT}

@@ -297,7 +297,7 @@ def test_a_failure_of_ours_names_the_rule_and_the_event(tmp_path: Path) -> None:
         (["--input", "{}/broken.parquet"], 2, "cannot read the input: "),
         (["--input", "{}/events.jsonl", "--master", "mars"], 2, "there is no master `mars`; "),
         (["--input", "{}/events.jsonl", "--master", "spark://127.0.0.1:9"], 3, "no master answers at `spark://"),
-        (["--mode", "stream", "--engine", "spark"], 2, "stream mode on Spark comes later; "),
+        (["--mode", "stream", "--engine", "spark"], 2, "there is nothing to read: "),
         (["--engine", "local", "--output", "{}/a.parquet"], 2, "the engine `local` writes one file of JSON lines; "),
         (["--engine", "local", "--master", "local[1]"], 2, "--master is for the engine `spark`"),
         (["--input", "{}/events.jsonl", "--output", "{}"], 3, "`{}` is a folder with other things in it; "),

@@ -108,7 +108,7 @@ def test_a_segment_that_is_gone_is_told(spark: SparkSession, shop: Path) -> None
 def test_lost_progress_is_told(spark: SparkSession, shop: Path) -> None:
     (shop / "checkpoint" / "progress" / "1.json").unlink()
     _put(shop, 2, ("order", 20, "c"))
-    with pytest.raises(Failed, match=r"no readable progress/1\.json"):
+    with pytest.raises(WrongCheckpoint, match=r"no readable progress/1\.json"):
         _run(spark, shop)
 
 

@@ -150,7 +150,7 @@ def test_doubles_hide_from_statistics_so_scans_of_them_use_the_type_alone(spark:
     assert filters == "PushedFilters: [Or(IsNull(event),EqualTo(event,A))]"
     found = source.frame.collect()
     assert [(row.s, row.y) for row in found if row.rest is None] == [(1_000_000, 1.0)]
-    assert [row.rest[0].time for row in found if row.rest is not None] == [2]
+    assert [row.rest.time for row in found if row.rest is not None] == [2]
 
 
 @pytest.mark.parametrize("kind", [pa.timestamp("us", tz="UTC"), pa.timestamp("us"), pa.date32()], ids=str)
@@ -166,5 +166,5 @@ def test_instants_let_constants_reach_the_scan(spark: SparkSession, tmp_path: Pa
     (source,) = read(spark, [Input(path)], plan.catalogue, {"A": frozenset({"x"})}, constants([plan]))
     (filters,) = (line for line in plan_of(source.frame).splitlines() if line.startswith("PushedFilters"))
     assert "EqualTo(x,5)" in filters
-    found = [row.x for row in source.frame.selectExpr("rest[0].x AS x").collect()]
+    found = [row.x for row in source.frame.selectExpr("rest.x AS x").collect()]
     assert (found.count(None), found.count(5), found.count(6)) == (5, 1, 1)

@@ -28,7 +28,7 @@ def map_in_arrow(frame: DataFrame, function: Function, schema: StructType | str)
 def prepared(function: Function, schema: StructType | str, names: Sequence[str]) -> Column:
     """A function on the columns with these names, packed once for `mapped`, which costs little then."""
     made = functions.vectorized_udf(function, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[attr-defined]
-    column: Column = made(f.col(_quoted(names[0])))  # which has to be one of the frame: all columns are passed
+    column: Column = made(*[f.col(_quoted(name)) for name in names])
     return column
 
 

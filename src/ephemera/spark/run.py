@@ -246,7 +246,7 @@ def _has_numbers(source: Source, job: Job) -> bool:
         suspicious = f.col(REST).cast("string").rlike(_text_time(job.compiled, source.form))
         suspicious = suspicious | (f.col(REST).isNull() & f.col(TEXT)) if source.has_columns else suspicious
     if source.form == "documents":
-        content = f.col(REST)[0]["content"].cast("string")
+        content = f.col(REST)["content"].cast("string")
         suspicious = content.rlike(_text_time(job.compiled, source.form))
     found = source.frame.where(suspicious).select(REST)
     return not map_in_arrow(found, _Texts(job.compiled, source.form), "text boolean").limit(1).count()
