@@ -27,9 +27,10 @@ from ephemera.spark.answer_forms import Form, forms_of
 from ephemera.spark.folders import OWNER, Folder, WrongFolder, folder_at
 from ephemera.spark.places import batches
 from ephemera.spark.sink_formats import Format
-from ephemera.spark.sinks import FolderSink, LastStage, counts_of
+from ephemera.spark.sinks import FolderSink, counts_of
 from tests.plans.meaning import of_story
 from tests.spark.disk import Crash, Disk
+from tests.spark.last_stage import LastStage
 
 STORIES = sorted((Path(__file__).parents[1] / "stories").glob("*.md"))
 

@@ -17,8 +17,9 @@ from ephemera.spark.answer_forms import forms_of
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.folders import WrongFolder, folder_at
 from ephemera.spark.places import SCHEMA, batches
-from ephemera.spark.sinks import FolderSink, LastStage, counts_of
+from ephemera.spark.sinks import FolderSink, counts_of
 from ephemera.spark.table_sink import TableSink, WrongTable
+from tests.spark.last_stage import LastStage
 from tests.spark.test_sinks import LARGE, LATES, LETTERS, SHOP, given, lines_of, spread_of
 
 TAKEN = "EVENT order(batch: int, count: int); same(batch) <- order(batch, n);"

@@ -22,7 +22,7 @@ from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.engine.heads import Builder, is_message
-from ephemera.engine.matching import Query, with_events
+from ephemera.engine.matching import Query, timer_tuples, with_events
 from ephemera.engine.parameters import MEMBER, Parameters, asked_for
 from ephemera.engine.pool import Pool
 from ephemera.engine.rules import Rule
@@ -38,7 +38,7 @@ from ephemera.physical.turns import queries_of, told_apart, turns
 from ephemera.rules.outcome import DeadLetter, Endless
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings
-from ephemera.terms.atoms import match_event, match_term
+from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
 
 MOST_ROUNDS = 1_000
@@ -378,15 +378,9 @@ class Lane:
     def _tell_the_time(self, until: int) -> None:
         """The events of absolute timers since the last step."""
         for source, calendar in self._calendars.items():
-            opens, closes = begin(calendar.name), end(calendar.name)
-            rows: list[dict[str, Any]] = [
-                {opens: event.time.begin, closes: event.time.end, **substitution}
-                for event in self._world.clock(calendar.pattern, self.bound, until)
-                for substitution in match_event(calendar.pattern, event, {}, self._plan.catalogue.attributes)
-            ]
-            if rows:
-                batch = of_rows(rows)
-                told = batch.with_columns({reference(calendar.name): ints(batch[opens])})
+            events = self._world.clock(calendar.pattern, self.bound, until)
+            told = timer_tuples(calendar, events, self._plan.catalogue.attributes)
+            if told is not None:
                 self.histories[source].append(told, self.tick)
 
     def forget(self) -> None:

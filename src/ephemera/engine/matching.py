@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import numpy as np
 
+from ephemera.algebra.nodes import Calendar
+from ephemera.algebra.scalar import begin, end, reference
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, position
-from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, column, constant, objects, stack
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, column, constant, ints, objects, stack
 from ephemera.kernels.equality import joins
+from ephemera.kernels.tail import of_rows
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings
-from ephemera.terms.atoms import match_event
+from ephemera.terms.atoms import Names, match_event
+from ephemera.terms.events import Event
 from ephemera.terms.nodes import AnyEvent, Atom, Bool, Null, Number, Pattern, Text, Var
 
 EVENT = "$.event"
@@ -108,3 +113,17 @@ def with_events(batch: Batch) -> Batch:
         return batch
     kept = {n: c for n, c in batch.columns.items() if n not in events}
     return Batch({**kept, **{f"{n.removesuffix('.event')}.ref": c for n, c in events.items()}}, len(batch))
+
+
+def timer_tuples(calendar: Calendar, events: Iterable[Event], attributes: Callable[[str], Names]) -> Batch | None:
+    """The tuples of an absolute timer for its events, which are told apart by when they begin."""
+    opens, closes = begin(calendar.name), end(calendar.name)
+    rows: list[dict[str, Any]] = [
+        {opens: event.time.begin, closes: event.time.end, **substitution}
+        for event in events
+        for substitution in match_event(calendar.pattern, event, {}, attributes)
+    ]
+    if not rows:
+        return None
+    batch = of_rows(rows)
+    return batch.with_columns({reference(calendar.name): ints(batch[opens])})

@@ -27,7 +27,8 @@ from ephemera.engine.local import Engine, Found, Part
 from ephemera.engine.matching import Query
 from ephemera.engine.parameters import asked_for
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
-from ephemera.engine.sources import sources_of
+from ephemera.engine.sources import Sources, sources_of
+from ephemera.engine.surroundings import Clock as Timing
 from ephemera.engine.surroundings import Surroundings
 from ephemera.io.jsonl import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
@@ -68,7 +69,7 @@ class Spread:
 
     def __getstate__(self) -> dict[str, object]:
         """What is made when it is first asked for does not travel."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "clocked")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "_clocked")}
 
     # ---- routing -------------------------------------------------------------------------------------------
 
@@ -141,7 +142,7 @@ class Spread:
     def needs_no_events(self, group: int) -> bool:
         """Whether a group may derive something with no event at all, by the clock."""
         return any(
-            self.merged.plan.points[r].rule in self.clocked and self.stages.placed[r].key is None
+            self.merged.plan.points[r].rule in self._clocked and self.stages.placed[r].key is None
             for r in self.stages.groups[group].rules
         )
 
@@ -152,7 +153,7 @@ class Spread:
         return sends or bool(self.stages.scattered)
 
     @cached_property
-    def clocked(self) -> frozenset[int]:
+    def _clocked(self) -> frozenset[int]:
         return by_the_clock(self.compiled.rules, frozenset(self.world.calendars))
 
     def run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
@@ -169,6 +170,7 @@ class Spread:
             raise
 
     def shown(self, shipment: Shipment) -> str:
+        """The last event of a shipment, as people read it."""
         event = max(unpack(shipment, self.merged.plan.catalogue).events(), key=lambda e: e.key)
         return json.dumps(write_event(event, self.merged.plan.catalogue, as_numbers=False), ensure_ascii=False)
 
@@ -200,30 +202,38 @@ class Spread:
 
     def live(self, group: int, place: int) -> Engine:
         """The engine of a group in one place that runs from its first bound on, for ever."""
-        calendars = {name: list(days) for name, days in self.world.calendars.items()}
         sources = sources_of(self.merged.plan.catalogue)
-        beginning = Beginning(self.merged.plan.catalogue, self.compiled.facts.reach, self.clocked, sources)
-        surroundings = Surroundings(self.world.tables, calendars, beginning.clock, Days(calendars))
-        part = Part(self.merged, frozenset(self.stages.groups[group].rules), self.mine(group, place))
-        return Engine(self.compiled.plan, self.compiled.facts, surroundings, beginning.is_wanted, part, sources)
+        beginning = Beginning(self.merged.plan.catalogue, self.compiled.facts.reach, self._clocked, sources)
+        return self._made(group, place, beginning.clock, beginning.is_wanted, sources)
 
     def _engine(self, group: int, place: int) -> Engine:
-        calendars = {name: list(days) for name, days in self.world.calendars.items()}
-        surroundings = Surroundings(self.world.tables, calendars, self._clock, Days(calendars))
-        clocked = self.clocked
+        """The engine of a group in one place over a history."""
+        clocked = self._clocked
 
         def is_wanted(point: Point, end: int) -> bool:
             return self.first <= end and (point.rule not in clocked or end <= self.last)
 
-        part = Part(self.merged, frozenset(self.stages.groups[group].rules), self.mine(group, place))
-        return Engine(self.compiled.plan, self.compiled.facts, surroundings, is_wanted, part)
+        return self._made(group, place, self._clock, is_wanted)
+
+    def _made(
+        self,
+        group: int,
+        place: int,
+        clock: Timing,
+        is_wanted: Callable[[Point, int], bool],
+        sources: Sources | None = None,
+    ) -> Engine:
+        calendars = {name: list(days) for name, days in self.world.calendars.items()}
+        surroundings = Surroundings(self.world.tables, calendars, clock, Days(calendars))
+        part = Part(self.merged, frozenset(self.stages.groups[group].rules), self._mine(group, place))
+        return Engine(self.compiled.plan, self.compiled.facts, surroundings, is_wanted, part, sources)
 
     def _clock(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
         first = self.first - self.compiled.facts.reach if after <= -FAR else after + 1
         last = min(until, self.last)
         return Clock(self.merged.plan.catalogue.zone, first, last).events(pattern) if first <= last else ()
 
-    def mine(self, group: int, place: int) -> dict[str, Callable[[Batch], Batch]]:
+    def _mine(self, group: int, place: int) -> dict[str, Callable[[Batch], Batch]]:
         """For each query of a group which matches belong to a place; most events are only where they belong."""
         cuts = self.stages.groups[group].cuts
         found: dict[str, Callable[[Batch], Batch]] = {}
@@ -255,6 +265,7 @@ class Spread:
     # ---- what comes of it ----------------------------------------------------------------------------------
 
     def given(self, found: Found, level: int, place: int) -> Iterator[Shipment]:
+        """What an engine of a level found: to those who asked, and to the groups of later levels."""
         few = of_events(found.few, self.merged.plan.catalogue.attributes)
         for part in [*found.events, *few]:
             if len(part) and (not self.emit or part.label in self.emit):
@@ -311,7 +322,13 @@ class Spread:
             for part in distinct(due) if due else ():
                 yield pack(part, self.number, OUT, place, rule)
 
+    def recipient(self, rule: int) -> dict[str, str]:
+        """What the messages of a rule have besides their data; answers that are no messages (rule 0) have nothing."""
+        head = self.compiled.rules.resolved.rules[rule - 1].head if rule else None
+        return {"recipient": head.recipient, "transport": head.transport} if isinstance(head, Raise) else {}
+
     def word(self, group: int, place: int, told: object) -> Shipment:
+        """Something to tell, as a shipment."""
         load = json.dumps(told, ensure_ascii=False, default=str).encode()
         return Shipment(self.number, group, place, 0, 0, "", None, 0, load)
 

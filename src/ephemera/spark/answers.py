@@ -17,7 +17,6 @@ from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.failures import told_by
 from ephemera.spark.places import shipments_of
 from ephemera.spark.programs import Programs
-from ephemera.syntax.nodes import Raise
 
 KINDS = {OUT: "answer", DEAD: "dead", BAD: "bad", STATS: "stats"}
 SCHEMA = "kind string, program int, e bigint, s bigint, event string, line string"
@@ -50,9 +49,7 @@ class ToLines:
             return _batch(kind, shipment.program, [0], [0], shipment.label, pa.array([bytes(shipment.load).decode()]))
         catalogue = spread.compiled.rules.resolved.catalogue
         events = unpack(shipment, catalogue)
-        head = spread.compiled.rules.resolved.rules[shipment.rule - 1].head if shipment.rule else None
-        more = {"recipient": head.recipient, "transport": head.transport} if isinstance(head, Raise) else None
-        written = lines(events, catalogue, as_numbers=self.as_numbers, more=more)
+        written = lines(events, catalogue, as_numbers=self.as_numbers, more=spread.recipient(shipment.rule))
         return _batch(kind, shipment.program, events.batch[END], events.batch[BEGIN], shipment.label, written)
 
 

@@ -10,7 +10,6 @@ from pyspark.sql import DataFrame, SparkSession
 from ephemera.engine.lines import lines
 from ephemera.engine.shipments import OUT, Shipment, unpack
 from ephemera.spark.turns import At, Last, Turn
-from ephemera.syntax.nodes import Raise
 
 LINES = -9
 """The group of answers that have been written as lines of JSON; the load is a list of them."""
@@ -22,11 +21,11 @@ def as_lines(shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
         if shipment.group != OUT:
             yield shipment
             continue
-        resolved = at.spreads[shipment.program].compiled.rules.resolved
-        events = unpack(shipment, resolved.catalogue)
-        head = resolved.rules[shipment.rule - 1].head if shipment.rule else None
-        more = {"recipient": head.recipient, "transport": head.transport} if isinstance(head, Raise) else None
-        written = lines(events, resolved.catalogue, as_numbers=not at.standing(shipment.program).texts, more=more)
+        spread = at.spreads[shipment.program]
+        catalogue = spread.merged.plan.catalogue
+        events = unpack(shipment, catalogue)
+        as_numbers = not at.standing(shipment.program).texts
+        written = lines(events, catalogue, as_numbers=as_numbers, more=spread.recipient(shipment.rule))
         load = f"[{','.join(written.to_pylist())}]".encode()
         yield Shipment(shipment.program, LINES, at.place, 0, len(events), shipment.label, None, shipment.rule, load)
 
@@ -51,9 +50,9 @@ class Collecting:
     def open(self, spark: SparkSession, query: str, batch: int) -> None:
         """Nothing has to be made ready."""
 
-    def take(self, turn: Turn, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
+    def take(self, at: At, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
         del frame
-        self.rows += [(turn.number, row) for row in rows]
+        self.rows += [(at.turn.number, row) for row in rows]
 
     def settle(self, turn: Turn, rows: Sequence[Shipment]) -> None:
         """Nothing has to be tidied."""

@@ -23,6 +23,7 @@ from ephemera.physical.wanted import wanted
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.flat import ANY, Form
 from ephemera.spark.letting_in import FromFiles, FromFrame, Heartbeat, Reader, column_of
+from ephemera.spark.parquet import is_flat_here
 from ephemera.spark.reading import Input, format_of, source_of
 from ephemera.spark.run import Job, declaring_alike, numbered
 
@@ -58,7 +59,7 @@ def open_inlets(
         for same in declaring_alike(jobs):
             alike = [jobs[n] for n in same]
             if opened is None:
-                frames.append(_documents(reading, str(given.given)).select("path"))
+                frames.append(_documents(reading, given.paths[0]).select("path"))
                 readers.append(FromFiles(tuple(same), _needed(alike)))
             else:
                 own, reader = _read(*opened, alike, same)
@@ -106,10 +107,7 @@ def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
 
 def _is_direct(spark: SparkSession, given: Input) -> bool:
     """Whether Spark need only say which files are new, since Python reads them: Parquet files of this machine."""
-    if not isinstance(given.given, str) or "://" in given.given:
-        return False
-    is_parquet = given.format == "parquet" or (given.format is None and given.given.rstrip("/").endswith(".parquet"))
-    return is_parquet and Path(given.given).is_dir() and str(spark.sparkContext.master).startswith("local")
+    return given.holds_parquet and len(given.paths) == 1 and is_flat_here(spark, Path(given.paths[0]))
 
 
 def _documents(reading: DataStreamReader, path: str) -> DataFrame:
@@ -122,7 +120,7 @@ def _opened(spark: SparkSession, reading: DataStreamReader, given: Input) -> tup
         if not given.given.isStreaming:
             raise NoInput("this data frame does not stream; `spark.readStream` makes one that does, `run` takes others")
         return given.given, "lines" if given.given.columns == ["value"] else "rows"
-    (path, *more) = [given.given] if isinstance(given.given, str) else list(given.given)
+    path, *more = given.paths
     if more:
         raise NoInput(f"a stream is read from one folder or pattern, not from several: `{path}`, `{more[0]}`")
     socket = SOCKET.fullmatch(path)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 from uuid import uuid4
 
@@ -23,17 +22,12 @@ from ephemera.spark.marks import mark
 FORMAT = 1
 QUERY = "query.json"
 
+Standings = Mapping[int, Standing]
+"""Where the programs of a query stand."""
+
 
 class WrongCheckpoint(EphemeraError):
     """A checkpoint that this query cannot go on from."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """Where the programs of a query stood after a batch, and what has been counted until then."""
-
-    standings: Mapping[int, Standing] = field(default_factory=dict)
-    totals: Mapping[str, int] = field(default_factory=dict)
 
 
 class Ledger:
@@ -45,7 +39,7 @@ class Ledger:
         """The checkpoint as any process finds it, wherever it was started."""
         self.state = f"{self.root}/state"
         """Where the shards have their state."""
-        self._known: dict[int, Entry] = {}
+        self._known: dict[int, Standings] = {}
         self.query = ""
         """Names the query for as long as its checkpoint lives."""
 
@@ -84,21 +78,20 @@ class Ledger:
 
     # ---- batches -------------------------------------------------------------------------------------------
 
-    def before(self, batch: int) -> Entry:
+    def before(self, batch: int) -> Standings:
         """Where the programs stood before a batch."""
         if batch == 0:
-            return Entry()
+            return {}
         if batch - 1 not in self._known:
             told = self._get(f"progress/{batch - 1}.json")
-            standings = {int(number): read_standing(one) for number, one in told["standings"].items()}
-            self._known[batch - 1] = Entry(standings, told["totals"])
+            self._known[batch - 1] = {int(number): read_standing(one) for number, one in told["standings"].items()}
         return self._known[batch - 1]
 
-    def commit(self, batch: int, entry: Entry) -> None:
+    def commit(self, batch: int, standings: Standings) -> None:
         """Where they stand after a batch."""
-        standings = {str(number): standing.told() for number, standing in entry.standings.items()}
-        self._put(f"progress/{batch}.json", {"standings": standings, "totals": dict(entry.totals)})
-        self._known = {batch - 1: self._known.get(batch - 1, Entry()), batch: entry}
+        told = {str(number): standing.told() for number, standing in standings.items()}
+        self._put(f"progress/{batch}.json", {"standings": told})
+        self._known = {batch - 1: self._known.get(batch - 1, {}), batch: standings}
         mark("ledger tidy")
         for name in self._files.names(f"{self._folder}/progress"):
             number = name.removesuffix(".json")

@@ -176,15 +176,22 @@ class FromFiles:
         files = FromParquet([entrance.spread for entrance in here], self.wanted)
         for uri in batch.column("path").to_pylist():
             path = unquote(urlsplit(uri).path)
-            units = units_of(path)
-            texts = not counts(units, here[0].spread.merged.plan.catalogue)
-            for entrance in here:
-                entrance.gate.texts = entrance.gate.texts or texts
-            for unit in units:
-                for parts, bad in files.read(*unit):
-                    for entrance in here:
-                        yield from entrance.add(parts)
-                        yield from entrance.add_each(bad)
+            try:
+                yield from self._read(path, files, here)
+            except Exception as error:
+                error.add_note(f"the file was {path}")
+                raise
+
+    def _read(self, path: str, files: FromParquet, here: Sequence[Entrance]) -> Iterator[Shipment]:
+        units = units_of(path)
+        texts = not counts(units, here[0].spread.merged.plan.catalogue)
+        for entrance in here:
+            entrance.gate.texts = entrance.gate.texts or texts
+        for unit in units:
+            for parts, bad in files.read(*unit):
+                for entrance in here:
+                    yield from entrance.add(parts)
+                    yield from entrance.add_each(bad)
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from ephemera.engine.spread import Spread
 from ephemera.kernels.history import FAR
 from ephemera.spark.chain import Chain, laid_out
 from ephemera.spark.failures import failure
-from ephemera.spark.ledger import Entry, Ledger
+from ephemera.spark.ledger import Ledger, Standings
 from ephemera.spark.letting_in import Reader
 from ephemera.spark.marks import mark
 from ephemera.spark.places import of_rows
@@ -33,7 +33,7 @@ from ephemera.spark.programs import Programs
 from ephemera.spark.reporting import report_of
 from ephemera.spark.run import Job, places_of
 from ephemera.spark.ship import ship
-from ephemera.spark.turns import Last, Turn, after
+from ephemera.spark.turns import At, Last, Turn, after
 from ephemera.spark.watching import BatchReport
 
 
@@ -58,7 +58,7 @@ class Sink(Protocol):
         """Before the first batch of a start."""
         ...
 
-    def take(self, turn: Turn, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
+    def take(self, at: At, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
         """What is done here: with what came from the places, and with the answers, packed, if they are needed."""
         ...
 
@@ -116,43 +116,41 @@ class Host:
     def _run(self, frame: DataFrame, number: int) -> None:
         begin = time.perf_counter()
         mark("batch begins")
-        entry = self.ledger.before(number)
+        before = self.ledger.before(number)
         is_first = not self._has_begun
         if is_first:
             mark("open")
             self.sink.open(self.spark, self.ledger.query, number)
             self._has_begun = True
         mark("plan")
-        turn = Turn(self.query, number, number - 1 if number else None, entry.standings, self.ledger.state)
+        turn = Turn(self.query, number, number - 1 if number else None, before, self.ledger.state)
         if self._chain is None:
             self._chain = laid_out(frame, self.spreads, self.programs, self.readers, self.sink.last)
         shipped = self._chain.send(frame, turn)
         planned = time.perf_counter()
-        rows = self._taken(shipped, turn)
+        rows, standings = self._taken(shipped, turn)
         if is_first:
             mark("settle")
             self.sink.settle(turn, rows)
         ran = time.perf_counter()
-        heard = after(turn, [r for r in rows if r.group == HEARD], self.programs)
-        standings = {**entry.standings, **heard}
-        self.ledger.commit(number, Entry(standings))
+        self.ledger.commit(number, standings)
         if self.watch is not None:
             seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
             self.watch(report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000))
 
-    def _taken(self, shipped: DataFrame, turn: Turn) -> list[Shipment]:
-        """What came from the places besides answers, after the sink has had all."""
-        if not self.sink.needs_frame:
-            rows = of_rows(shipped.collect())
-            self.sink.take(turn, rows, None)
-            return rows
-        kept = shipped.persist(StorageLevel.MEMORY_AND_DISK)
+    def _taken(self, shipped: DataFrame, turn: Turn) -> tuple[list[Shipment], Standings]:
+        """What came from the places besides answers, and where the programs stand then, after the sink has had all."""
+        is_kept = self.sink.needs_frame
+        kept = shipped.persist(StorageLevel.MEMORY_AND_DISK) if is_kept else shipped
         try:
-            rows = of_rows(kept.where(f.col("group") != OUT).collect())
-            self.sink.take(turn, rows, kept.where(f.col("group") == OUT))
+            rows = of_rows((kept.where(f.col("group") != OUT) if is_kept else kept).collect())
+            heard = after(turn, [row for row in rows if row.group == HEARD], self.programs)
+            at = At(self.programs, turn, 0, {**turn.standings, **heard})
+            self.sink.take(at, rows, kept.where(f.col("group") == OUT) if is_kept else None)
         finally:
-            kept.unpersist()
-        return rows
+            if is_kept:
+                kept.unpersist()
+        return rows, at.standings
 
 
 def spread_live(spark: SparkSession, jobs: Sequence[Job], ledger: Ledger, shards: int | None) -> tuple[Spread, ...]:

@@ -6,14 +6,12 @@ gets them here.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ephemera.engine.shipments import HEARD, Shipment
-from ephemera.engine.standing import read_word
+from ephemera.engine.shipments import Shipment
 from ephemera.spark.delivery import Delivery
 from ephemera.spark.marks import mark
 from ephemera.spark.sinks import FolderSink
@@ -44,16 +42,13 @@ class Outlet:
     def needs_frame(self) -> bool:
         return self.table is not None
 
-    def take(self, turn: Turn, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
+    def take(self, at: At, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
         """What is done here."""
         if self.table is not None and frame is not None:
             mark("table write")
-            self.table.write(frame, turn.number)
+            self.table.write(frame, at.turn.number)
         if self.delivery is not None:
-            before = any(standing.texts for standing in turn.standings.values())
-            heard = (read_word(json.loads(bytes(row.load))) for row in rows if row.group == HEARD)
-            plain = not before and not any(word.texts for word in heard)
-            replace(self.delivery, as_numbers=plain).deliver(turn.number, rows)
+            replace(self.delivery, as_numbers=at.as_numbers).deliver(at.turn.number, rows)
 
     def settle(self, turn: Turn, rows: Sequence[Shipment]) -> None:
         """After the first batch of a start."""
@@ -65,5 +60,4 @@ class _Storing:
     folders: FolderSink
 
     def __call__(self, shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
-        plain = not any(standing.texts for standing in at.standings.values())
-        yield from replace(self.folders, as_numbers=plain).write(at.turn.number, at.place, shipments)
+        yield from replace(self.folders, as_numbers=at.as_numbers).write(at.turn.number, at.place, shipments)

@@ -185,8 +185,6 @@ class ToRows:
         spread = self.spreads[shipment.program]
         catalogue = spread.compiled.rules.resolved.catalogue
         events = unpack(shipment, catalogue)
-        head = spread.compiled.rules.resolved.rules[shipment.rule - 1].head if shipment.rule else None
-        more = {"recipient": head.recipient, "transport": head.transport} if isinstance(head, Raise) else None
         count = len(events)
         keys = [pickle.dumps(term.key) for term in events.terms()] if self.ties and not _is_plain(events) else None
         arrays = [
@@ -195,7 +193,7 @@ class ToRows:
             pa.repeat(pa.scalar(shipment.label), count),
             pa.repeat(pa.scalar(shipment.program, pa.int32()), count),
             pa.repeat(pa.scalar(shipment.rule, pa.int32()), count),
-            lines(events, catalogue, as_numbers=self.as_numbers, more=more),
+            lines(events, catalogue, as_numbers=self.as_numbers, more=spread.recipient(shipment.rule)),
             pa.nulls(count, pa.binary()) if keys is None else pa.array(keys, pa.binary()),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)

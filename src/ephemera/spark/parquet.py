@@ -53,6 +53,11 @@ def units(spark: SparkSession, paths: Sequence[str]) -> list[Unit] | None:
     return found or None
 
 
+def is_flat_here(spark: SparkSession, folder: Path) -> bool:
+    """Whether a folder is one of this machine, without folders in it, and all tasks run here."""
+    return str(spark.sparkContext.master).startswith("local") and _files(folder) is not None
+
+
 def units_of(path: str) -> list[Unit]:
     """A file by its groups of rows."""
     return [(path, k) for k in range(pq.read_metadata(path).num_row_groups)]

@@ -107,14 +107,16 @@ class Gathering:
     spreads: Mapping[int, Spread]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("engine", self._run(shipments_of(given), place_of_task())))
+        yield from batches(told_by("engine", gathered(shipments_of(given), self.spreads, place_of_task())))
 
-    def _run(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
-        for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
-            if group == SCATTERED:
-                yield from self.spreads[program].gather(place, own)
-            else:
-                yield from own
+
+def gathered(shipments: Iterable[Shipment], spreads: Mapping[int, Spread], place: int) -> Iterator[Shipment]:
+    """Shipments, which come by program and group, with what several places may have given each once."""
+    for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
+        if group == SCATTERED:
+            yield from spreads[program].gather(place, own)
+        else:
+            yield from own
 
 
 def place_of_task() -> int:

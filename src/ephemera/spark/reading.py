@@ -54,6 +54,19 @@ class Input:
     given: str | tuple[str, ...] | DataFrame
     format: Format | None = None
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Where it is; nowhere, if it is a data frame."""
+        if isinstance(self.given, DataFrame):
+            return ()
+        return (self.given,) if isinstance(self.given, str) else self.given
+
+    @property
+    def holds_parquet(self) -> bool:
+        """Whether these are Parquet files, as they say or their name does."""
+        named = self.format is None and bool(self.paths) and self.paths[0].rstrip("/").endswith(".parquet")
+        return bool(self.paths) and (self.format == "parquet" or named)
+
 
 def read(
     spark: SparkSession,

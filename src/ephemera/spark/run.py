@@ -89,11 +89,7 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
 
 def _groups_of_rows(spark: SparkSession, given: Input) -> list[parquet.Unit] | None:
     """What Python reads of an input by itself: Parquet files of this machine."""
-    if isinstance(given.given, DataFrame):
-        return None
-    paths = [given.given] if isinstance(given.given, str) else list(given.given)
-    is_parquet = given.format == "parquet" or (given.format is None and paths[0].rstrip("/").endswith(".parquet"))
-    return parquet.units(spark, paths) if is_parquet else None
+    return parquet.units(spark, given.paths) if given.holds_parquet else None
 
 
 def declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:

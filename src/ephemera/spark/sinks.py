@@ -15,14 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
-from pyspark import TaskContext
 
 from ephemera.engine.files import Mark
 from ephemera.engine.shipments import BAD, DEAD, LATE, OUT, Shipment
 from ephemera.spark.answer_forms import Form
-from ephemera.spark.failures import told_by
 from ephemera.spark.folders import Folder, WrongFolder, unmarked
-from ephemera.spark.places import batches, shipments_of
 from ephemera.spark.sink_formats import ENDINGS, Format, fitting, writer
 
 LETTERS = {BAD: "bad", DEAD: "undefined", LATE: "late"}
@@ -112,19 +109,6 @@ class FolderSink:
         if group == OUT:
             return f"part-{batch:09d}-{place:05d}.{ENDINGS[self.format]}"
         return f"dead-{batch:09d}-{place:05d}.jsonl"
-
-
-@dataclass(frozen=True, slots=True)
-class LastStage:
-    """What runs at the end of a batch in each partition."""
-
-    sink: FolderSink
-    batch: int
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        context = TaskContext.get()
-        place = context.partitionId() if context is not None else 0
-        yield from batches(told_by("write", self.sink.write(self.batch, place, shipments_of(given))))
 
 
 def _number(name: str) -> int | None:

@@ -204,4 +204,4 @@ class LiveQuery:
             self.query.stop()
 
     def _told(self, error: Exception) -> EphemeraError:
-        return self.host.failed if isinstance(self.host.failed, EphemeraError) else failure(error)
+        return self.host.failed or failure(error)

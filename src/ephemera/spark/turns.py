@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import groupby
+from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -20,13 +19,13 @@ from pyspark import TaskContext
 from ephemera.base.errors import InternalError
 from ephemera.engine.files import files_of
 from ephemera.engine.shard import Shard
-from ephemera.engine.shipments import HEARD, SCATTERED, Shipment
+from ephemera.engine.shipments import HEARD, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing, Word, moved, read_standing, read_word
 from ephemera.engine.store import Store
 from ephemera.spark.failures import told_by
 from ephemera.spark.marks import mark
-from ephemera.spark.places import batches, place_of_task, shipments_of
+from ephemera.spark.places import batches, gathered, place_of_task, shipments_of
 from ephemera.spark.programs import Programs
 from ephemera.spark.workers import begin_task
 
@@ -80,6 +79,11 @@ class At:
 
     def standing(self, program: int) -> Standing:
         return self.standings.get(program, self.turn.standing(program))
+
+    @property
+    def as_numbers(self) -> bool:
+        """Whether answers write their times as numbers: if all events of all programs did."""
+        return not any(standing.texts for standing in {**self.turn.standings, **self.standings}.values())
 
 
 Last = Callable[[Iterable[Shipment], At], Iterator[Shipment]]
@@ -143,15 +147,8 @@ class Gathering:
         heard = [s for s in given if s.group == HEARD]
         standings = after(turn, heard, self.spreads)
         others = (s for s in given if s.group != HEARD)
-        yield from self.last(self._gathered(others, place), At(self.spreads, turn, place, standings))
+        yield from self.last(gathered(others, self.spreads, place), At(self.spreads, turn, place, standings))
         yield from heard if place == 0 else ()
-
-    def _gathered(self, shipments: Iterable[Shipment], place: int) -> Iterator[Shipment]:
-        for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
-            if group == SCATTERED:
-                yield from self.spreads[program].gather(place, own)
-            else:
-                yield from own
 
 
 def in_order(given: Iterable[pa.RecordBatch]) -> list[Shipment]:
@@ -162,17 +159,13 @@ def in_order(given: Iterable[pa.RecordBatch]) -> list[Shipment]:
 # ---- what workers remember -------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class _Remembered:
-    shards: dict[tuple[str, int, int], Shard] = field(default_factory=dict)
-
-
-_REMEMBERED = _Remembered()
+_REMEMBERED: dict[tuple[str, int, int], Shard] = {}
+"""The shards of this process by query, level and place."""
 
 
 def _shard(spreads: Programs, turn: Turn, level: int, place: int) -> Shard:
     """The shard in the state before a batch. It is remembered again when it has committed."""
-    shard = _REMEMBERED.shards.pop((turn.query, level, place), None)
+    shard = _REMEMBERED.pop((turn.query, level, place), None)
     if shard is None:
         files, folder = files_of(turn.state)
         shard = Shard(spreads, level, place, Store(files, f"{folder}/{level}-{place}", mark))
@@ -181,8 +174,7 @@ def _shard(spreads: Programs, turn: Turn, level: int, place: int) -> Shard:
 
 
 def _keep(turn: Turn, level: int, place: int, shard: Shard) -> None:
-    kept = _REMEMBERED.shards
-    kept[turn.query, level, place] = shard
-    for key, other in list(kept.items()):
+    _REMEMBERED[turn.query, level, place] = shard
+    for key, other in list(_REMEMBERED.items()):
         if key[0] != turn.query or (other.batch or 0) < turn.number - STALE:
-            del kept[key]
+            del _REMEMBERED[key]

@@ -8,7 +8,7 @@ is set aside, and the next search is for what the task leaves behind. Now and th
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
+from itertools import count
 
 from pyspark import TaskContext
 
@@ -16,20 +16,15 @@ _EVERYTHING = 200
 """Behind one of so many tasks everything is searched."""
 
 
-@dataclass(slots=True)
-class _Tasks:
-    count: int = 0
-
-
-_TASKS = _Tasks()
+_TASKS = count(1)
+"""Numbers the tasks of this process."""
 
 
 def begin_task() -> None:
     """Sets aside what the process has; outside of Spark's tasks nothing is done."""
     if TaskContext.get() is None:
         return
-    _TASKS.count += 1
-    if _TASKS.count % _EVERYTHING:
+    if next(_TASKS) % _EVERYTHING:
         gc.freeze()
     else:
         gc.unfreeze()
