@@ -25,12 +25,11 @@ from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
 from ephemera.spark.answer_forms import Form, forms_of
 from ephemera.spark.folders import OWNER, Folder, WrongFolder, folder_at
-from ephemera.spark.places import batches
+from ephemera.spark.places import batches, shipments_of
 from ephemera.spark.sink_formats import Format
 from ephemera.spark.sinks import FolderSink, counts_of
 from tests.plans.meaning import of_story
 from tests.spark.disk import Crash, Disk
-from tests.spark.last_stage import LastStage
 
 STORIES = sorted((Path(__file__).parents[1] / "stories").glob("*.md"))
 
@@ -197,8 +196,8 @@ def test_an_answer_that_fits_no_column_goes_to_the_dead_letters(*, passes_on: bo
 def test_the_last_stage_travels_and_speaks_arrow(tmp_path: Path) -> None:
     spread = spread_of(SHOP)
     sink = sink_at(tmp_path, spread=spread)
-    stage = pickle.loads(pickle.dumps(LastStage(sink, 5)))
-    (found,) = stage(batches(given(spread, LATES)))
+    travelled = pickle.loads(pickle.dumps(sink))
+    (found,) = batches(travelled.write(5, 0, shipments_of(batches(given(spread, LATES)))))
     assert found.to_pylist()[0] | {"load": None} == {
         "program": 0,
         "group": OUT,

@@ -16,10 +16,9 @@ from ephemera.engine.spread import Spread
 from ephemera.spark.answer_forms import forms_of
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.folders import WrongFolder, folder_at
-from ephemera.spark.places import SCHEMA, batches
+from ephemera.spark.places import SCHEMA, batches, place_of_task, shipments_of
 from ephemera.spark.sinks import FolderSink, counts_of
 from ephemera.spark.table_sink import TableSink, WrongTable
-from tests.spark.last_stage import LastStage
 from tests.spark.test_sinks import LARGE, LATES, LETTERS, SHOP, given, lines_of, spread_of
 
 TAKEN = "EVENT order(batch: int, count: int); same(batch) <- order(batch, n);"
@@ -122,8 +121,12 @@ def test_the_last_stage_writes_files_in_the_tasks_of_spark(spark: SparkSession, 
         forms_of([spread]), "q", folder_at(str(tmp_path / "out")), letters=folder_at(str(tmp_path / "dead"))
     )
     sink.open(0)
+
+    def last(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches(sink.write(0, place_of_task(), shipments_of(given)))
+
     for _ in range(2):
-        frame = map_in_arrow(shipped(spark, [*given(spread, LATES), *LETTERS]), LastStage(sink, 0), SCHEMA)
+        frame = map_in_arrow(shipped(spark, [*given(spread, LATES), *LETTERS]), last, SCHEMA)
         told = [Shipment(**{**row.asDict(), "load": bytes(row.load)}) for row in frame.collect()]
         counts = counts_of(told)
         assert (counts.answers, counts.bad, counts.late, counts.dead) == ({(0, "late"): 4}, 1, 1, 1)

@@ -14,6 +14,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from ephemera.engine.spread import Spread
+from ephemera.spark.alone import Alone
 from ephemera.spark.arrow import mapped, prepared
 from ephemera.spark.letting_in import LettingIn, Reader
 from ephemera.spark.places import NAMES, SCHEMA
@@ -32,12 +33,16 @@ class Chain:
     """Lets events in."""
     others: tuple[Column, ...]
     """What runs behind each exchange."""
+    alone: Column
+    """All of them in one task."""
     place: Column
     places: int
 
-    def send(self, frame: DataFrame, turn: Turn) -> DataFrame:
+    def send(self, frame: DataFrame, turn: Turn, *, is_small: bool) -> DataFrame:
         """All that comes of a batch; it is computed when somebody reads it, in this thread."""
         frame.sparkSession.sparkContext.setLocalProperty(TURN, turn.told())
+        if is_small:
+            return mapped(frame.coalesce(1), self.alone)
         sent = mapped(frame, self.first)
         for stage in self.others:
             sent = mapped(sent.repartitionById(self.places, self.place), stage)
@@ -49,9 +54,15 @@ def laid_out(
 ) -> Chain:
     """The stages for batches like this one; `last` is what is done with all that comes of one in each place."""
     frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_ANY_SIZE))
-    first = prepared(LettingIn(programs, tuple(readers)), SCHEMA, frame.columns)
-    others = tuple(prepared(stage, SCHEMA, NAMES) for stage in _behind(spreads, programs, last))
-    return Chain(first, others, f.col("place"), spreads[0].places)
+    first, others = LettingIn(programs, tuple(readers)), tuple(_behind(spreads, programs, last))
+    places = spreads[0].places
+    return Chain(
+        prepared(first, SCHEMA, frame.columns),
+        tuple(prepared(stage, SCHEMA, NAMES) for stage in others),
+        prepared(Alone(first, others, places), SCHEMA, frame.columns),
+        f.col("place"),
+        places,
+    )
 
 
 def _behind(spreads: Sequence[Spread], programs: Programs, last: Last) -> Iterator[Meeting | Gathering]:

@@ -100,9 +100,10 @@ class LettingIn:
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
-        yield from batches(told_by("read", self._let_in(given)))
+        yield from batches(told_by("read", self.let_in(given)))
 
-    def _let_in(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+    def let_in(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        """What is read, for the places that it goes to."""
         mark("read")
         entrances = Entrances(self.spreads, turn_of_task())
         for batch in given:

@@ -111,9 +111,10 @@ class Meeting:
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
-        yield from batches(told_by("engine", self._run(in_order(given), turn_of_task(), place_of_task())))
+        yield from batches(told_by("engine", self.run(in_order(shipments_of(given)), turn_of_task(), place_of_task())))
 
-    def _run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
+    def run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
+        """What comes of the shipments to a place, which are in order."""
         heard = [s for s in given if s.group == HEARD]
         others = [s for s in given if s.group != HEARD]
         standings = after(turn, heard, self.spreads)
@@ -140,9 +141,10 @@ class Gathering:
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
-        yield from batches(told_by("engine", self._run(in_order(given), turn_of_task(), place_of_task())))
+        yield from batches(told_by("engine", self.run(in_order(shipments_of(given)), turn_of_task(), place_of_task())))
 
-    def _run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
+    def run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
+        """What comes of the shipments to a place, which are in order."""
         mark("gather")
         heard = [s for s in given if s.group == HEARD]
         standings = after(turn, heard, self.spreads)
@@ -151,9 +153,9 @@ class Gathering:
         yield from heard if place == 0 else ()
 
 
-def in_order(given: Iterable[pa.RecordBatch]) -> list[Shipment]:
+def in_order(given: Iterable[Shipment]) -> list[Shipment]:
     """Shipments by program, group and time. They are few, and Spark would need a stage of its own to sort them."""
-    return sorted(shipments_of(given), key=lambda s: (s.program, s.group, s.first))
+    return sorted(given, key=lambda s: (s.program, s.group, s.first))
 
 
 # ---- what workers remember -------------------------------------------------------------------------------
