@@ -260,6 +260,7 @@ class Program:
         trigger: str | None = None,
         shards: int | None = None,
         most_files: int | None = None,
+        small: int | None = None,
         emit: Iterable[str] = (),
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
@@ -267,7 +268,8 @@ class Program:
         """The program as a live query on Spark Structured Streaming; `start` on what this returns starts it.
 
         `source` is a folder in which files arrive, a streaming data frame, or a list of these; without one, the query
-        reads what the program declares.
+        reads what the program declares. A batch takes `most_files` of a folder at most, and runs in one task without
+        an exchange where fewer than `small` events are likely to come.
         Answers go to a folder or a table, at `location` if that is given, exactly once, or to functions at least once,
         each with a key.
         """
@@ -289,6 +291,7 @@ class Program:
             trigger=trigger,
             shards=shards,
             most_files=most_files,
+            small=small,
             emit=frozenset(emit),
         )
 

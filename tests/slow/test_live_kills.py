@@ -15,6 +15,8 @@ pytestmark = pytest.mark.slow
 RUNS = 6
 SEED = 7
 PLANS = plans(RUNS, SEED)
+LARGE = 10_000
+"""More events than a batch has."""
 MASTERS = ("local[2,4]", "local[1,4]", "local[3,4]")
 
 
@@ -30,7 +32,9 @@ def test_what_is_killed_anywhere_gives_each_answer_once(
 ) -> None:
     files = history(SEED + number)
     write(files, tmp_path / "in")
-    ran = run(lambda start: _driver(tmp_path, MASTERS[(start + number) % 3]), PLANS[number], tmp_path / "log")
+    ran = run(
+        lambda start: _driver(tmp_path, MASTERS[(start + number) % 3], start + number), PLANS[number], tmp_path / "log"
+    )
     record_property("kills", [one.told for one in ran.fallen])
     assert ran.left == []
     assert [one.step for one in ran.fallen if one.kill.is_planned] == [k.step for k in PLANS[number] if k.is_planned]
@@ -56,5 +60,6 @@ def test_a_table_has_each_answer_once(tmp_path: Path) -> None:
     assert rows_found(tmp_path) == rows_due(expected(files))
 
 
-def _driver(folder: Path, master: str) -> list[str]:
-    return ["tests.spark.live_shop", str(folder), master]
+def _driver(folder: Path, master: str, start: int = 0) -> list[str]:
+    """Of two starts one lets most batches run in one task, and the other none."""
+    return ["tests.spark.live_shop", str(folder), master, str(LARGE if start % 2 else 0)]

@@ -220,7 +220,7 @@ class _Reports:
             file.write(json.dumps(told) + "\n")
 
 
-def main(folder: str, master: str, *table: str) -> None:
+def main(folder: str, master: str, small: str, *table: str) -> None:
     """Reads all there is, into a folder or a table; says on standard error what went wrong."""
     spark = session(master, more=SMALL)
     lines = spark.readStream.option("lineSep", "\n").option("maxFilesPerTrigger", FILES).text(f"{folder}/in")
@@ -235,6 +235,7 @@ def main(folder: str, master: str, *table: str) -> None:
         dead_letters=f"{folder}/dead",
         trigger=ONCE,
         shards=2,
+        small=int(small),
     )
     try:
         streaming.start(_Reports(Path(folder, "reports.jsonl"))).wait()

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
@@ -176,3 +178,46 @@ def test_parquet_files_that_arrive_are_read(spark: SparkSession, place: Place) -
     query.stop()
     assert [(a["event"], a["time"], a["data"]) for a in given] == [("overdue", [2, 8], ["b"])]
     assert (query.totals.events, query.totals.bad) == (6, 1)
+
+
+def test_a_small_batch_is_done_in_one_task_and_a_large_one_in_several(spark: SparkSession, place: Place) -> None:
+    reports: list[BatchReport] = []
+    running = place.stream(spark, small=3).start(reports.append)
+    for start in (1, 20, 40, 60, 80):
+        orders = 2 if start in {20, 40} else 4
+        place.put(*(event("order", start + n, f"{start}-{n}", 3) for n in range(orders)))
+        running.drain()
+    place.put(event("order", 200, "last", 3))
+    running.drain()
+    running.stop()
+    assert [report.in_one_task for report in reports] == [False, False, True, True, False, False]
+    expected = [f"{s}-{n}" for s, many in ((1, 4), (20, 2), (40, 2), (60, 4), (80, 4)) for n in range(many)]
+    assert sorted(answer["data"][0] for answer in place.lines("out")) == sorted(expected)
+    assert sum(report.events for report in reports) == 17
+
+
+def test_a_large_batch_in_one_task_uses_all_cores(spark: SparkSession, tmp_path: Path) -> None:
+    """Parquet files are read and met in threads; what comes of them does not change."""
+    folder = tmp_path / "in.parquet"
+    folder.mkdir()
+    count = 30_000
+    for number in range(3):
+        rows = range(number * count, (number + 1) * count)
+        ends = pa.array([n // 10 for n in rows], pa.int64())
+        kinds = ["order" if n % 3 else "shipped" for n in rows]
+        names, many = [f"k{n % 997}" for n in rows], pa.array([n % 12 for n in rows], pa.int64())
+        table = pa.table({"event": kinds, "time": ends, "id": names, "qty": many})
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=7_000)
+    answers: list[list[str]] = []
+    for small in (0, 10 * count):
+        reports: list[BatchReport] = []
+        asked: dict[str, Any] = {"output": str(tmp_path / f"out{small}"), "checkpoint": str(tmp_path / f"check{small}")}
+        made = ephemera.compile(OVERDUE).stream(spark, str(folder), most_files=1, small=small, shards=3, **asked)
+        running = made.start(reports.append)
+        running.drain()
+        running.stop()
+        assert [report.in_one_task for report in reports] == [False, small > 0, small > 0]
+        files = (tmp_path / f"out{small}").glob("*.jsonl")
+        answers.append(sorted(line for file in files for line in file.read_text(encoding="utf-8").splitlines()))
+    assert answers[0] == answers[1]
+    assert len(answers[0]) > count

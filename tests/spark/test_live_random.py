@@ -26,7 +26,8 @@ COUNT = 60
 
 
 @pytest.mark.slow
-def test_random_programs_answer_live_what_the_oracle_answers(spark: SparkSession) -> None:
+@pytest.mark.parametrize("small", [0, 3], ids=["in several tasks", "some in one task"])
+def test_random_programs_answer_live_what_the_oracle_answers(spark: SparkSession, small: int) -> None:
     assert spark is not None
     dice = Random(7)
     chosen = list(islice((case for case in sample(2 * COUNT) if case is not None), COUNT))
@@ -34,7 +35,7 @@ def test_random_programs_answer_live_what_the_oracle_answers(spark: SparkSession
     batches = [_batches(n, case, programs[n], dice) for n, case in enumerate(chosen)]
     sink = Collecting(writes=False)
     jobs = [Job(program.compiled, case.world) for program, case in zip(programs, chosen, strict=True)]
-    tell(jobs, batches, sink, shards=3)
+    tell(jobs, batches, sink, shards=3, small=small)
     carried: list[list[Shipment]] = [[] for _ in chosen]
     for _, shipment in sink.rows:
         carried[shipment.program].append(shipment)

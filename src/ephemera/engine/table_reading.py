@@ -38,6 +38,10 @@ class BadRow:
     label: str | None = None
 
 
+_FEW = 16
+"""Labels that are sooner looked for one by one than sorted."""
+
+
 @dataclass(slots=True)
 class Read:
     """The events of a table, and how it writes times: all as numbers, and so in its attributes."""
@@ -99,10 +103,13 @@ class Reader:
         numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         unnamed = np.flatnonzero(numbers < 0).tolist()
         self._found.bad += [BadRow(row, "an event has a name in the column `event`") for row in unnamed]
+        labels = encoded.dictionary.to_pylist()
+        if len(labels) <= _FEW:
+            yield from ((label, np.flatnonzero(numbers == k)) for k, label in enumerate(labels))
+            return
         order = np.argsort(numbers, kind="stable")
-        cuts = np.searchsorted(numbers[order], np.arange(len(encoded.dictionary) + 1))
-        for k, label in enumerate(encoded.dictionary.to_pylist()):
-            yield label, order[cuts[k] : cuts[k + 1]]
+        cuts = np.searchsorted(numbers[order], np.arange(len(labels) + 1))
+        yield from ((label, order[cuts[k] : cuts[k + 1]]) for k, label in enumerate(labels))
 
     def _flat(self, schema: Schema, attributes: Sequence[tuple[str, str]], rows: Ints) -> tuple[Events, Mask]:
         """The events of a declared type by columns, and which rows they are."""

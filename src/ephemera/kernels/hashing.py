@@ -97,11 +97,12 @@ def _texts(values: Array) -> Hashes:
 
 
 def _powers(count: int) -> Hashes:
-    while len(_POWERS[0]) < count:
+    found = _POWERS[0]
+    while len(found) < count:
         with np.errstate(over="ignore"):
-            step = _POWERS[0][-1] * _BASE
-            _POWERS[0] = np.concatenate([_POWERS[0], _POWERS[0] * step])
-    return _POWERS[0]
+            found = np.concatenate([found, found * (found[-1] * _BASE)])
+    _POWERS[0] = found  # of two threads the last one wins, with the right powers in any case
+    return found
 
 
 def _anything(values: Array) -> Hashes:

@@ -6,7 +6,7 @@ is all places of all levels one after the other. The shards are the same, with t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,8 +15,12 @@ from ephemera.engine.shipments import Shipment
 from ephemera.spark.failures import told_by
 from ephemera.spark.letting_in import LettingIn
 from ephemera.spark.places import batches
+from ephemera.spark.threads import side_by_side
 from ephemera.spark.turns import Gathering, Meeting, Turn, in_order, turn_of_task
 from ephemera.spark.workers import begin_task
+
+_WORTH_THREADS = 10_000
+"""Events for which other threads are asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +30,26 @@ class Alone:
     first: LettingIn
     others: Sequence[Meeting | Gathering]
     places: int
+    threads: int
+    """So many places are at work at once, if there is much to do."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task()
         shipments = list(told_by("read", self.first.let_in(given)))
         yield from batches(told_by("engine", self._run(shipments, turn_of_task())))
 
-    def _run(self, shipments: Iterable[Shipment], turn: Turn) -> Iterable[Shipment]:
+    def _run(self, shipments: Sequence[Shipment], turn: Turn) -> Iterator[Shipment]:
         for stage in self.others:
             shipments = self._met(stage, shipments, turn)
-        return shipments
+        yield from shipments
 
-    def _met(self, stage: Meeting | Gathering, shipments: Iterable[Shipment], turn: Turn) -> list[Shipment]:
+    def _met(self, stage: Meeting | Gathering, shipments: Sequence[Shipment], turn: Turn) -> list[Shipment]:
         met: list[list[Shipment]] = [[] for _ in range(self.places)]
         for shipment in shipments:
             met[shipment.place].append(shipment)
-        return [found for place, own in enumerate(met) for found in stage.run(in_order(own), turn, place)]
+
+        def run(place: int) -> list[Shipment]:
+            return list(stage.run(in_order(met[place]), turn, place))
+
+        threads = self.threads if sum(s.count for s in shipments) >= _WORTH_THREADS else 1
+        return [found for several in side_by_side(run, range(self.places), threads) for found in several]

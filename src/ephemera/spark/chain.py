@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.engine.spread import Spread
@@ -19,6 +19,7 @@ from ephemera.spark.arrow import mapped, prepared
 from ephemera.spark.letting_in import LettingIn, Reader
 from ephemera.spark.places import NAMES, SCHEMA
 from ephemera.spark.programs import Programs
+from ephemera.spark.run import cores_of
 from ephemera.spark.turns import TURN, Gathering, Last, Meeting, Turn
 
 _ANY_SIZE = 2**31 - 1
@@ -59,10 +60,15 @@ def laid_out(
     return Chain(
         prepared(first, SCHEMA, frame.columns),
         tuple(prepared(stage, SCHEMA, NAMES) for stage in others),
-        prepared(Alone(first, others, places), SCHEMA, frame.columns),
+        prepared(Alone(first, others, places, _threads(frame.sparkSession)), SCHEMA, frame.columns),
         f.col("place"),
         places,
     )
+
+
+def _threads(spark: SparkSession) -> int:
+    """How many cores one task may use: all of this machine, but of a cluster its own."""
+    return cores_of(spark) if str(spark.sparkContext.master).startswith("local") else 1
 
 
 def _behind(spreads: Sequence[Spread], programs: Programs, last: Last) -> Iterator[Meeting | Gathering]:

@@ -29,6 +29,7 @@ from ephemera.spark.places import batches
 from ephemera.spark.programs import Programs
 from ephemera.spark.reading import apart, read_rest, rest_messages
 from ephemera.spark.routes import FromSource, Waiting, bad_shipment, read_shipment
+from ephemera.spark.threads import side_by_side
 from ephemera.spark.turns import Turn, turn_of_task
 from ephemera.spark.workers import begin_task
 from ephemera.terms.events import Event
@@ -171,6 +172,8 @@ class FromFiles:
 
     programs: tuple[int, ...]
     wanted: Mapping[str, frozenset[str]]
+    threads: int = 1
+    """So many groups of rows are read at once."""
 
     def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
         here = [entrances[number] for number in self.programs]
@@ -188,8 +191,8 @@ class FromFiles:
         texts = not counts(units, here[0].spread.merged.plan.catalogue)
         for entrance in here:
             entrance.gate.texts = entrance.gate.texts or texts
-        for unit in units:
-            for parts, bad in files.read(*unit):
+        for found in side_by_side(lambda unit: list(files.read(*unit)), units, self.threads):
+            for parts, bad in found:
                 for entrance in here:
                     yield from entrance.add(parts)
                     yield from entrance.add_each(bad)

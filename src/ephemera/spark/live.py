@@ -12,7 +12,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from pyspark import StorageLevel
@@ -30,7 +30,7 @@ from ephemera.spark.letting_in import Reader
 from ephemera.spark.marks import mark
 from ephemera.spark.places import of_rows
 from ephemera.spark.programs import Programs
-from ephemera.spark.reporting import report_of
+from ephemera.spark.reporting import events_in, report_of
 from ephemera.spark.run import Job, places_of
 from ephemera.spark.ship import ship
 from ephemera.spark.turns import At, Last, Turn, after
@@ -77,6 +77,10 @@ class Host:
     readers: Sequence[Reader]
     sink: Sink
     watch: Callable[[BatchReport], None] | None = None
+    small: int = 0
+    """A batch that follows one of fewer events is run in one task."""
+    events: int | None = None
+    """How many events the last batch had, if there was one."""
     query: str = field(default_factory=lambda: uuid.uuid4().hex)
     programs: Programs = field(init=False)
     failed: EphemeraError | None = None
@@ -126,7 +130,8 @@ class Host:
         turn = Turn(self.query, number, number - 1 if number else None, before, self.ledger.state)
         if self._chain is None:
             self._chain = laid_out(frame, self.spreads, self.programs, self.readers, self.sink.last)
-        shipped = self._chain.send(frame, turn, is_small=bool(__import__('os').environ.get('ALONE')))
+        is_small = self.events is not None and self.events < self.small
+        shipped = self._chain.send(frame, turn, is_small=is_small)
         planned = time.perf_counter()
         rows, standings = self._taken(shipped, turn)
         if is_first:
@@ -134,9 +139,11 @@ class Host:
             self.sink.settle(turn, rows)
         ran = time.perf_counter()
         self.ledger.commit(number, standings)
+        self.events = events_in(rows)
         if self.watch is not None:
             seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
-            self.watch(report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000))
+            report = report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000)
+            self.watch(replace(report, in_one_task=is_small))
 
     def _taken(self, shipped: DataFrame, turn: Turn) -> tuple[list[Shipment], Standings]:
         """What came from the places besides answers, and where the programs stand then, after the sink has had all."""

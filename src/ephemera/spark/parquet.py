@@ -135,8 +135,9 @@ class FromParquet:
             if is_text and ANY not in self.wanted:
                 event = batch.column("event")
                 mine = pc.or_kleene(pc.is_in(event, pa.array(sorted(self.wanted), event.type)), pc.is_null(event))
-                rows = rows[mine.to_numpy(zero_copy_only=False)]
-                batch = batch.filter(mine)  # noqa: PLW2901 - what is left
+                if mine.true_count < len(mine):
+                    rows = rows[mine.to_numpy(zero_copy_only=False)]
+                    batch = batch.filter(mine)  # noqa: PLW2901 - what is left
             if batch.num_rows:
                 yield pa.Table.from_batches([batch]), rows
 

@@ -25,17 +25,13 @@ def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
 ) -> BatchReport:
     """What a batch did; its seconds are told part by part. `clock` is the time of day."""
     counts = counts_of(rows)
-    read: dict[int, int] = {}
-    for row in rows:
-        if row.group == READ:
-            read[row.program] = read.get(row.program, 0) + row.count
     told = [(row.program, json.loads(bytes(row.load))) for row in rows if row.group == STATS]
     engines = [(program, engine) for program, words in told for engine in words["engines"]]
     return BatchReport(
         batch=batch,
         seconds=sum(seconds.values()),
         parts=dict(seconds),
-        events=max(read.values(), default=0),
+        events=events_in(rows),
         answers=counts.answers,
         bad=counts.bad,
         late=counts.late,
@@ -46,6 +42,15 @@ def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
         waiting=sum(engine["waiting"] for _, engine in engines),
         pending=sum(engine["pending"] for _, engine in engines),
     )
+
+
+def events_in(rows: Iterable[Shipment]) -> int:
+    """How many events a batch had, for the program that reads most."""
+    read: dict[int, int] = {}
+    for row in rows:
+        if row.group == READ:
+            read[row.program] = read.get(row.program, 0) + row.count
+    return max(read.values(), default=0)
 
 
 def _heard(rows: Iterable[Shipment]) -> dict[tuple[int, str], int]:

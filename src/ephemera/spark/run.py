@@ -57,7 +57,12 @@ class Started:
 
 def places_of(spark: SparkSession) -> int:
     """In how many places engines run: two for each core, so that one that is done early has more to do."""
-    return 2 * int(spark.sparkContext.defaultParallelism)
+    return 2 * cores_of(spark)
+
+
+def cores_of(spark: SparkSession) -> int:
+    """How many tasks run at once."""
+    return int(spark.sparkContext.defaultParallelism)
 
 
 def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], places: int | None = None) -> Started:

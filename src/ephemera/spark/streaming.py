@@ -60,6 +60,8 @@ class Streaming:
     shards: int | None = None
     most_files: int | None = None
     """How many files of a folder a batch takes; None takes all that are there."""
+    small: int | None = None
+    """Batches of fewer events run in one task; None leaves it to what is read."""
     names: Sequence[Mapping[str, str]] = ()
     """What the dead letters of each program say of where they come from."""
 
@@ -84,7 +86,8 @@ class Streaming:
         is_once = self.trigger == ONCE
         inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, most_files=self.most_files)
         outlet = Outlet(folders, table, delivery)
-        host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch))
+        small = inlet.small if self.small is None else self.small
+        host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small)
         writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{ledger.root}/spark")
         if is_once:
             writer = writer.trigger(availableNow=True)

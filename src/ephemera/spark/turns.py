@@ -179,4 +179,4 @@ def _keep(turn: Turn, level: int, place: int, shard: Shard) -> None:
     _REMEMBERED[turn.query, level, place] = shard
     for key, other in list(_REMEMBERED.items()):
         if key[0] != turn.query or (other.batch or 0) < turn.number - STALE:
-            del _REMEMBERED[key]
+            _REMEMBERED.pop(key, None)

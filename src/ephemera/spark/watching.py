@@ -71,6 +71,8 @@ class BatchReport:
     seconds: float
     parts: Mapping[str, float] = field(default_factory=dict)
     """The seconds that each part of it took."""
+    in_one_task: bool = False
+    """Whether it was small enough to be done without an exchange."""
     events: int = 0
     answers: Mapping[tuple[int, str], int] = field(default_factory=dict)
     """By program and label."""
@@ -141,6 +143,7 @@ def as_progress(report: BatchReport) -> dict[str, Any]:
         "batch": report.batch,
         "seconds": round(report.seconds, 6),
         "parts": {name: round(seconds, 6) for name, seconds in report.parts.items()},
+        "in_one_task": report.in_one_task,
         "events": report.events,
         "rate": round(report.rate, 1),
         "answers": [{"program": p, "event": e, "count": n} for (p, e), n in sorted(report.answers.items())],

@@ -59,16 +59,23 @@ def _end(one: Ready, event: dict[str, Any]) -> int:
     return read.time.end if isinstance(read, Event) else -FAR
 
 
-def run_on_stream(stories: Sequence[Ready], *, at_once: bool) -> list[Found]:
-    """What the programs of some stories make of them, live."""
+def run_on_stream(stories: Sequence[Ready], *, at_once: bool, small: int = 2) -> list[Found]:
+    """What the programs of some stories make of them, live; batches of fewer events than `small` run in one task."""
     jobs = [Job(one.program.compiled, one.program.world(one.tables, None, None)) for one in stories]
     told = [list(beats(n, one, at_once=at_once)) for n, one in enumerate(stories)]
     sink = Collecting()
-    tell(jobs, [[lines for _, lines in own] for own in told], sink)
+    tell(jobs, [[lines for _, lines in own] for own in told], sink, small=small)
     return _found(sink, told, stories)
 
 
-def tell(jobs: Sequence[Job], told: Sequence[Sequence[Sequence[str]]], sink: Collecting, shards: int = 2) -> None:
+def tell(
+    jobs: Sequence[Job],
+    told: Sequence[Sequence[Sequence[str]]],
+    sink: Collecting,
+    *,
+    shards: int = 2,
+    small: int = 0,
+) -> None:
     """Runs programs live in one query, told batch by batch: for each program the lines of each batch."""
     spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
     with TemporaryDirectory(prefix="ephemera-stories-") as scratch:
@@ -76,7 +83,7 @@ def tell(jobs: Sequence[Job], told: Sequence[Sequence[Sequence[str]]], sink: Col
         given.mkdir()
         _write(given, told)
         ledger = Ledger(f"{scratch}/checkpoint")
-        host = Host(spark, spread_live(spark, jobs, ledger, shards), ledger, [ToldLines()], sink)
+        host = Host(spark, spread_live(spark, jobs, ledger, shards), ledger, [ToldLines()], sink, small=small, events=0)
         frame = spark.readStream.schema(TOLD).option("maxFilesPerTrigger", 1).json(str(given))
         query = (
             frame.writeStream.foreachBatch(host)
