@@ -17,7 +17,6 @@ from ephemera.spark.letting_in import LettingIn
 from ephemera.spark.places import batches
 from ephemera.spark.threads import side_by_side
 from ephemera.spark.turns import Gathering, Meeting, Turn, in_order, turn_of_task
-from ephemera.spark.workers import begin_task
 
 _WORTH_THREADS = 10_000
 """Events for which other threads are asked."""
@@ -34,7 +33,6 @@ class Alone:
     """So many places are at work at once, if there is much to do."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
         shipments = list(told_by("read", self.first.let_in(given)))
         yield from batches(told_by("engine", self._run(shipments, turn_of_task())))
 

@@ -31,7 +31,6 @@ from ephemera.spark.reading import apart, read_rest, rest_messages
 from ephemera.spark.routes import FromSource, Waiting, bad_shipment, read_shipment
 from ephemera.spark.threads import side_by_side
 from ephemera.spark.turns import Turn, turn_of_task
-from ephemera.spark.workers import begin_task
 from ephemera.terms.events import Event
 
 TOLD = "program int, line string, now bigint, closes bigint, ends boolean"
@@ -100,7 +99,6 @@ class LettingIn:
     readers: Sequence[Reader]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
         yield from batches(told_by("read", self.let_in(given)))
 
     def let_in(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:

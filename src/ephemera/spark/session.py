@@ -24,8 +24,6 @@ BATCH = 100_000
 """Records in an Arrow batch, at most."""
 BYTES = 4 << 20
 """Bytes in one, about; shipments of events are large."""
-_SHORT = 60
-"""Characters of a folder that leave room for the name of a socket, which has 107 in all."""
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Set by `spark-submit`, which has started Java and chosen the master."""
@@ -80,10 +78,6 @@ def _launched(master: str, *, debug: bool) -> dict[str, str]:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.memory": f"{_memory()}m",
         }
-        if len(str(folder)) <= _SHORT:
-            # On TCP each task waits 40 ms for an acknowledgement before it sees its first row.
-            settings["spark.python.unix.domain.socket.enabled"] = "true"
-            settings["spark.python.unix.domain.socket.dir"] = str(folder)
     return settings
 
 

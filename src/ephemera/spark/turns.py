@@ -27,7 +27,6 @@ from ephemera.spark.failures import told_by
 from ephemera.spark.marks import mark
 from ephemera.spark.places import batches, gathered, place_of_task, shipments_of
 from ephemera.spark.programs import Programs
-from ephemera.spark.workers import begin_task
 
 TURN = "ephemera.turn"
 """The property of a job that says which batch it is of."""
@@ -110,7 +109,6 @@ class Meeting:
     last: Last | None
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
         yield from batches(told_by("engine", self.run(in_order(shipments_of(given)), turn_of_task(), place_of_task())))
 
     def run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
@@ -140,7 +138,6 @@ class Gathering:
     last: Last
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
         yield from batches(told_by("engine", self.run(in_order(shipments_of(given)), turn_of_task(), place_of_task())))
 
     def run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
