@@ -33,8 +33,8 @@ _CSV = {"header": "true", "escape": '"', "maxCharsPerColumn": "-1"}
 _READ_HERE, _READ_BY_SPARK = 4_000_000, 40_000
 """So many events, divided by the cores, make a batch large: where Python reads files, and where Spark reads.
 
-One task in two threads takes 130 ms and 0.26 s for a million events of files, an exchange between two cores 225 ms and
-0.64 s of a core. Spark needs longer to read, and does it in several tasks.
+On two cores one task was sooner done with two million events of files than two tasks; with more cores these gain. Spark
+needs longer to read, and does it in several tasks. See docs/decisions/0009.
 """
 
 
