@@ -311,6 +311,17 @@ def test_ctrl_c_ends_a_run_that_reads_from_a_socket(shop: Shop) -> None:
     assert len(told.splitlines()) == 3
 
 
+def test_a_run_ends_when_nobody_reads_its_answers_though_no_more_come(shop: Shop) -> None:
+    shop.put("1.jsonl", [*ORDERS, *LATER])
+    with shop.started("p.eq", "--input", "@in/") as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert json.loads(process.stdout.readline()) in (LARGE, OVERDUE)
+        process.stdout.close()
+        process.wait(PATIENCE)
+        assert "Traceback" not in process.stderr.read()
+
+
 def test_a_batch_that_would_begin_while_the_query_stops_does_not_wait() -> None:
     nothing: Any = None
     host = Host(nothing, (), nothing, (), nothing)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import select
 import signal
 import sys
 from collections.abc import Iterator, Sequence
@@ -89,12 +90,12 @@ def run_live(
     _check(wanted.output, live.dead_letters, live.checkpoint)
     pace = _pace(live.trigger)
     with told(debug=wanted.debug), _ended_at_once(), ExitStack() as stack:
+        checkpoint = live.checkpoint or stack.enter_context(_passing())
         names = [name.get("program", "") for name in wanted.names]
         watch = stack.enter_context(_watched(names, wanted, live))
         from ephemera.spark.session import session  # noqa: PLC0415 - it takes a while to load
 
         spark = session(wanted.master, debug=wanted.debug)
-        checkpoint = live.checkpoint or stack.enter_context(_passing())
         streaming = _streaming(spark, list(zip(programs, tables, strict=True)), inputs, wanted, live)
         printed = _Printed() if wanted.output is None else None
         streaming = replace(streaming, checkpoint=checkpoint, trigger=pace, foreach_batch=printed)
@@ -223,7 +224,19 @@ def _csv_or_json(output: str | None) -> Any:
 class _Printed:
     """Answers on standard output, until nobody reads it any more."""
 
-    is_over: bool = False
+    has_failed: bool = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nobody reads it any more; that is seen at once, and not with the next answer."""
+        if self.has_failed or not hasattr(select, "poll"):
+            return self.has_failed
+        poll = select.poll()
+        try:
+            poll.register(sys.stdout.fileno(), 0)
+        except (OSError, ValueError):  # it is no file, or closed
+            return False
+        return any(flags & select.POLLERR for _, flags in poll.poll(0))
 
     def __call__(self, answers: list[dict[str, Any]], batch: int) -> None:
         del batch
@@ -237,7 +250,7 @@ class _Printed:
                 sys.stdout.buffer.write(utf_8(text))
             sys.stdout.flush()
         except BrokenPipeError:
-            self.is_over = True
+            self.has_failed = True
             raise
 
 
