@@ -27,6 +27,22 @@ def test_no_more_is_taken_than_is_worked_on() -> None:
     assert next(numbers) <= 5 + 3
 
 
+def test_nothing_is_under_way_any_more_when_something_went_wrong() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work(number: int) -> None:
+        if number == 0:
+            assert begun.wait(30)
+            raise ValueError("on purpose")
+        begun.set()
+        threading.Event().wait(0.05)
+        ended.set()
+
+    with pytest.raises(ValueError, match="on purpose"):
+        list(side_by_side(work, range(2), 2))
+    assert ended.is_set()
+
+
 def test_what_goes_wrong_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         list(side_by_side(lambda n: 1 // (n - 3), range(9), 2))

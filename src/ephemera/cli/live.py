@@ -117,7 +117,7 @@ def _await(query: LiveQuery, signals: _Signals, printed: _Printed | None) -> Non
         while not signals.seen and not (printed is not None and printed.is_over) and not query.wait(_PAUSE):
             pass
     except EphemeraError:
-        if printed is None or not printed.is_over:
+        if printed is None or not printed.has_failed:
             raise
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ephemera.engine.shipments import Shipment
+from ephemera.engine.shipments import SCATTERED, Shipment
 from ephemera.spark.failures import told_by
 from ephemera.spark.letting_in import LettingIn
 from ephemera.spark.places import batches
@@ -49,5 +49,6 @@ class Alone:
         def run(place: int) -> list[Shipment]:
             return list(stage.run(in_order(met[place]), turn, place))
 
-        threads = self.threads if sum(s.count for s in shipments) >= _WORTH_THREADS else 1
+        count = sum(s.count for s in shipments if s.group >= 0 or s.group == SCATTERED)
+        threads = self.threads if count >= _WORTH_THREADS else 1
         return [found for several in side_by_side(run, range(self.places), threads) for found in several]

@@ -6,9 +6,11 @@ It is `DataFrame.mapInArrow` without the demand of PySpark that pandas be instal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
+from pyspark import SparkContext
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.classic.dataframe import DataFrame as Classic
@@ -18,6 +20,8 @@ from pyspark.util import PythonEvalType
 
 from ephemera.spark.workers import begin_task
 
+_POOL = "EPHEMERA_POOL"
+"""The variable that tells pools apart."""
 Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -39,11 +43,29 @@ def map_in_arrow(frame: DataFrame, function: Function, schema: StructType | str)
     return mapped(frame, prepared(function, schema, frame.columns))
 
 
-def prepared(function: Function, schema: StructType | str, names: Sequence[str]) -> Column:
-    """A function on the columns with these names, packed once for `mapped`, which costs little then."""
+def prepared(function: Function, schema: StructType | str, names: Sequence[str], *, pool: str = "") -> Column:
+    """A function on the columns with these names, packed once for `mapped`, which costs little then.
+
+    Its tasks run in processes of the pool of that name, since Spark keeps those apart whose environments differ.
+    """
     made = functions.vectorized_udf(_Task(function), schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[attr-defined]
-    column: Column = made(*[f.col(_quoted(name)) for name in names])
+    with _environment(pool):
+        column: Column = made(*[f.col(_quoted(name)) for name in names])
     return column
+
+
+@contextmanager
+def _environment(pool: str) -> Iterator[None]:
+    context = SparkContext._active_spark_context
+    before = context.environment if context is not None else {}
+    if context is None or not pool:
+        yield
+        return
+    context.environment = {**before, _POOL: pool}
+    try:
+        yield
+    finally:
+        context.environment = before
 
 
 def mapped(frame: DataFrame, function: Column) -> DataFrame:

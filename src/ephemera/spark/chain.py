@@ -8,7 +8,7 @@ as all else that it does with the row. A place holds all shipments of a batch an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -16,7 +16,7 @@ from pyspark.sql import functions as f
 from ephemera.engine.spread import Spread
 from ephemera.spark.alone import Alone
 from ephemera.spark.arrow import mapped, prepared
-from ephemera.spark.letting_in import LettingIn, Reader
+from ephemera.spark.letting_in import FromFiles, FromFrame, LettingIn, Reader
 from ephemera.spark.places import NAMES, SCHEMA
 from ephemera.spark.programs import Programs
 from ephemera.spark.run import cores_of
@@ -24,6 +24,8 @@ from ephemera.spark.turns import TURN, Gathering, Last, Meeting, Turn
 
 _ANY_SIZE = 2**31 - 1
 """The size for which Spark does not ask."""
+_MOST = 4
+"""Threads of a task at most; more get into each other's way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,9 @@ class Chain:
     others: tuple[Column, ...]
     """What runs behind each exchange."""
     alone: Column
-    """All of them in one task."""
+    """All of them in one task, and that always in the same process, which has all shards in mind."""
+    is_light: bool
+    """Whether what was read may be brought to one task as it is; else it has work of its own behind it."""
     place: Column
     places: int
 
@@ -43,7 +47,7 @@ class Chain:
         """All that comes of a batch; it is computed when somebody reads it, in this thread."""
         frame.sparkSession.sparkContext.setLocalProperty(TURN, turn.told())
         if is_small:
-            return mapped(frame.coalesce(1), self.alone)
+            return mapped(frame.coalesce(1) if self.is_light else frame.repartition(1), self.alone)
         sent = mapped(frame, self.first)
         for stage in self.others:
             sent = mapped(sent.repartitionById(self.places, self.place), stage)
@@ -55,20 +59,23 @@ def laid_out(
 ) -> Chain:
     """The stages for batches like this one; `last` is what is done with all that comes of one in each place."""
     frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_ANY_SIZE))
-    first, others = LettingIn(programs, tuple(readers)), tuple(_behind(spreads, programs, last))
-    places = spreads[0].places
+    others = tuple(_behind(spreads, programs, last))
+    places, threads = spreads[0].places, _threads(frame.sparkSession)
+    alike = [replace(one, threads=threads) if isinstance(one, FromFiles) else one for one in readers]
+    alone = Alone(LettingIn(programs, alike), others, places, threads)
     return Chain(
-        prepared(first, SCHEMA, frame.columns),
+        prepared(LettingIn(programs, tuple(readers)), SCHEMA, frame.columns),
         tuple(prepared(stage, SCHEMA, NAMES) for stage in others),
-        prepared(Alone(first, others, places, _threads(frame.sparkSession)), SCHEMA, frame.columns),
+        prepared(alone, SCHEMA, frame.columns, pool="alone"),
+        not any(isinstance(one, FromFrame) and one.is_foreign for one in readers),
         f.col("place"),
         places,
     )
 
 
 def _threads(spark: SparkSession) -> int:
-    """How many cores one task may use: all of this machine, but of a cluster its own."""
-    return cores_of(spark) if str(spark.sparkContext.master).startswith("local") else 1
+    """How many cores one task may use: some of this machine, but of a cluster its own."""
+    return min(_MOST, cores_of(spark)) if str(spark.sparkContext.master).startswith("local") else 1
 
 
 def _behind(spreads: Sequence[Spread], programs: Programs, last: Last) -> Iterator[Meeting | Gathering]:

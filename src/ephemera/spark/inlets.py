@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
 
@@ -34,7 +34,7 @@ _READ_HERE, _READ_BY_SPARK = 4_000_000, 40_000
 """So many events, divided by the cores, make a batch large: where Python reads files, and where Spark reads.
 
 On two cores one task was sooner done with two million events of files than two tasks; with more cores these gain. Spark
-needs longer to read, and does it in several tasks. See docs/decisions/0009.
+needs longer to read, and does it in several tasks. See docs/decisions/0010.
 """
 
 
@@ -68,11 +68,11 @@ def open_inlets(
             alike = [jobs[n] for n in same]
             if opened is None:
                 frames.append(_documents(reading, given.paths[0]).select("path"))
-                readers.append(FromFiles(tuple(same), _needed(alike), cores_of(spark)))
+                readers.append(FromFiles(tuple(same), _needed(alike)))
             else:
                 own, reader = _read(*opened, alike, same)
                 frames.append(own)
-                readers.append(reader)
+                readers.append(replace(reader, is_foreign=isinstance(given.given, DataFrame)))
     idle = [n for n, job in enumerate(jobs) if any(s.idle is not None for s in _catalogue(job).sources)]
     if idle:
         # Spark goes on from a checkpoint only with as many sources as before: so one that nobody heeds stays, too.
@@ -90,7 +90,7 @@ def _catalogue(job: Job) -> Catalogue:
     return job.compiled.rules.resolved.catalogue
 
 
-def _read(frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[int]) -> tuple[DataFrame, Reader]:
+def _read(frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[int]) -> tuple[DataFrame, FromFrame]:
     catalogue = _catalogue(jobs[0])
     source = source_of(frame, form, catalogue, _needed(jobs))
     labels = sorted(catalogue.events)

@@ -140,6 +140,8 @@ class FromFrame:
     labels: Sequence[str]
     counts: bool
     """Whether the columns of a table that say when hold numbers."""
+    is_foreign: bool = False
+    """Whether the frame is somebody else's, so that there may be much to do before a row of it is here."""
 
     def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
         here = [entrances[number] for number in self.programs]

@@ -78,9 +78,9 @@ class Host:
     sink: Sink
     watch: Callable[[BatchReport], None] | None = None
     small: int = 0
-    """A batch that follows one of fewer events is run in one task."""
+    """A batch that follows one of fewer events, those of all programs together, is run in one task."""
     events: int | None = None
-    """How many events the last batch had, if there was one."""
+    """How many events came with the last batch that had some."""
     query: str = field(default_factory=lambda: uuid.uuid4().hex)
     programs: Programs = field(init=False)
     failed: EphemeraError | None = None
@@ -139,7 +139,7 @@ class Host:
             self.sink.settle(turn, rows)
         ran = time.perf_counter()
         self.ledger.commit(number, standings)
-        self.events = events_in(rows)
+        self.events = sum(events_in(rows).values()) or self.events
         if self.watch is not None:
             seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
             report = report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000)

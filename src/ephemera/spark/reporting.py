@@ -31,7 +31,7 @@ def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
         batch=batch,
         seconds=sum(seconds.values()),
         parts=dict(seconds),
-        events=events_in(rows),
+        events=max(events_in(rows).values(), default=0),
         answers=counts.answers,
         bad=counts.bad,
         late=counts.late,
@@ -44,13 +44,13 @@ def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
     )
 
 
-def events_in(rows: Iterable[Shipment]) -> int:
-    """How many events a batch had, for the program that reads most."""
+def events_in(rows: Iterable[Shipment]) -> dict[int, int]:
+    """How many events a batch had for each program."""
     read: dict[int, int] = {}
     for row in rows:
         if row.group == READ:
             read[row.program] = read.get(row.program, 0) + row.count
-    return max(read.values(), default=0)
+    return read
 
 
 def _heard(rows: Iterable[Shipment]) -> dict[tuple[int, str], int]:

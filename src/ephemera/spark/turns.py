@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Lock
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -160,11 +161,13 @@ def in_order(given: Iterable[Shipment]) -> list[Shipment]:
 
 _REMEMBERED: dict[tuple[str, int, int], Shard] = {}
 """The shards of this process by query, level and place."""
+_LOCK = Lock()
 
 
 def _shard(spreads: Programs, turn: Turn, level: int, place: int) -> Shard:
     """The shard in the state before a batch. It is remembered again when it has committed."""
-    shard = _REMEMBERED.pop((turn.query, level, place), None)
+    with _LOCK:
+        shard = _REMEMBERED.pop((turn.query, level, place), None)
     if shard is None:
         files, folder = files_of(turn.state)
         shard = Shard(spreads, level, place, Store(files, f"{folder}/{level}-{place}", mark))
@@ -173,7 +176,8 @@ def _shard(spreads: Programs, turn: Turn, level: int, place: int) -> Shard:
 
 
 def _keep(turn: Turn, level: int, place: int, shard: Shard) -> None:
-    _REMEMBERED[turn.query, level, place] = shard
-    for key, other in list(_REMEMBERED.items()):
-        if key[0] != turn.query or (other.batch or 0) < turn.number - STALE:
-            _REMEMBERED.pop(key, None)
+    with _LOCK:
+        _REMEMBERED[turn.query, level, place] = shard
+        for key, other in list(_REMEMBERED.items()):
+            if key[0] != turn.query or (other.batch or 0) < turn.number - STALE:
+                del _REMEMBERED[key]

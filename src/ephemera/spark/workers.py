@@ -14,6 +14,7 @@ import gc
 import os
 import socket
 import stat
+from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -36,19 +37,28 @@ def begin_task() -> None:
         gc.freeze()
     else:
         gc.unfreeze()
-    for line in _lines(os.getpid()):
-        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+    with suppress(OSError):  # without it all is as right, if later
+        for line in _lines(os.getpid()):
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
 
 @cache
 def _lines(_process: int) -> list[socket.socket]:
-    """The TCP connections of this process, of which that to Java is one."""
+    """The TCP connections of this process within the machine, of which that to Java is one."""
     if not hasattr(socket, "TCP_QUICKACK"):
         return []
     numbers = [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]
     found = [socket.socket(fileno=os.dup(number)) for number in numbers if _is_socket(number)]
-    families = {socket.AF_INET, socket.AF_INET6}
-    return [line for line in found if line.family in families and line.type == socket.SOCK_STREAM]
+    return [line for line in found if _is_at_home(line)]
+
+
+def _is_at_home(line: socket.socket) -> bool:
+    if line.family not in {socket.AF_INET, socket.AF_INET6} or line.type != socket.SOCK_STREAM:
+        return False
+    try:
+        return str(line.getpeername()[0]).startswith(("127.", "::1", "::ffff:127."))
+    except OSError:  # it waits for others to call
+        return False
 
 
 def _is_socket(number: int) -> bool:
