@@ -569,3 +569,34 @@ def test_a_live_engine_takes_every_kind_of_table(kind: str) -> None:
         table = pytest.importorskip(kind).DataFrame(columns)
     engine = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x), x > 1;").engine()
     assert [a["data"] for a in engine.send_many(table) + engine.finish()] == [[2], [3]]
+
+
+LABELS = ["a", "b", "a", "b"]
+
+
+@pytest.mark.parametrize(
+    "numbered",
+    [
+        pa.array(LABELS).dictionary_encode(),
+        pa.array(LABELS, pa.large_string()).dictionary_encode(),
+        pa.chunked_array([pa.array(["a"]).dictionary_encode(), pa.array(["b", "a", "b"]).dictionary_encode()]),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1]), pa.array(["a", "b", "a"])),
+        pa.DictionaryArray.from_arrays(pa.array([3, 1, 3, 1]), pa.array(["x", "b", "y", "a"])),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1, 0, 1]), pa.array(["a", "b", None])),
+    ],
+    ids=["plain", "large", "in chunks", "one label twice", "unused labels", "null among them"],
+)
+def test_labels_may_be_numbered_already(numbered: pa.Array) -> None:
+    program = ephemera.compile(
+        "TIME UNIT 1 sec; EVENT a(x: int); EVENT b(x: int); c(x) <- i: a(x), j: b(x), {i, j} within 10;"
+    )
+    rest = {"time": [1, 2, 3, 4], "x": [1, 1, 2, 2]}
+    expected = program.run(pa.table({"event": LABELS, **rest})).to_pylist()
+    assert [answer["x"] for answer in expected] == [1, 2]
+    assert program.run(pa.table({"event": numbered, **rest})).to_pylist() == expected
+
+
+def test_an_attribute_may_be_called_event() -> None:
+    program = ephemera.compile("TIME UNIT 1 sec; EVENT a(event: string); c(x) <- i: a(x);")
+    table = pa.table({"event": pa.array(["a"]).dictionary_encode(), "time": [1]})
+    assert [answer["x"] for answer in program.run(table).to_pylist()] == ["a"]

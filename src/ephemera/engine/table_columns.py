@@ -132,6 +132,16 @@ def as_text(value: Any) -> Any:
     return iso(value) if isinstance(value, Time) else value
 
 
+def coded(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
+    """A column of texts that is numbered already, as one array; None if it is none, or numbers a text twice or null."""
+    held = column.type.value_type if kinds.is_dictionary(column.type) else None
+    if held is None or not (kinds.is_string(held) or kinds.is_large_string(held)):
+        return None
+    found = column.unify_dictionaries().combine_chunks()
+    texts = found.dictionary.to_pylist() if len(found) else []
+    return found if None not in texts and len(set(texts)) == len(texts) > 0 else None
+
+
 def whole_column(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array of a plain type."""
     if kinds.is_dictionary(column.type):

@@ -15,6 +15,7 @@ from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import BEGIN, END, Events, flat_values, of_events, position
 from ephemera.engine.table_columns import (
     as_text,
+    coded,
     column_of,
     is_instant,
     is_numeric,
@@ -64,10 +65,16 @@ class Reader:
         twice = [name for name, count in Counter(table.column_names).items() if count > 1]
         if twice:
             raise ValueError(f"the table has several columns `{twice[0]}`; rename all but one")
-        self._arrays = {n: whole_column(c) for n, c in zip(table.column_names, table.columns, strict=True)}
+        self._arrays = {n: self._whole(n, c) for n, c in zip(table.column_names, table.columns, strict=True)}
         self._times = stamp_columns(self._arrays, self._catalogue)
         self._stamps: dict[tuple[str, ...], tuple[Ints, Ints, Mask]] = {}
         self._found = Read()
+
+    def _whole(self, name: str, column: pa.ChunkedArray) -> pa.Array:
+        """A column as one array; labels that are numbered stay so, unless there is an attribute of that name."""
+        is_attribute = any(name in schema.names for schema in self._catalogue.events.values())
+        found = coded(column) if name == "event" and not is_attribute else None
+        return whole_column(column) if found is None else found
 
     def read(self) -> Read:
         used = {n for schema in self._catalogue.events.values() for n in schema.names}
@@ -97,9 +104,9 @@ class Reader:
             yield only_label(self._catalogue), np.arange(self._length)
             return
         array = self._arrays["event"]
-        if not kinds.is_large_string(array.type):
+        if not kinds.is_large_string(array.type) and not kinds.is_dictionary(array.type):
             array = pa.nulls(self._length, pa.large_string())
-        encoded = array.dictionary_encode()
+        encoded = array if kinds.is_dictionary(array.type) else array.dictionary_encode()
         numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         unnamed = np.flatnonzero(numbers < 0).tolist()
         self._found.bad += [BadRow(row, "an event has a name in the column `event`") for row in unnamed]

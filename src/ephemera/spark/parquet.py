@@ -15,7 +15,6 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
@@ -123,7 +122,7 @@ class FromParquet:
 
     def _tables(self, path: str, group: int) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """The rows of a group that may be events of the programs, some at a time, and where they stand in it."""
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, read_dictionary=["event"])  # there are few types, and many events of each
         names = file.schema_arrow.names
         used = {"event", *stamp_columns(names, self._catalogue), *(n for found in self.wanted.values() for n in found)}
         first = 0
@@ -131,15 +130,22 @@ class FromParquet:
         for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
             rows = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
-            is_text = "event" in names and pa.types.is_string(batch.schema.field("event").type)
-            if is_text and ANY not in self.wanted:
-                event = batch.column("event")
-                mine = pc.or_kleene(pc.is_in(event, pa.array(sorted(self.wanted), event.type)), pc.is_null(event))
-                if mine.true_count < len(mine):
-                    rows = rows[mine.to_numpy(zero_copy_only=False)]
-                    batch = batch.filter(mine)  # noqa: PLW2901 - what is left
+            if "event" in names and ANY not in self.wanted:
+                mine = self._mine(batch.column("event"))
+                if not mine.all():
+                    rows = rows[mine]
+                    batch = batch.filter(pa.array(mine))  # noqa: PLW2901 - what is left
             if batch.num_rows:
                 yield pa.Table.from_batches([batch]), rows
+
+    def _mine(self, event: pa.Array) -> np.ndarray:
+        """Which rows are events of the programs, or have no name, which somebody has to be told."""
+        if not pa.types.is_dictionary(event.type):
+            return np.ones(len(event), dtype=np.bool_)
+        known = [label is None or label in self.wanted for label in event.dictionary.to_pylist()]
+        numbers = event.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+        mine: np.ndarray = np.array([*known, True])[numbers]
+        return mine
 
     def _pruned(self, part: Events) -> Events:
         """Events without the attributes that were not read."""
