@@ -76,8 +76,10 @@ def stamps_of(array: pa.Array, unit: int) -> tuple[Ints, Mask]:
 
 def column_of(array: pa.Array, declared: str, unit: int) -> tuple[Column, Mask]:
     """The values of an attribute, and which rows they are right for; null always is."""
-    valid = array.is_valid().to_numpy(zero_copy_only=False)
     t = array.type
+    if kinds.is_null(t):
+        return Column(np.full(len(array), None, dtype=object), "any"), np.ones(len(array), dtype=np.bool_)
+    valid = array.is_valid().to_numpy(zero_copy_only=False)
     is_number = kinds.is_integer(t) or kinds.is_floating(t)
     kind: Kind = "any"
     if declared == "time" or (declared == "any" and is_instant(t)):
