@@ -61,6 +61,7 @@ def test_histories_hold_what_their_reach_and_rates_allow(soaked: dict[str, Any])
         allowed = soaked["holders"][name] * (SPARE * rate * reach / SECOND + ROWS + SHARDS * SHORT)
         assert reach > 0
         assert max(tuples for tuples, _, _ in told) <= allowed, name
+        assert max(size for _, size, _ in told) <= allowed * _width(name), name
         assert _later([size for _, size, _ in told]) <= 1.1 * _earlier([size for _, size, _ in told]), name
 
 
@@ -75,6 +76,11 @@ def test_processes_grow_no_more_in_the_second_half(soaked: dict[str, Any], proce
     told = [batch[process] for batch in soaked["batches"]]
     assert min(told) > 0
     assert _later(told) <= 1.1 * _earlier(told)
+
+
+def _width(name: str) -> int:
+    """The bytes of a tuple: its variables, when it begins and ends, and which event it is, all of them numbers."""
+    return 8 * (3 + len(name.partition("(")[2].split(",")))
 
 
 def _earlier(told: list[float]) -> float:

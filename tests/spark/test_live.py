@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,7 @@ import ephemera
 from ephemera.pipeline import Program
 from ephemera.spark.ledger import WrongCheckpoint
 from ephemera.spark.watching import BatchReport
+from tests.spark.machine import PATIENCE
 
 OVERDUE = """
 TIME UNIT 1 sec;
@@ -221,3 +223,21 @@ def test_a_large_batch_in_one_task_uses_all_cores(spark: SparkSession, tmp_path:
         answers.append(sorted(line for file in files for line in file.read_text(encoding="utf-8").splitlines()))
     assert answers[0] == answers[1]
     assert len(answers[0]) > count
+
+
+def test_a_rate_source_is_read_like_any_frame(spark: SparkSession, place: Place) -> None:
+    """Ten rows a batch, at one time, which is a second later with each."""
+    rate = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", 10).option("startTimestamp", 100_000)
+    frame = rate.load().selectExpr("'order' AS event", "timestamp AS time", "'k' || value AS id", "3 AS qty")
+    given: list[dict[str, Any]] = []
+    reports: list[BatchReport] = []
+    query = ephemera.compile(OVERDUE).stream(spark, frame, foreach=given.append, checkpoint=place["check"])
+    running = query.start(reports.append)
+    last = monotonic() + PATIENCE
+    while len(given) < 20:
+        assert monotonic() < last
+        assert not running.wait(1)
+    running.stop()
+    assert sorted(answer["data"][0] for answer in given[:20]) == sorted(f"k{n}" for n in range(20))
+    assert given[0]["time"] == ["1970-01-01T00:01:40Z", "1970-01-01T00:01:46Z"]
+    assert {report.events for report in reports} == {10}

@@ -29,6 +29,9 @@ from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.events import Event
 from ephemera.terms.values import Term, Time
 
+_FEW = 16
+"""Labels that are sooner looked for one by one than sorted."""
+
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
@@ -37,10 +40,6 @@ class BadRow:
     row: int
     reason: str
     label: str | None = None
-
-
-_FEW = 16
-"""Labels that are sooner looked for one by one than sorted."""
 
 
 @dataclass(slots=True)
@@ -72,8 +71,8 @@ class Reader:
 
     def _whole(self, name: str, column: pa.ChunkedArray) -> pa.Array:
         """A column as one array; labels that are numbered stay so, unless there is an attribute of that name."""
-        is_attribute = any(name in schema.names for schema in self._catalogue.events.values())
-        found = coded(column) if name == "event" and not is_attribute else None
+        is_label = name == "event" and not any(name in schema.names for schema in self._catalogue.events.values())
+        found = coded(column) if is_label else None
         return whole_column(column) if found is None else found
 
     def read(self) -> Read:

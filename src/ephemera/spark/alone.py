@@ -33,8 +33,9 @@ class Alone:
     """So many places are at work at once, if there is much to do."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        shipments = list(told_by("read", self.first.let_in(given)))
-        yield from batches(told_by("engine", self._run(shipments, turn_of_task())))
+        turn = turn_of_task()
+        shipments = list(told_by("read", self.first.let_in(given, turn)))
+        yield from batches(told_by("engine", self._run(shipments, turn)))
 
     def _run(self, shipments: Sequence[Shipment], turn: Turn) -> Iterator[Shipment]:
         for stage in self.others:

@@ -56,11 +56,12 @@ def prepared(function: Function, schema: StructType | str, names: Sequence[str],
 
 @contextmanager
 def _environment(pool: str) -> Iterator[None]:
+    """What is packed meanwhile runs in a pool; nothing changes for the one without a name."""
     context = SparkContext._active_spark_context
-    before = context.environment if context is not None else {}
     if context is None or not pool:
         yield
         return
+    before = context.environment
     context.environment = {**before, _POOL: pool}
     try:
         yield

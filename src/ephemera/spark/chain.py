@@ -20,6 +20,7 @@ from ephemera.spark.letting_in import FromFiles, FromFrame, LettingIn, Reader
 from ephemera.spark.places import NAMES, SCHEMA
 from ephemera.spark.programs import Programs
 from ephemera.spark.run import cores_of
+from ephemera.spark.session import is_local
 from ephemera.spark.turns import TURN, Gathering, Last, Meeting, Turn
 
 _ANY_SIZE = 2**31 - 1
@@ -61,8 +62,8 @@ def laid_out(
     frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_ANY_SIZE))
     others = tuple(_behind(spreads, programs, last))
     places, threads = spreads[0].places, _threads(frame.sparkSession)
-    alike = [replace(one, threads=threads) if isinstance(one, FromFiles) else one for one in readers]
-    alone = Alone(LettingIn(programs, alike), others, places, threads)
+    threaded = [replace(one, threads=threads) if isinstance(one, FromFiles) else one for one in readers]
+    alone = Alone(LettingIn(programs, threaded), others, places, threads)
     return Chain(
         prepared(LettingIn(programs, tuple(readers)), SCHEMA, frame.columns),
         tuple(prepared(stage, SCHEMA, NAMES) for stage in others),
@@ -75,7 +76,7 @@ def laid_out(
 
 def _threads(spark: SparkSession) -> int:
     """How many cores one task may use: some of this machine, but of a cluster its own."""
-    return min(_MOST, cores_of(spark)) if str(spark.sparkContext.master).startswith("local") else 1
+    return min(_MOST, cores_of(spark)) if is_local(spark) else 1
 
 
 def _behind(spreads: Sequence[Spread], programs: Programs, last: Last) -> Iterator[Meeting | Gathering]:

@@ -99,12 +99,12 @@ class LettingIn:
     readers: Sequence[Reader]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("read", self.let_in(given)))
+        yield from batches(told_by("read", self.let_in(given, turn_of_task())))
 
-    def let_in(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+    def let_in(self, given: Iterator[pa.RecordBatch], turn: Turn) -> Iterator[Shipment]:
         """What is read, for the places that it goes to."""
         mark("read")
-        entrances = Entrances(self.spreads, turn_of_task())
+        entrances = Entrances(self.spreads, turn)
         for batch in given:
             for reader, own in self._by_source(batch):
                 yield from reader.read(own, entrances)

@@ -30,6 +30,7 @@ from ephemera.spark.failures import told_by
 from ephemera.spark.flat import ANY
 from ephemera.spark.places import SCHEMA, batches
 from ephemera.spark.routes import Waiting, bad_shipment, read_shipment
+from ephemera.spark.session import is_local
 
 _ROWS = 131_072
 """Rows that are read at a time."""
@@ -39,7 +40,7 @@ Unit = tuple[str, int]
 
 def units(spark: SparkSession, paths: Sequence[str]) -> list[Unit] | None:
     """What there is to read in some files or flat folders; None if Spark should read it."""
-    if not str(spark.sparkContext.master).startswith("local"):
+    if not is_local(spark):
         return None
     found: list[Unit] = []
     for name in paths:
@@ -54,7 +55,7 @@ def units(spark: SparkSession, paths: Sequence[str]) -> list[Unit] | None:
 
 def is_flat_here(spark: SparkSession, folder: Path) -> bool:
     """Whether a folder is one of this machine, without folders in it, and all tasks run here."""
-    return str(spark.sparkContext.master).startswith("local") and _files(folder) is not None
+    return is_local(spark) and _files(folder) is not None
 
 
 def units_of(path: str) -> list[Unit]:

@@ -45,6 +45,11 @@ def session(master: str | None = None, *, debug: bool = False, more: Mapping[str
     return builder.getOrCreate()
 
 
+def is_local(spark: SparkSession) -> bool:
+    """Whether all tasks run on this machine."""
+    return str(spark.sparkContext.master).startswith("local")
+
+
 def _settings() -> dict[str, str]:
     """What holds for any session that we open."""
     return {

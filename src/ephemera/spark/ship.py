@@ -18,6 +18,7 @@ from tempfile import mkdtemp
 from pyspark.sql import SparkSession
 
 from ephemera.base.errors import EphemeraError
+from ephemera.spark.session import is_local
 
 NEEDED = ("lxml", "numpy", "pyarrow")
 """What workers must have; the package itself is sent."""
@@ -32,11 +33,10 @@ class MissingPackage(EphemeraError):
 
 def ship(spark: SparkSession, folder: Path | None = None) -> Path | None:
     """Sends the package to the workers; those of a local session need nothing."""
-    context = spark.sparkContext
-    if str(context.master).startswith("local") or not _PACKAGE.is_dir():
+    if is_local(spark) or not _PACKAGE.is_dir():
         return None  # in the second case it came in a zip itself, which `spark-submit` has sent
     archive = packed(Path(mkdtemp(prefix="ephemera-ship-")) if folder is None else folder)
-    context.addPyFile(str(archive))
+    spark.sparkContext.addPyFile(str(archive))
     return archive
 
 

@@ -17,14 +17,12 @@ B = TypeVar("B")
 
 def side_by_side(function: Callable[[A], B], given: Iterable[A], threads: int) -> Iterator[B]:
     """What a function makes of each of some things, in their order; no more of them are under way than threads."""
-    left = iter(given)
-    first = list(islice(left, 2))
-    if threads == 1 or len(first) == 1:
-        yield from map(function, (*first, *left))
+    if threads == 1:
+        yield from map(function, given)
         return
+    left = iter(given)
     with ThreadPoolExecutor(threads) as pool:
-        waiting: deque[Future[B]] = deque(pool.submit(function, one) for one in first)
-        waiting.extend(pool.submit(function, one) for one in islice(left, threads - len(first)))
+        waiting: deque[Future[B]] = deque(pool.submit(function, one) for one in islice(left, threads))
         while waiting:
             yield waiting.popleft().result()
             waiting.extend(pool.submit(function, one) for one in islice(left, 1))

@@ -47,9 +47,15 @@ def _lines(_process: int) -> list[socket.socket]:
     """The TCP connections of this process within the machine, of which that to Java is one."""
     if not hasattr(socket, "TCP_QUICKACK"):
         return []
-    numbers = [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]
-    found = [socket.socket(fileno=os.dup(number)) for number in numbers if _is_socket(number)]
-    return [line for line in found if _is_at_home(line)]
+    found: list[socket.socket] = []
+    for number in [int(entry.name) for entry in Path("/proc/self/fd").iterdir()]:
+        if _is_socket(number):
+            line = socket.socket(fileno=os.dup(number))
+            if _is_at_home(line):
+                found.append(line)
+            else:
+                line.close()
+    return found
 
 
 def _is_at_home(line: socket.socket) -> bool:

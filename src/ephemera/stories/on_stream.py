@@ -59,7 +59,7 @@ def _end(one: Ready, event: dict[str, Any]) -> int:
     return read.time.end if isinstance(read, Event) else -FAR
 
 
-def run_on_stream(stories: Sequence[Ready], *, at_once: bool, small: int = 2) -> list[Found]:
+def run_on_stream(stories: Sequence[Ready], *, at_once: bool, small: int = 10_000) -> list[Found]:
     """What the programs of some stories make of them, live; batches of fewer events than `small` run in one task."""
     jobs = [Job(one.program.compiled, one.program.world(one.tables, None, None)) for one in stories]
     told = [list(beats(n, one, at_once=at_once)) for n, one in enumerate(stories)]
