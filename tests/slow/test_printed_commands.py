@@ -1,7 +1,7 @@
 """This module runs every command that README, CONTRIBUTING and the documentation print outside of sessions.
 
-Sessions (`console`) and Python are run by `tests/unit/test_docs.py`. What is left are lines of `sh` blocks, and commands
-of ours in the text. Each stands here with the way in which it is run, on few events, or with the reason why it is not;
+Sessions (`console`) and Python are run by `tests/unit/test_docs.py`. What is left are lines of `sh` blocks, and
+commands of ours in the text. Each stands here with the way in which it is run, on few events, or with the reason why it is not;
 a command that is printed and does not stand here fails.
 """
 
@@ -26,7 +26,7 @@ RUNS = {
     "ephemera demo --keep FOLDER": ".venv/bin/ephemera demo --keep FOLDER/kept",
     "scripts/hunt": "scripts/hunt 0",  # what it hunts with is chance, so no round is run here
     "scripts/bench": f"scripts/bench {FEW} --rules 5 --plots FOLDER/plots",
-    "scripts/bench engine --events 1000000": f"scripts/bench engine --events 1000000 {FEW} --rules 0 --plots FOLDER/plots",
+    "scripts/bench engine --events 1000000": f"scripts/bench engine {FEW} --rules 0 --plots FOLDER/plots",
     "scripts/bench engine --latency-only": "scripts/bench engine --latency-only --rules 5 --json FOLDER/figures.json",
     "scripts/bench memory": "scripts/bench memory --events 1000 --times 2 --units 12",
     "scripts/bench spark": f"scripts/bench spark {FEW}",
@@ -42,7 +42,8 @@ RUNS = {
 """What is printed, and how it is run here: on less, and writing to a folder of the test, FOLDER."""
 
 LIVE = (
-    'ephemera run shop.eq --mode stream --input arriving/ --output answers/ --checkpoint checkpoint/ --trigger "1 second"',
+    "ephemera run shop.eq --mode stream --input arriving/ --output answers/ "
+    '--checkpoint checkpoint/ --trigger "1 second"',
     "ephemera run shop.eq --mode stream --input arriving/ --output answers/ --dead-letter dead/ "
     '--checkpoint checkpoint/ --trigger "1 second"',
 )
