@@ -1,8 +1,8 @@
 """This module runs every command that README, CONTRIBUTING and the documentation print outside of sessions.
 
 Sessions (`console`) and Python are run by `tests/unit/test_docs.py`. What is left are lines of `sh` blocks, and
-commands of ours in the text. Each stands here with the way in which it is run, on few events, or with the reason why it is not;
-a command that is printed and does not stand here fails.
+commands of ours in the text. Each stands here with the way in which it is run, on few events, or with the reason why it
+is not; a command that is printed and does not stand here fails.
 """
 
 from __future__ import annotations
