@@ -329,4 +329,3 @@ def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
     timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
     occurs = opens <= closes
     return timed if occurs.all() else timed.take(occurs)
-
