@@ -6,6 +6,8 @@ from functools import cache
 from random import Random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
@@ -19,33 +21,8 @@ from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
 from ephemera.terms.events import Event
 from tests.strategies.cases import answers
+from tests.strategies.own_conditions import CONDITIONS, WINDOWS, programs
 
-NAMES = "before after meets met-by overlaps overlapped-by starts started-by during contains finishes finished-by equals"
-METRIC = """before[1] before[0,2] before[*,2] before[1,*] after[2] after[0,2] meets[1] met-by[2]
-overlaps[1,1] overlaps[0,2,0,3] overlapped-by[0,3,0,3] starts[1] starts[0,2] starts[1,0,3] started-by[0,3] during[1]
-during[1,2] during[0,2,0,3] contains[0,1,0,2] finishes[1] finishes[0,2] finishes[1,0,3] finished-by[0,3] equals[1]
-equals[1,2]"""
-RELATIONS = [f"p {name} OTHER" for name in (*NAMES.split(), *METRIC.split())]
-OTHERS = [
-    "{p, OTHER} within 3",
-    "{p, OTHER} apart-by 2",
-    "{p} within 1",
-    'p before datetime("1970-01-01T00:00:07Z")',
-    'p after datetime("1970-01-01T00:00:05Z")',
-    "not (p after[0, 2] OTHER)",
-    "p before[0, 4] OTHER and u > 1",
-    "p before OTHER or p after[1, 2] OTHER",
-    "OTHER before[0, 1] p",
-    'OTHER after[0, 3] p and p after datetime("1970-01-01T00:00:03Z")',
-]
-CONDITIONS = [*RELATIONS, *OTHERS]
-WINDOWS = {
-    "while": ("w: extend(o, 4), while w:", ("o", "w")),
-    "while(incl,excl)": ("w: from-end-backward(o, 5), while(incl,excl) w:", ("w", "o")),
-    "while(excl,incl)": ("w: shift-forward(o, 2), while(excl,incl) w:", ("o", "w")),
-    "while(excl,excl)": ("w: extend(o, 5), while(excl,excl) w:", ("w", "o")),
-    "from until": ("c: c(j), {o, c} within 9, from o until c:", ("o", "c")),
-}
 COLLECTIONS = [
     "Q{}(i, count(*), sum(u), avg(u), min(u), max(u)) <- o: o(i), {} collect p: p(_, u) where {{ {} }};\n",
     "Q{}(i, count(u)) <- o: o(i), {} collect p: p(_, u) where {{ {} }};\n",
@@ -102,3 +79,17 @@ def test_every_relation_in_every_window_is_the_oracle_s(window: str, kind: str) 
             found = Batch(rules, plan, facts, events, World()).run(stops)
         assert answers(found) == expected
     assert given > 50
+
+
+@given(program=programs(), seed=st.integers(0, 10_000), cuts=st.sets(st.integers(0, 15)))
+@settings(max_examples=80)
+def test_a_random_program_of_such_windows_is_the_oracle_s(program: tuple[str, bool], seed: int, cuts: set[int]) -> None:
+    text, lasting = program
+    found = check(Source("own.eq", text))
+    assert found.rules is not None, found.report
+    assert found.plan is not None
+    assert found.facts is not None
+    events = stream(seed, found.rules, lasting=lasting)
+    expected = answers(evaluate(found.rules, events, World()))
+    for stops in ([], sorted(cut * 1_000_000 for cut in cuts)):
+        assert answers(Batch(found.rules, found.plan, found.facts, events, World()).run(stops)) == expected
