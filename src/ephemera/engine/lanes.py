@@ -237,10 +237,9 @@ class Lane:
         self.forget()
         return derived
 
-    @property
-    def asks_for_any(self) -> bool:
-        """Whether some query is for events of any label."""
-        return any(self._plan.points[query].label is None for query in self._queries)
+    def asks_for(self, label: str | None) -> bool:
+        """Whether some query is for events of a label, or of any."""
+        return any(self._plan.points[query].label in (label, None) for query in self._queries)
 
     @property
     def kept(self) -> int:

@@ -16,16 +16,12 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ephemera.engine.batch import by_the_clock
-from ephemera.engine.beginning import Beginning
-from ephemera.engine.calendars import Days
+from ephemera.engine.beginning import live_engine, missed, reached
 from ephemera.engine.compiled import Compiled, Given, given_message
-from ephemera.engine.local import Engine, Found
+from ephemera.engine.local import Found
 from ephemera.engine.silence import Silence
 from ephemera.engine.snapshot import Snapshot, restore, take
-from ephemera.engine.sources import sources_of
 from ephemera.engine.stats import Stats, stats_of
-from ephemera.engine.surroundings import Surroundings
 from ephemera.engine.table_reading import Reader, bad_events, stamped
 from ephemera.engine.tables import is_table, to_arrow
 from ephemera.io.jsonl import (
@@ -79,12 +75,10 @@ class LiveEngine:
     ) -> None:
         self._compiled = compiled
         self._catalogue = compiled.rules.resolved.catalogue
-        calendars = {name: list(days) for name, days in world.calendars.items()}
-        clocked = by_the_clock(compiled.rules, frozenset(calendars))
-        sources = sources_of(self._catalogue)
-        beginning = Beginning(self._catalogue, compiled.facts.reach, clocked, sources)
-        surroundings = Surroundings(world.tables, calendars, beginning.clock, Days(calendars))
-        self._engine = Engine(compiled.plan, compiled.facts, surroundings, beginning.is_wanted, sources=sources)
+        self._world = world
+        self._engine = live_engine(compiled, world)
+        self._dead: list[DeadLetter] = []
+        """Heads that had no value in what was found only when the input turned out to begin earlier."""
         self._received = 0
         self._bad_count = 0
         self.bad: list[BadEvent] = []
@@ -113,7 +107,7 @@ class LiveEngine:
         with self._lock:
             answers = self._let_pass()
             answers += self._send_table(to_arrow(events)) if is_table(events) else self._send_each(events)
-            return answers + self._written(self._engine.advance(self._now())) if self._stamp == "arrival" else answers
+            return answers + self._advanced(self._now()) if self._stamp == "arrival" else answers
 
     def _send_each(self, events: Iterable[Given]) -> list[Answer]:
         good: list[Event] = []
@@ -129,7 +123,7 @@ class LiveEngine:
                 originals.append(given)
         self._refuse(bad)
         self._hear(event.term.label for event in good)
-        found = self._engine.send(good)
+        found = self._taken(lambda: self._engine.send(good))
         if self._engine.late:
             known = dict(zip(good, originals, strict=True))
             self._take_late(lambda event: original_text(given_message(known[event]).original))
@@ -142,7 +136,7 @@ class LiveEngine:
         self._refuse(bad_events(read.bad, table))
         self._as_numbers = self._as_numbers and (read.numbers or not read.parts)
         self._hear(part.label for part in read.parts)
-        found = self._engine.send_parts(read.parts, read.rows)
+        found = self._taken(lambda: self._engine.send_parts(read.parts, read.rows))
         self._take_late(lambda event: json.dumps(write_event(event, self._catalogue, as_numbers=self._as_numbers)))
         return self._written(found)
 
@@ -174,7 +168,22 @@ class LiveEngine:
         """Time passes until then: numbers count the program's unit, texts are ISO 8601; without one, until now."""
         with self._lock:
             bound = self._now() if now is None else read_time(now, self._catalogue.unit)
-            return self._let_pass() + self._written(self._engine.advance(bound))
+            return self._let_pass() + self._advanced(bound)
+
+    def _advanced(self, bound: int) -> list[Answer]:
+        return self._written(self._taken(lambda: self._engine.advance(bound)))
+
+    def _taken(self, step: Callable[[], Found]) -> Found:
+        """What is certain after a step, and what was missed if the input turns out to begin earlier."""
+        before = reached(self._engine.sources)
+        found = step()
+        more = missed(self._compiled, self._world, before, self._engine.sources.first)
+        if more is None:
+            return found
+        earlier, engine = more
+        self._engine.given += engine.given
+        self._dead += engine.take_dead_letters()
+        return Found(found.events + earlier.events, found.few + earlier.few, found.messages + earlier.messages)
 
     def finish(self) -> list[Answer]:
         """The input has ended; everything that was pending is decided."""
@@ -239,7 +248,8 @@ class LiveEngine:
     def take_dead_letters(self) -> list[DeadLetter]:
         """The heads that had no value since the last time: the rule, what was bound, and why."""
         with self._lock:
-            return self._engine.take_dead_letters()
+            dead, self._dead = self._dead, []
+            return dead + self._engine.take_dead_letters()
 
     def stats(self) -> Stats:
         """What is stored, for how long, and what became of all events that came in."""
