@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.compiled import Compiled
+from ephemera.engine.holding import Hold, hold
 from ephemera.rules.outcome import World
 from ephemera.spark.answer_forms import forms_of
 from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, Sink, fingerprint
@@ -64,11 +65,23 @@ class Streaming:
     """Batches of fewer events run in one task; None leaves it to what is read."""
     names: Sequence[Mapping[str, str]] = ()
     """What the dead letters of each program say of where they come from."""
+    hold: Hold | None = None
+    """The checkpoint, if it has been taken for this query already."""
 
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
         """Starts the query; `watch` is told of each batch."""
         taker = self._one_taker()
         checkpoint = self.checkpoint or mkdtemp(prefix="ephemera-checkpoint-")
+        own = self.hold or hold(checkpoint)
+        try:
+            return self._started(checkpoint, own, taker, watch)
+        except BaseException:
+            own.release()
+            raise
+
+    def _started(
+        self, checkpoint: str, own: Hold, taker: Sink | None, watch: Callable[[BatchReport], object] | None
+    ) -> LiveQuery:
         ledger = Ledger(checkpoint)
         spreads = spread_live(self.spark, self.jobs, ledger, self.shards)
         forms = forms_of(spreads, self.names)
@@ -87,14 +100,16 @@ class Streaming:
         inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, most_files=self.most_files)
         outlet = Outlet(folders, table, delivery)
         small = inlet.small if self.small is None else self.small
-        host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small)
+        host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small, hold=own)
         writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{ledger.root}/spark")
         if is_once:
             writer = writer.trigger(availableNow=True)
         elif self.trigger is not None:
             writer = writer.trigger(processingTime=self.trigger)
         self.spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", FILES)
-        return LiveQuery(writer.start(), host, totals)
+        query = writer.start()
+        own.is_over = lambda: not query.isActive
+        return LiveQuery(query, host, totals, own)
 
     def _one_taker(self) -> Sink | None:
         """Who gets the answers here, if they go neither to a folder nor to a table."""
@@ -166,6 +181,8 @@ class LiveQuery:
     host: Host
     totals: Totals
     """What all batches since the start did."""
+    hold: Hold
+    """The checkpoint, which no other run can have until this one has ended."""
 
     @property
     def is_active(self) -> bool:
@@ -189,10 +206,15 @@ class LiveQuery:
         try:
             if timeout is None:
                 self.query.awaitTermination()
-                return True
-            return bool(self.query.awaitTermination(timeout))  # type: ignore[arg-type]
+                is_over = True
+            else:
+                is_over = bool(self.query.awaitTermination(timeout))  # type: ignore[arg-type]
         except Exception as error:
+            self.hold.release()
             raise self._told(error) from error
+        if is_over:
+            self.hold.release()
+        return is_over
 
     def drain(self) -> None:
         """Waits until all that is there has been worked on."""
@@ -205,6 +227,7 @@ class LiveQuery:
         """Stops the query when the batch at hand is done; one that takes longer is done again at the next start."""
         with self.host.paused(patience):
             self.query.stop()
+        self.hold.release()
 
     def _told(self, error: Exception) -> EphemeraError:
         return self.host.failed or failure(error)
