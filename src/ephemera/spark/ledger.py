@@ -22,6 +22,7 @@ from ephemera.spark.marks import mark
 
 FORMAT = 2
 QUERY = "query.json"
+CLOCK = "clock"
 _WAY_OUT = "bring the whole checkpoint back from a copy, or begin anew with another checkpoint"
 _OURS = ("progress", "spark", "spark/offsets", "spark/commits", "state/0-0")
 """Folders in which there are files if a query has been here."""
@@ -38,13 +39,14 @@ class Ledger:
     """The ledger of a live query."""
 
     def __init__(self, checkpoint: str) -> None:
-        self._files, self._folder = files_of(checkpoint)
+        self._files, self._folder = self.place = files_of(checkpoint)
         self.root = self._folder if isinstance(self._files, Posix) else checkpoint.rstrip("/")
         """The checkpoint as any process finds it, wherever it was started."""
         self.state = f"{self.root}/state"
         """Where the shards have their state."""
         self._known: dict[int, Standings] = {}
         self._has_begun = False
+        self._has_clock = False
         self._world: dict[str, str] = {}
         self.query = ""
         """Names the query for as long as its checkpoint lives."""
@@ -130,18 +132,38 @@ class Ledger:
         for number in self._batches():
             if number < batch - 1:
                 self._files.remove(f"{self._folder}/{_progress(number)}")
+        for number in self._batches(CLOCK) if self._has_clock else ():
+            if number < batch:
+                self._files.remove(f"{self._folder}/{CLOCK}/{number}.json")
         mark("batch done")
 
-    def _batches(self) -> list[int]:
+    def time_of(self, batch: int) -> int | None:
+        """What time it was when a batch was first begun, if it was."""
+        self._has_clock = True
+        self._files.make(f"{self._folder}/{CLOCK}")
+        if batch not in self._batches(CLOCK):
+            return None
+        return int(self._of_batch(f"{CLOCK}/{batch}.json", "time", batch)["now"])
+
+    def note_time(self, batch: int, now: int) -> None:
+        """What time it is for a batch."""
+        content = {"query": self.query, "batch": batch, "now": now}
+        data = seal("time", FORMAT, content)
+        self._files.put(f"{self._folder}/{CLOCK}/{batch}.json", [data], lambda _: None)
+
+    def _batches(self, folder: str = "progress") -> list[int]:
         """The batches of which there is progress."""
-        names = [name.removesuffix(".json") for name in self._files.names(f"{self._folder}/progress")]
+        names = [name.removesuffix(".json") for name in self._files.names(f"{self._folder}/{folder}")]
         return sorted(int(name) for name in names if name.isdigit())
 
     def _progress(self, batch: int) -> dict[str, Any]:
-        told = self._get(_progress(batch), "progress")
+        return self._of_batch(_progress(batch), "progress", batch)
+
+    def _of_batch(self, name: str, kind: str, batch: int) -> dict[str, Any]:
+        told = self._get(name, kind)
         if (told["query"], told["batch"]) != (self.query, batch):
             raise Broken(
-                f"{self._folder}/{_progress(batch)} is of batch {told['batch']} of query {told['query']}; "
+                f"{self._folder}/{name} is of batch {told['batch']} of query {told['query']}; "
                 f"it should be of batch {batch} of query {self.query}; {_WAY_OUT}"
             )
         return told

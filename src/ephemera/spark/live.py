@@ -35,6 +35,7 @@ from ephemera.spark.programs import Programs
 from ephemera.spark.reporting import events_in, report_of
 from ephemera.spark.run import Job, places_of
 from ephemera.spark.ship import ship
+from ephemera.spark.ticking import Ticking
 from ephemera.spark.turns import At, Last, Turn, after
 from ephemera.spark.watching import BatchReport
 
@@ -85,6 +86,8 @@ class Host:
     """How many events came with the last batch that had some."""
     hold: Hold | None = None
     """What lets no other run have the checkpoint."""
+    ticking: Ticking | None = None
+    """The time of silent sources, if there are any that move by the clock."""
     query: str = field(default_factory=lambda: uuid.uuid4().hex)
     programs: Programs = field(init=False)
     failed: EphemeraError | None = None
@@ -133,8 +136,9 @@ class Host:
             self.sink.open(self.spark, self.ledger.query, number)
             self._has_begun = True
         mark("plan")
+        now = self.ticking.at(number, before) if self.ticking is not None else None
         origin = Origin(self.ledger.query, self.ledger.programs, places=self.spreads[0].places)
-        turn = Turn(self.query, number, number - 1 if number else None, before, self.ledger.state, origin)
+        turn = Turn(self.query, number, number - 1 if number else None, before, self.ledger.state, origin, now)
         if self._chain is None:
             self._chain = laid_out(frame, self.spreads, self.programs, self.readers, self.sink.last)
         is_small = self.events is not None and self.events < self.small

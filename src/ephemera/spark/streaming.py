@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.holding import Hold, hold
+from ephemera.engine.sealed import WAY_OUT, Broken
 from ephemera.rules.outcome import World
 from ephemera.spark.answer_forms import forms_of
 from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, Sink, fingerprint
@@ -22,6 +24,7 @@ from ephemera.spark.failures import failure
 from ephemera.spark.folders import Folder, folder_at
 from ephemera.spark.inlets import open_inlets
 from ephemera.spark.ledger import Ledger
+from ephemera.spark.letting_in import Heartbeat
 from ephemera.spark.live import Host, spread_live
 from ephemera.spark.marks import mark
 from ephemera.spark.outlet import Outlet
@@ -30,9 +33,12 @@ from ephemera.spark.run import Job
 from ephemera.spark.sink_formats import Format
 from ephemera.spark.sinks import FolderSink
 from ephemera.spark.table_sink import TableSink
+from ephemera.spark.ticking import Ticking, set_ticks
 from ephemera.spark.watching import BatchReport, Totals, as_progress
 
 ONCE = "once"
+_IN_ITS_LOG = re.compile(r"batch \d+ doesn't exist|[Ll]og file|/spark/(offsets|commits|sources|metadata)")
+"""What Spark says of files of its own that it cannot go on from."""
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
@@ -101,6 +107,10 @@ class Streaming:
         outlet = Outlet(folders, table, delivery)
         small = inlet.small if self.small is None else self.small
         host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small, hold=own)
+        beats = [reader for reader in inlet.readers if isinstance(reader, Heartbeat)]
+        if beats:
+            set_ticks(*ledger.place)
+            host.ticking = Ticking(ledger) if beats[0].programs else None
         writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{ledger.root}/spark")
         if is_once:
             writer = writer.trigger(availableNow=True)
@@ -230,4 +240,9 @@ class LiveQuery:
         self.hold.release()
 
     def _told(self, error: Exception) -> EphemeraError:
-        return self.host.failed or failure(error)
+        if self.host.failed is not None:
+            return self.host.failed
+        told = failure(error)
+        if _IN_ITS_LOG.search(str(told)) is None:
+            return told
+        return Broken(f"{self.host.ledger.root}/spark is damaged. {told}. {WAY_OUT.capitalize()}")
