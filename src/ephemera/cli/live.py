@@ -11,6 +11,7 @@ import re
 import select
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -30,6 +31,7 @@ from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.stream import INTERRUPTED
 from ephemera.cli.watch import counted, shown_batches
 from ephemera.engine.holding import hold
+from ephemera.engine.identity import ChangedData
 from ephemera.engine.sealed import Broken
 from ephemera.io.jsonl import read_time
 from ephemera.pipeline import Program
@@ -160,11 +162,16 @@ def _passing() -> Iterator[str]:
 def _started(streaming: Streaming, watch: Any) -> LiveQuery:
     """The query at work; what keeps it from that is something that the command named."""
     try:
-        return streaming.start(watch)
+        with warnings.catch_warnings(record=True) as noted:
+            warnings.simplefilter("always", ChangedData)
+            query = streaming.start(watch)
     except Broken:
         raise  # which is not what the command says, but what it found
     except EphemeraError as error:
         _fail(str(error))
+    for one in noted:
+        typer.echo(str(one.message), err=True)
+    return query
 
 
 def _explained(error: EphemeraError, inputs: Sequence[LiveInput]) -> EphemeraError:
