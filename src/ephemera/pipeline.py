@@ -25,8 +25,9 @@ from ephemera.base.errors import ProgramError
 from ephemera.base.span import Source
 from ephemera.engine import batch
 from ephemera.engine import tables as columnar
+from ephemera.engine.clocks import wall_clock
 from ephemera.engine.compiled import Compiled, Given, Reading
-from ephemera.engine.live import LiveEngine, Stamp, wall_clock
+from ephemera.engine.live import LiveEngine, Stamp
 from ephemera.io.jsonl import (
     BadEvent,
     read_row,

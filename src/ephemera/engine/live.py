@@ -17,10 +17,12 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ephemera.engine.beginning import live_engine, missed, reached
+from ephemera.engine.clocks import Clock, Onward, passing, wall_clock
 from ephemera.engine.compiled import Compiled, Given, given_message
+from ephemera.engine.identity import program_of, warn_of_changes, world_of
 from ephemera.engine.local import Found
 from ephemera.engine.silence import Silence
-from ephemera.engine.snapshot import Snapshot, restore, take
+from ephemera.engine.snapshot import Snapshot, WrongSnapshot, restore, take
 from ephemera.engine.stats import Stats, stats_of
 from ephemera.engine.table_reading import Reader, bad_events, stamped
 from ephemera.engine.tables import is_table, to_arrow
@@ -33,6 +35,7 @@ from ephemera.io.jsonl import (
     uses_text,
     write_event,
 )
+from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.syntax.nodes import Raise
@@ -40,11 +43,6 @@ from ephemera.terms.events import Event
 
 Answer = dict[str, Any]
 Stamp = Literal["event", "arrival"]
-
-
-def wall_clock() -> int:
-    """The time of day in microseconds."""
-    return time.time_ns() // 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +68,10 @@ class LiveEngine:
     [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
     """
 
-    def __init__(
-        self, compiled: Compiled, world: World, *, stamp: Stamp = "event", now: Callable[[], int] = wall_clock
-    ) -> None:
+    def __init__(self, compiled: Compiled, world: World, *, stamp: Stamp = "event", now: Clock = wall_clock) -> None:
         self._compiled = compiled
-        self._catalogue = compiled.rules.resolved.catalogue
         self._world = world
+        self._catalogue = compiled.rules.resolved.catalogue
         self._engine = live_engine(compiled, world)
         self._dead: list[DeadLetter] = []
         """Heads that had no value in what was found only when the input turned out to begin earlier."""
@@ -86,9 +82,11 @@ class LiveEngine:
         self.late: list[LateEvent] = []
         """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
         self._stamp = stamp
-        self._now = now
+        is_set = now is wall_clock  # by people, and by what keeps it right
+        self._now = Onward(now, passing if is_set else None)
+        self._passing = passing if is_set else self._now
         idle = {s.name: s.idle for s in self._catalogue.sources if s.idle is not None and stamp == "event"}
-        self._silence = Silence(idle, now()) if idle else None
+        self._silence = Silence(idle, self._passing()) if idle else None
         self._as_numbers = True
         self._lock = threading.RLock()
         self._clock: _BackgroundClock | None = None
@@ -130,7 +128,7 @@ class LiveEngine:
         return self._written(found)
 
     def _send_table(self, table: pa.Table) -> list[Answer]:
-        stamps = stamped(table, self._now(), self._catalogue) if self._stamp == "arrival" else table
+        stamps = stamped(table, self._arrival(), self._catalogue) if self._stamp == "arrival" else table
         read = Reader(stamps, self._compiled).read()
         self._received += table.num_rows
         self._refuse(bad_events(read.bad, table))
@@ -146,7 +144,7 @@ class LiveEngine:
 
     def _hear(self, labels: Iterable[str]) -> None:
         if self._silence is not None:
-            self._silence.heard({self._engine.sources.source(label) for label in labels}, self._now())
+            self._silence.heard({self._engine.sources.source(label) for label in labels}, self._passing())
 
     def _take_late(self, original: Callable[[Event], str]) -> None:
         self.late += [LateEvent(event, original(event)) for event in self._engine.late]
@@ -161,7 +159,7 @@ class LiveEngine:
             return self._let_pass()
 
     def _let_pass(self) -> list[Answer]:
-        silent = self._silence.passed(self._now()) if self._silence is not None else {}
+        silent = self._silence.passed(self._passing()) if self._silence is not None else {}
         return self._written(self._engine.let_pass(silent)) if silent else []
 
     def advance(self, now: float | str | None = None) -> list[Answer]:
@@ -193,12 +191,19 @@ class LiveEngine:
     def _read(self, given: Given) -> Event | BadEvent:
         message = given_message(given)
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
-            message = Message(message.original, at_time(message.data, _as_text(self._now()), self._catalogue))
+            message = Message(message.original, at_time(message.data, _as_text(self._arrival()), self._catalogue))
         event = self._compiled.read(message)
         self._as_numbers = self._as_numbers and not (
             isinstance(event, Event) and uses_text(message.data, self._catalogue)
         )
         return event
+
+    def _arrival(self) -> int:
+        """The time at which something arrives: now, but never an instant that is closed already."""
+        closed = max(self._engine.sources.bounds.values(), default=-FAR)
+        if closed < FAR:
+            self._now.reach(closed + 1)
+        return self._now()
 
     def _written(self, found: Found) -> list[Answer]:
         events = sorted((*found.few, *(e for part in found.events for e in part.events())), key=lambda e: e.key)
@@ -220,14 +225,22 @@ class LiveEngine:
         with self._lock:
             counts = [self._received, self._bad_count, self._engine.late_count]
             sources = self._engine.sources
-            more = {"numbers": self._as_numbers, "first": sources.first, "last": sources.last, "counts": counts}
-            return take(self._engine, self._compiled.plan, since.names if since is not None else (), more)
+            more: dict[str, Any] = {"numbers": self._as_numbers, "counts": counts, "stamp": self._stamp}
+            more |= {"first": sources.first, "last": sources.last, "world": world_of(self._world)}
+            program = program_of(self._compiled, self._world)
+            return take(self._engine, program, since.names if since is not None else (), more)
 
     def restore(self, snapshot: Snapshot) -> LiveEngine:
         """Goes on from a snapshot of the same program; only an engine that has just been made can."""
         with self._lock:
-            restore(self._engine, self._compiled.plan, snapshot)
             more = snapshot.manifest["more"]
+            if more["stamp"] != self._stamp:
+                raise WrongSnapshot(
+                    f'the snapshot is of an engine with stamp="{more["stamp"]}", and this has stamp="{self._stamp}"; '
+                    "make the engine as the other was made"
+                )
+            restore(self._engine, program_of(self._compiled, self._world), self._catalogue, snapshot)
+            warn_of_changes(more["world"], world_of(self._world), "the snapshot was taken")
             sources = self._engine.sources
             self._as_numbers, sources.first, sources.last = more["numbers"], more["first"], more["last"]
             self._received, self._bad_count, self._engine.late_count = more["counts"]

@@ -130,10 +130,11 @@ def read_standing(told: Mapping[str, Any]) -> Standing:
 
 
 def lag_of(standing: Standing, name: str = UNNAMED, clock: int | None = None) -> int | None:
-    """How far a source is behind the time of day, if both are known; `clock` is what counts if nothing was told.
+    """How far a source is behind the time of day, if both are known; `clock` says it to those who write such times.
 
-    It means nothing to a program whose events count their times from anywhere.
+    Otherwise what counts is the time that was told. It means nothing to a program whose events count theirs from
+    anywhere.
     """
-    now = standing.now if standing.now is not None else clock if standing.texts else None
+    now = clock if clock is not None and standing.texts else standing.now
     bound = standing.bound(name)
     return None if now is None or bound <= -FAR else now - bound
