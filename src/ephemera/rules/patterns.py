@@ -32,10 +32,10 @@ from ephemera.terms.nodes import (
     Var,
     Without,
 )
+from ephemera.terms.regex import NoRegex
+from ephemera.terms.regex import check as check_regex
 
 _LONGEST_SPACED = 200
-
-_NOT_LINEAR = re.compile(r"(?<!\\)(?:\\\\)*(\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9])")
 
 
 def pattern_label(pattern: Pattern) -> Label | None:
@@ -290,19 +290,13 @@ class _Patterns:
             self._attributes([(str(child), child.span) for child in _built_labels(head.term)], schema)
 
     def _regex(self, regex: Regex) -> None:
-        problem: str | None = None
         try:
-            re.compile(regex.pattern)
-        except re.error as error:
-            problem = f"this is no regular expression: {error.msg}"
-        except (OverflowError, RecursionError):
-            problem = "this regular expression is too large"
-        advice = Help("write `.*` for any text, and `\\` before a sign that stands for itself")
-        if problem is None and (found := _NOT_LINEAR.search(regex.pattern)):
-            problem = f"`{found[1]}` cannot be matched in linear time"
-            advice = Help("do without backreferences, look-around and atomic groups")
-        if problem is not None:
-            self._findings.add(Code.REGEX, problem, regex.span, help=[advice])
+            check_regex(regex.pattern)
+        except NoRegex as error:
+            advice = "write `.*` for any text, and `\\` before a sign that stands for itself"
+            if not error.linear:
+                advice = "do without backreferences, look-around and atomic groups"
+            self._findings.add(Code.REGEX, str(error), regex.span, help=[Help(advice)])
 
     def _misplaced(self) -> None:
         """`without` and `optional` make sense only as children of an element."""
