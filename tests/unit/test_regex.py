@@ -16,7 +16,8 @@ TEXTS = ["", "a", "aaa", "aaaa", "ää", "{,3}", "ab[", "a]", "ab", "äB", "a_1"
     "expression",
     [
         r"\w", r"\W", r"\s", r"\S", r"\d", r"\D", r"[^\W\d]", r"[\W]", r"[\S]", r"[^\S]", r"[\D]", r"[\w-]+", "[]a]",
-        "[^]a]", "a[]]", r"[ab\]]+", "a{,3}", "[{,3}]+", r"[\b]", r"\u00e4+", r"ab\Z", "(?i)ÄB", "(?s).*", ".*", ".", "a|",
+        "[^]a]", "a[]]", r"[ab\]]+", "a{,3}", "[{,3}]+", r"[\b]", r"\u00e4+", r"ab\Z", "(?i)ÄB", "(?s).*", ".*", ".",
+        "a|",
     ],
 )  # fmt: skip
 def test_it_means_what_python_means(expression: str) -> None:

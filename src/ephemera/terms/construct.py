@@ -14,6 +14,7 @@ from fractions import Fraction
 
 from ephemera.base.tree import find
 from ephemera.terms.compute import Scope, Undefined, checked, compute
+from ephemera.terms.errors import BadMessage
 from ephemera.terms.match import Substitution
 from ephemera.terms.nodes import (
     Aggregate,
@@ -29,6 +30,7 @@ from ephemera.terms.nodes import (
     OrderBy,
     Var,
 )
+from ephemera.terms.text import plain, read_number
 from ephemera.terms.values import Key, Term, Value, is_number, key
 
 
@@ -111,8 +113,10 @@ def construct(term: ConstructTerm, rows: Sequence[Row], origin: Origin, scope: S
             complete = [row for row in rows if all(name in row.variables for name in needed)]
             groups = partition(complete, direct_variables(inner) | groups_by)
             if order_by is not None:
-                # A group that has several values of a key stands where its least one does.
-                groups.sort(key=lambda group: min(_order(row, order_by) for row in group))
+                # A group that has several values of a key stands where the first of them does.
+                descending = "descending" in order_by.modes
+                first = max if descending else min
+                groups.sort(key=lambda group: first(_order(row, order_by) for row in group), reverse=descending)
             found = [v for group in groups for v in construct(inner, group, origin, scope)]
             return list({key(v): v for v in found}.values())
         case OptionalConstruct(inner, default):
@@ -141,10 +145,24 @@ def _only(attribute: Term) -> Value:
 
 
 def _order(row: Row, order: OrderBy) -> Key:
-    values = [row.variables.get(v.name) for v in order.keys]
-    if order.mode == "lexical":
-        return tuple((4, v) if isinstance(v, str) else (4, str(v)) for v in values)
-    return tuple(key(v) for v in values)
+    return tuple(_ordered_as(row.variables.get(v.name), order.modes) for v in order.keys)
+
+
+def _ordered_as(value: Value, modes: Sequence[str]) -> Key:
+    """Lexical order takes values as texts, numeric order texts as the numbers that they are, if they are any."""
+    if "lexical" in modes and value is not None and not isinstance(value, Term):
+        return key(plain(value))
+    if "numeric" in modes and isinstance(value, str):
+        return key(_number(value))
+    return key(value)
+
+
+def _number(text: str) -> Value:
+    try:
+        number = read_number(text)
+    except BadMessage:  # too large for one of ours
+        return text
+    return text if number is None else number
 
 
 # ---- aggregates --------------------------------------------------------------------------------------------

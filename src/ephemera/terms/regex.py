@@ -52,9 +52,9 @@ class NoRegex(ValueError):
 
 
 def is_match(expression: str, text: str) -> bool:
-    """Whether the whole text matches.
+    r"""Whether the whole text matches.
 
-    >>> is_match(r"K\\w+-\\d{2}", "Kæ-12"), is_match("a|b", "ab"), is_match("(a+)+", "a" * 1000 + "!")
+    >>> is_match(r"K\w+-\d{2}", "Kæ-12"), is_match("a|b", "ab"), is_match("(a+)+", "a" * 1000 + "!")
     (True, False, False)
     """
     # A half of a surrogate pair, which JSON may hold, is a character like others here.
