@@ -70,8 +70,8 @@ class _Patterns:
                     self._event(pattern, name.span if name else None, node.span)
                 case Absent(pattern):
                     self._table(pattern, node.span, "`not` without a window")
-                case At(_, pattern, negated):
-                    self._table(pattern, node.span, "`at`", negated=negated)
+                case At():
+                    self._at(node)
                 case NamedAtom(_, fields):
                     self._given_twice(fields)
                 case Accumulation(_, _, event, _):
@@ -241,6 +241,21 @@ class _Patterns:
             else Help("leave `at` out", (Edit(Span(span.start, pattern.span.start), ""),))
         )
         self._findings.add(Code.MISUSED_TABLE, f"{what} asks a table, and {name} is an event", span, help=[advice])
+
+    def _at(self, at: At) -> None:
+        """No table has versions yet, so that none can be read as it was."""
+        label = pattern_label(at.pattern)
+        if label is None or str(label) not in self._catalogue.tables:
+            self._table(at.pattern, at.span, "`at`", negated=at.negated)
+            return
+        self._table(at.pattern, at.span, "`at`")
+        edit = Edit(Span(at.span.start, at.pattern.span.start), "not " if at.negated else "")
+        self._findings.add(
+            Code.MISUSED_TABLE,
+            f"`{label}` has no versions, so it cannot be read as it was when `{at.moment.name}` ended",
+            Span(at.span.start, at.moment.span.end),
+            help=[Help("leave `at` out: its rows hold at all times", (edit,))],
+        )
 
     def _no_table(self, pattern: Pattern, where: str) -> None:
         label = pattern_label(pattern)

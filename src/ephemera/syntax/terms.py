@@ -268,7 +268,9 @@ def _order(c: Cursor, before: Sequence[str]) -> str:
         raise c.fault()
     if token.text not in ORDERS:
         close = suggestion(token.text, ORDERS, aliases=_ORDER_ALIASES)
-        advice = Help(f"write `{close}`", (Edit(token.span, close),)) if close else Help(f"{', '.join(ORDERS)} are known")
+        advice = (
+            Help(f"write `{close}`", (Edit(token.span, close),)) if close else Help(f"{', '.join(ORDERS)} are known")
+        )
         raise c.fault(f"there is no order `{token.text}`", advice)
     for other in before:
         if {token.text, other} in _OPPOSITES or token.text == other:
