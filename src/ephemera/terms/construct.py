@@ -8,7 +8,7 @@ multiply each other. Variables of positive events are aggregated over their dist
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -85,6 +85,23 @@ def _needed_variables(term: ConstructTerm) -> frozenset[str]:
             return direct_variables(term)
 
 
+def _direct_aggregates(term: ConstructTerm) -> Iterator[Aggregate]:
+    """The aggregates of a term outside `all`, and outside what is optional itself."""
+    match term:
+        case Aggregate():
+            yield term
+        case Construct(_, _, children) | Call(_, children):
+            for child in children:
+                yield from _direct_aggregates(child)
+        case Binary(_, left, right):
+            yield from _direct_aggregates(left)
+            yield from _direct_aggregates(right)
+        case Negative(operand):
+            yield from _direct_aggregates(operand)
+        case _:
+            return
+
+
 def partition(rows: Sequence[Row], variables: Iterable[str]) -> list[list[Row]]:
     """The rows by the values of some variables, in the order of the values; no value comes first."""
     names = sorted(variables)
@@ -120,7 +137,8 @@ def construct(term: ConstructTerm, rows: Sequence[Row], origin: Origin, scope: S
             found = [v for group in groups for v in construct(inner, group, origin, scope)]
             return list({key(v): v for v in found}.values())
         case OptionalConstruct(inner, default):
-            if all(n in rows[0].variables for n in direct_variables(inner)):
+            has_values = all(n in rows[0].variables for n in direct_variables(inner))
+            if has_values and all(_ranges(a, rows, origin, scope) for a in _direct_aggregates(inner)):
                 return construct(inner, rows, origin, scope)
             return [] if default is None else construct(default, rows, origin, scope)
         case _:
@@ -171,7 +189,7 @@ def _number(text: str) -> Value:
 def aggregate(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -> Value:
     """An aggregate over rows; of nothing, counts and sums are 0 and the rest null."""
     if a.argument is None:
-        return len({row.pairs[0] if origin.collections else row.own for row in rows} - {None})
+        return _counted(rows, origin)
     values = [v for v in _ranged(a, a.argument, rows, origin, scope) if v is not None]
     match a.function:
         case "count":
@@ -184,6 +202,17 @@ def aggregate(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -
             return min(values, key=key, default=None)
         case _:
             return max(values, key=key, default=None)
+
+
+def _counted(rows: Sequence[Row], origin: Origin) -> int:
+    return len({row.pairs[0] if origin.collections else row.own for row in rows} - {None})
+
+
+def _ranges(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -> bool:
+    """Whether there is anything that an aggregate ranges over."""
+    if a.argument is None:
+        return _counted(rows, origin) > 0
+    return any(v is not None for v in _ranged(a, a.argument, rows, origin, scope))
 
 
 def _ranged(
