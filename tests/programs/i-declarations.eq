@@ -2,6 +2,7 @@
 
 TIME UNIT 1 min;
 TIME ZONE "America/Halifax";
+NAMESPACE sea = "urn:example:sea";
 
 EVENT docked(ship: string, berth: int, tonnes: float) RATE 3 per hour;
 EVENT unloading(ship: string, crew: string[]) LASTS AT MOST 12h RATE 0.5 per day;
