@@ -36,6 +36,12 @@ TEMPLATES = {
     "an absence": "Q{n}(i) <- a: A(i, x, _), w: extend(a, 3), while w: not B(_, x, {c});",
     "an absence under a condition": "Q{n}(i) <- a: A(i, x, v), w: extend(a, 3), while w: not B(_, x, _), v = {c};",
     "a collection": "Q{n}(i, count(j)) <- a: A(i, x, v), w: extend(a, 3), while w: collect B(j, x, {c}), v != {d};",
+    "an optional collection of a constant": "Q{n}(i, count(j)) <- a: A(i, x, {c}), w: extend(a, 3),"
+    " while w: collect optional B(j, x, {d});",
+    "an optional collection under two conditions": "Q{n}(i) <- a: A(i, x, v), w: extend(a, 3),"
+    " while w: collect optional B(j, x, u) where {{ u != {d} }}, v != {c}, j != {n}, having {{ count(j) < 2 }};",
+    "two optional collections": "Q{n}(i, sum(j), max(k)) <- a: A(i, x, v), w: extend(a, 3), v != {c},"
+    " while w: collect optional B(j, x, _), while w: collect optional B(k, _, {d}), j != {n};",
     "a constant in the head": "Q{n}(i, {c}) <- a: A(i, x, {d});",
     "what others read": "R(i, {c}) <- a: A(i, x, {c});\nQ{n}(i, j) <- r: R(i, {c}), b: B(j, x, _), {{r,b}} within 5;",
     "nothing": "Q{n}(i) <- a: A(i, x, x);",

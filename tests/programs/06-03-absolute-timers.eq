@@ -2,6 +2,7 @@
 -- own calendar, and monthly. (`data` in the thesis is `date`.)
 
 TIME ZONE "Europe/Lisbon";
+NAMESPACE cal = "urn:example:museum";
 
 -- once
 DETECT

@@ -2,6 +2,7 @@
 
 TIME UNIT 1 min;
 TIME ZONE "America/Halifax";
+NAMESPACE sea = "urn:example:sea";
 
 EVENT docked(ship: string, berth: int, tonnes: float) RATE 3 per hour;
 EVENT unloading(ship: string, crew: string[]) LASTS AT MOST 12h RATE 0.5 per day;
@@ -23,7 +24,7 @@ STREAM horn IDLE 2h WATERMARK 5s TIME heard CARRIES gong, whistle FORMAT csv FRO
 TABLE pilot(name: string, since: int) FROM "pilots.parquet" FORMAT parquet;
 TABLE berth-depth(berth: int, metres: float);
 
-unloaded(s, t) <- d: docked(s, b, t), u: unloading(s, _), d before u, {d, u} within 1d, at d: berth-depth(b, m), m > 8;
+unloaded(s, t) <- d: docked(s, b, t), u: unloading(s, _), d before u, {d, u} within 1d, berth-depth(b, m), m > 8;
 in-fog(s) <- u: unloading(s, c), f: fog(a), u during f;
 owing(s) <- t: tow(s, false, due), end(t) > due;
 told(s, x) <- r: remark(s, x), d: docked(ship: s), r before d, {r, d} within 90;

@@ -146,4 +146,5 @@ def test_the_same_sources_make_the_same_zip(tmp_path: Path) -> None:
 
 def test_other_failures_are_not_explained_away() -> None:
     assert missing(ValueError("No module named 'shop'")) is None
+    assert "has no google-re2" in str(missing(ValueError("No module named 're2'")))
     assert "has no pyarrow" in str(missing(ValueError("[PACKAGE_NOT_INSTALLED] PyArrow >= 18 must be installed")))

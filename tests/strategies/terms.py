@@ -148,7 +148,11 @@ def constructs(depth: int = 2) -> SearchStrategy[Construct]:
 
 @cache
 def _orders() -> SearchStrategy[OrderBy]:
-    return node(OrderBy, st.sampled_from(("", "lexical", "numeric")), several(variables(), least=1))
+    return node(
+        OrderBy,
+        st.sampled_from(((), ("lexical",), ("numeric",), ("descending",), ("ascending", "lexical"))),
+        several(variables(), least=1),
+    )
 
 
 @cache

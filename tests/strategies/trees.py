@@ -39,6 +39,7 @@ from ephemera.syntax.nodes import (
     Lasts,
     Limited,
     Moment,
+    Namespace,
     Not,
     Or,
     Parameter,
@@ -260,6 +261,7 @@ def declarations() -> SearchStrategy[Declaration]:
     return among(
         node(TimeUnit, durations()),
         node(TimeZone, st.text(max_size=5)),
+        node(Namespace, names(), st.text(max_size=5)),
         _event_types(),
         streams,
         node(Table, labels(prefixed=False), attributes, locations, formats),

@@ -378,6 +378,7 @@ def gathered(body: Body, wishes: Sequence[str]) -> str:
         case "group by":
             return f"all item {{ count(all var {first}) }}{draft.mark('group by', f' group by {{ var {last} }}')}"
         case "order by":
-            return f"all var {first}{draft.mark('order by', f' order by [ var {last} ]')}"
+            mode = dice.pick(("", "(descending) ", "(lexical, descending) ", "(numeric) "))
+            return f"all var {first}{draft.mark('order by', f' order by {mode}[ var {last} ]')}"
         case _:
             return draft.mark("all", f"all item {{ var {first} }}", f"count(all var {first})")

@@ -49,7 +49,7 @@ def test_a_table_gives_an_optional_variable_its_value() -> None:
     forms = normal_forms(
         "TABLE t(k: any, p: any);"
         'DETECT r { optional p { var P } with default "none" }'
-        " ON and { event a: x {{ k { var K }, optional p { var P } }}, at a: t(var K, var P) } END"
+        " ON and { event a: x {{ k { var K }, optional p { var P } }}, t(var K, var P) } END"
     )
     assert all(form.startswith("r { p { var P } } <-") for form in forms)
 

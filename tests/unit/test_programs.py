@@ -15,7 +15,7 @@ from ephemera.rules.functions import FUNCTIONS
 from ephemera.syntax.conditions import RELATIONS
 from ephemera.syntax.expressions import AGGREGATES
 from ephemera.syntax.format import format
-from ephemera.syntax.nodes import Accumulation, Relation, Timer, While
+from ephemera.syntax.nodes import Accumulation, At, Relation, Timer, While
 from ephemera.syntax.parser import Parsed, parse
 from ephemera.syntax.queries import TIMER_KINDS
 from ephemera.terms.nodes import Aggregate, Call, Element, Label
@@ -53,7 +53,7 @@ def test_formatting_keeps_tree_and_comments(path: Path) -> None:
 
 def test_the_programs_use_every_construct() -> None:
     nodes = [node for path in PATHS for node in walk(parsed(path).program)]
-    assert {type(node) for node in nodes} == set(NODE_CLASSES)
+    assert {type(node) for node in nodes} == set(NODE_CLASSES) - {At}  # which is refused until tables have versions
     assert {n.relation for n in nodes if isinstance(n, Relation)} == set(RELATIONS)
     assert {n.kind for n in nodes if isinstance(n, Timer)} == set(TIMER_KINDS)
     assert {n.function for n in nodes if isinstance(n, Aggregate)} == set(AGGREGATES)

@@ -35,6 +35,8 @@ class Code(StrEnum):
     DUPLICATE_DECLARATION = "duplicate-declaration"
     UNKNOWN_TYPE = "unknown-type"
     UNKNOWN_ZONE = "unknown-zone"
+    NAMESPACE = "bad-namespace"
+    PREFIX = "namespace-prefix"
     # names
     UNKNOWN_EVENT = "unknown-event"
     UNKNOWN_IDENTIFIER = "unknown-identifier"

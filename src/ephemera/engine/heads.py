@@ -97,8 +97,8 @@ class Builder:
                 return None
             elif argument.argument is None:
                 columns.append(aggregate("count", None, groups))
-            elif isinstance(argument.argument, Var) and argument.argument.name in ranged:
-                columns.append(aggregate(argument.function, batch.columns.get(argument.argument.name), groups))
+            elif isinstance(argument.argument, Var) and argument.argument.name in ranged & batch.columns.keys():
+                columns.append(aggregate(argument.function, batch.columns[argument.argument.name], groups))
             else:
                 return None
         made = _complete(columns)

@@ -24,9 +24,10 @@ from ephemera.terms.compute import EPOCH
 from ephemera.terms.errors import LARGEST_LINE, BadMessage
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.json import decode, from_object, to_object
+from ephemera.terms.namespaces import Namespaces
 from ephemera.terms.text import from_text, iso, to_text
 from ephemera.terms.values import Term, Time, Value, is_number, is_valid
-from ephemera.terms.xml import from_xml
+from ephemera.terms.xml import from_xml, root_labels
 
 LATEST = 2**62
 """No time is further from 1970, so that sums with durations stay within 64 bits."""
@@ -83,18 +84,34 @@ def read_object(data: Any, catalogue: Catalogue, original: Any = None) -> Event 
     given = data if original is None else original
     if not isinstance(label, str):
         return BadEvent(original_text(given), "an event has a name under `event`")
+    label = _label(data, catalogue.namespaces)
     try:
         time = _interval(given_time(data, label, catalogue), catalogue.unit)
         schema = catalogue.events.get(label)
         longest = schema.longest if schema is not None else None
         if longest is not None and time.end - time.begin > longest:
             raise BadMessage("it lasts longer than declared")
-        term, positional = _term(label, data, schema, catalogue.unit)
+        term, positional = _term(label, data, schema, catalogue)
     except BadMessage as error:
         return BadEvent(original_text(given), str(error), label)
     except RecursionError:
         return BadEvent(original_text(given), "its data nests too deep", label)
     return Event(term, time, positional)
+
+
+def _label(event: Mapping[str, Any], namespaces: Namespaces) -> str:
+    """The label of an event, decoded; a document may write it with another prefix than the program."""
+    given, text = str(event.get("event")), event.get("xml")
+    if not namespaces:
+        return given
+    if isinstance(text, str):
+        try:
+            written, label = root_labels(text, namespaces)
+        except BadMessage:  # which is told where it is read
+            return given
+        if given == written:
+            return label
+    return namespaces.label(given)
 
 
 # ---- time --------------------------------------------------------------------------------------------------
@@ -151,13 +168,13 @@ def given_time(event: Mapping[str, Any], label: str, catalogue: Catalogue) -> An
 
 def at_time(event: Mapping[str, Any], time: str, catalogue: Catalogue) -> dict[str, Any]:
     """An event, decoded, as happening at a time, whatever it says itself."""
-    own = catalogue.stamps(str(event.get("event")))
+    own = catalogue.stamps(_label(event, catalogue.namespaces))
     return {**{name: value for name, value in event.items() if name not in own}, "time": time}
 
 
 def uses_text(event: object, catalogue: Catalogue) -> bool:
     """Whether an event, decoded, writes its time as text, so that answers do, too."""
-    time = given_time(event, str(event.get("event")), catalogue) if isinstance(event, Mapping) else None
+    time = given_time(event, _label(event, catalogue.namespaces), catalogue) if isinstance(event, Mapping) else None
     return any(isinstance(t, str) for t in (time if isinstance(time, list | tuple) else [time]))
 
 
@@ -172,7 +189,8 @@ def write_time(microseconds: int, unit: int, *, as_numbers: bool) -> int | float
 # ---- data --------------------------------------------------------------------------------------------------
 
 
-def _term(label: str, data: Mapping[str, Any], schema: Schema | None, unit: int) -> tuple[Term, bool]:
+def _term(label: str, data: Mapping[str, Any], schema: Schema | None, catalogue: Catalogue) -> tuple[Term, bool]:
+    unit, namespaces = catalogue.unit, catalogue.namespaces
     given = [name for name in ("data", "term", "xml") if name in data]
     if len(given) > 1:
         raise BadMessage("an event has one of `data`, `term` and `xml`")
@@ -181,7 +199,8 @@ def _term(label: str, data: Mapping[str, Any], schema: Schema | None, unit: int)
         if not isinstance(value, str):
             raise BadMessage(f"`{given[0]}` is a text")
         texts = [n for n, t in schema.attributes or () if t.startswith("string")] if schema is not None else []
-        term = from_text(value) if given[0] == "term" else from_xml(value, strings=texts)
+        is_xml = given[0] == "xml"
+        term = from_xml(value, strings=texts, namespaces=namespaces) if is_xml else namespaces.term(from_text(value))
         if term.label != label:
             raise BadMessage(f"the event is `{label}`, and its text `{term.label}`")
         return (term if schema is None else _declared_term(term, schema, unit)), False
@@ -193,6 +212,7 @@ def _term(label: str, data: Mapping[str, Any], schema: Schema | None, unit: int)
             return _attributes(label, pairs), True
         return Term(label, tuple(_scalar(v) for v in value)), True
     if isinstance(value, Mapping):
+        value = namespaces.keys(value)
         plain = {name: _plain(v) for name, v in value.items()}
         if schema is not None and schema.attributes is not None:
             pairs = [(n, _declared(value.get(n), t, n, unit)) for n, t in schema.attributes]

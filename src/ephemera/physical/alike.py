@@ -133,6 +133,8 @@ class _Abstract:
         self.point = point
         self._plan = plan
         self._constants: dict[str, Value] = {}
+        self._changed: dict[object, object] = {}
+        """What stands several times in the expression, as all below an optional collection does, is named once."""
         self.queries: dict[str, tuple[Atom, dict[str, str]]] = {}
         self.is_plain = not any(True for _ in find(point.expression, (Calendar, Detection)))
         if self.is_plain:
@@ -163,6 +165,13 @@ class _Abstract:
                 return e
 
     def _change(self, node: object) -> object:
+        if not isinstance(node, Holds | Rename):
+            return node
+        if node not in self._changed:
+            self._changed[node] = self._with_names(node)
+        return self._changed[node]
+
+    def _with_names(self, node: Holds | Rename) -> object:
         match node:
             case Holds(condition):
                 return Holds(rebuild(condition, self._named))

@@ -55,8 +55,8 @@ def alternatives(query: Query | Condition, *, optional: bool) -> int:
 
 
 def groups(rule: Rule) -> bool:
-    """Whether a head gathers several bindings, so that optional parts must stay together."""
-    return next(find(rule.head, (All, Aggregate)), None) is not None
+    """Whether a rule gathers several bindings, so that optional parts must stay together."""
+    return any(next(find(part, (All, Aggregate)), None) is not None for part in (rule.head, *rule.having))
 
 
 def cases(query: Query | Condition) -> list[list[Member]]:

@@ -28,10 +28,11 @@ from ephemera.syntax.nodes import (
     TimeUnit,
     TimeZone,
 )
+from ephemera.terms.namespaces import NONE, Namespaces
 from ephemera.terms.nodes import All, Construct, ConstructTerm, Duration, Label, OptionalConstruct
 
 
-def declare(program: Program, findings: Findings, *, complete: bool = True) -> Resolved:
+def declare(program: Program, findings: Findings, *, namespaces: Namespaces = NONE, complete: bool = True) -> Resolved:
     """The catalogue, and the rules in order, each with the STRATUM block it stands in.
 
     `complete` is whether the whole program could be read, so that an undeclared event is a mistake.
@@ -49,6 +50,7 @@ def declare(program: Program, findings: Findings, *, complete: bool = True) -> R
         sources=_sources(program, unit, events if complete else {}, findings),
         derived=_derived(rules),
         arities=_arities(rules),
+        namespaces=namespaces,
     )
     labels = tuple(sorted({*events, *tables, *catalogue.derived}))
     findings.vocabulary = Vocabulary(labels, frozenset(name.split(":")[0] for name in labels if ":" in name))

@@ -15,7 +15,7 @@ from ephemera.base.tree import find
 from ephemera.rules.alternatives import cases
 from ephemera.rules.findings import Findings, did_you_mean, listed
 from ephemera.rules.patterns import pattern_label
-from ephemera.rules.scope import Defined, bindings, definitions, event_names
+from ephemera.rules.scope import Defined, bindings, definitions, event_names, is_event_comparison
 from ephemera.syntax.nodes import (
     CONDITIONS,
     Accumulation,
@@ -23,6 +23,7 @@ from ephemera.syntax.nodes import (
     And,
     At,
     Between,
+    Comparison,
     Condition,
     Event,
     Or,
@@ -32,7 +33,7 @@ from ephemera.syntax.nodes import (
     Where,
     While,
 )
-from ephemera.terms.nodes import Name
+from ephemera.terms.nodes import Name, Node
 
 
 def check_identifiers(rule: Rule, findings: Findings) -> None:
@@ -48,13 +49,14 @@ class _Identifiers:
         self._accumulated = {a.event.name.name: a.event for a in find(rule.body, Accumulation) if a.event.name}
         """The events of windows by their identifiers, which only their own conditions know."""
         self._whole = definitions(rule.body)
+        self._no_events = dict(_no_events(rule.body))
         self._taken = set(self._whole.some)
 
     def check(self) -> None:
         whole = self._whole
         self._query(self._rule.body, Defined())
         for node in (self._rule.head, *self._rule.having):
-            self._uses(event_names(node, self._variables), whole)
+            self._condition(node, whole)
         self._cycles()
 
     def _query(self, query: Query | Condition, outside: Defined) -> None:
@@ -71,7 +73,7 @@ class _Identifiers:
                 self._query(inner, outside)
                 seen = _merged(outside, definitions(inner))
                 for condition in conditions:
-                    self._uses(event_names(condition, self._variables), seen)
+                    self._condition(condition, seen)
             case Timer(name, _, anchor, _):
                 itself = name is not None and anchor.name == name.name  # which is a cycle, told below
                 if not itself and anchor.name not in outside.sure:
@@ -81,7 +83,7 @@ class _Identifiers:
             case At(moment, _, _):
                 self._uses([moment], outside)
             case _ if isinstance(query, CONDITIONS):
-                self._uses(event_names(query, self._variables), outside)
+                self._condition(query, outside)
 
     def _accumulation(self, query: Accumulation, outside: Defined) -> None:
         match query.window:
@@ -97,7 +99,7 @@ class _Identifiers:
                 self._duplicate(own, outside.some[own.name])
             seen = _merged(outside, Defined({own.name: own}, {own.name: own}))
         for condition in query.conditions:
-            self._uses(event_names(condition, self._variables), seen)
+            self._condition(condition, seen)
 
     def _duplicates(self, items: tuple[Query | Condition, ...]) -> None:
         seen: dict[str, Name] = {}
@@ -117,6 +119,35 @@ class _Identifiers:
             related=[Related(before.span, "given here before")],
             help=[Help(f"give this one a name of its own, such as `{free}`", (Edit(node.span, free),))],
         )
+
+    def _condition(self, node: Node, seen: Defined) -> None:
+        self._uses(event_names(node, self._variables), seen)
+        for comparison in find(node, Comparison):
+            if is_event_comparison(comparison, self._variables):
+                self._compared(comparison, seen)
+
+    def _compared(self, comparison: Comparison, seen: Defined) -> None:
+        """Events are the same or not; what is none, such as a timer, has nothing but its time."""
+        sides = [side for side in (comparison.left, comparison.right) if isinstance(side, Name)]
+        if not all(side.name in seen.some for side in sides):
+            return
+        for side in sides:
+            own = self._accumulated.get(side.name)
+            if own is not None and seen.some[side.name] is own.name:
+                what = dict(_no_events(own)).get(side.name)
+            else:
+                what = self._no_events.get(side.name)
+            if what is None:
+                continue
+            same = f"{sides[0].name} equals {sides[1].name}"
+            written = same if comparison.operator == "=" else f"not ({same})"
+            self._findings.add(
+                Code.MIXED_COMPARISON,
+                f"`{side.name}` is {what} and no event, so it is not the same as any",
+                comparison.span,
+                help=[Help(f"compare their times: `{written}`", (Edit(comparison.span, written),))],
+            )
+            return
 
     def _uses(self, names: Iterator[Name] | list[Name], seen: Defined) -> None:
         for name in names:
@@ -230,6 +261,20 @@ class _Identifiers:
             timer.anchor.span,
             help=[Help(f"anchor {which} to an event" + (f", such as `{events[0]}`" if events else ""), edits)],
         )
+
+
+def _no_events(body: Query) -> Iterator[tuple[str, str]]:
+    """The identifiers of what happens and is no event, with what it is."""
+    for query in find(body, Timer):
+        if query.name is not None:
+            yield query.name.name, "a timer"
+    for detection in find(body, Algebra):
+        if detection.name is not None:
+            yield detection.name.name, "a combination of events"
+    for event in find(body, Event):
+        label = pattern_label(event.pattern)
+        if event.name is not None and label is not None and label.prefix == "timer":
+            yield event.name.name, "a timer"
 
 
 def _only_choice(name: Name, seen: Defined) -> Help | None:

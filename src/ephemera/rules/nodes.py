@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 from ephemera.base.span import NOWHERE, Span
 from ephemera.syntax.nodes import AlgebraExpression, Condition, Head, Rule
+from ephemera.terms.namespaces import NONE, Namespaces
 from ephemera.terms.nodes import Pattern
 
 
@@ -69,6 +70,7 @@ class Catalogue:
     """For each label the numbers of the rules that derive it."""
     arities: Mapping[str, tuple[int, ...]]
     """The arities of the labels that only arrow rules derive."""
+    namespaces: Namespaces = NONE
 
     def attributes(self, label: str) -> tuple[str, ...] | None:
         """The attributes of a declared event in their order, or None."""

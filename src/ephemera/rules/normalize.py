@@ -54,6 +54,7 @@ from ephemera.syntax.nodes import (
     While,
 )
 from ephemera.terms.nodes import (
+    Aggregate,
     Anonymous,
     Argument,
     Atom,
@@ -301,18 +302,29 @@ def _anchors(timer: TimerLike) -> tuple[str, ...]:
 
 
 def _head(head: Head, unbound: frozenset[str], undecided: frozenset[str]) -> Head:
-    """The head with `optional` decided: its default where a variable has no value, else what it wraps."""
+    """The head with `optional` decided: its default where a variable has no value, else what it wraps.
+
+    Whether an aggregate ranges over anything is known only when the head is built.
+    """
+
+    def is_open(node: OptionalConstruct) -> bool:
+        names = [v.name for v in find(node.term, Var)]
+        if any(name in undecided for name in names):
+            return True
+        return not any(name in unbound for name in names) and next(find(node.term, Aggregate), None) is not None
 
     def decide(node: Any) -> Any:
-        if isinstance(node, OptionalConstruct) and any(v.name in undecided for v in find(node.term, Var)):
-            return node
-        if isinstance(node, OptionalConstruct) and not any(v.name in unbound for v in find(node.term, Var)):
-            return node.term
-        if isinstance(node, OptionalConstruct) and node.default is not None:
-            return node.default
-        if isinstance(node, Construct) and not undecided:
-            kept = tuple(c for c in node.children if not isinstance(c, OptionalConstruct))
-            return replace(node, children=kept) if len(kept) < len(node.children) else node
-        return node
+        match node:
+            case OptionalConstruct() if is_open(node):
+                return node
+            case OptionalConstruct(term) if not any(v.name in unbound for v in find(term, Var)):
+                return term
+            case OptionalConstruct(_, default) if default is not None:
+                return default
+            case Construct(_, _, children):
+                kept = tuple(c for c in children if not isinstance(c, OptionalConstruct) or is_open(c))
+                return replace(node, children=kept) if len(kept) < len(children) else node
+            case _:
+                return node
 
     return rebuild(head, decide)

@@ -32,10 +32,10 @@ from ephemera.terms.nodes import (
     Var,
     Without,
 )
+from ephemera.terms.regex import NoRegex
+from ephemera.terms.regex import check as check_regex
 
 _LONGEST_SPACED = 200
-
-_NOT_LINEAR = re.compile(r"(?<!\\)(?:\\\\)*(\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9])")
 
 
 def pattern_label(pattern: Pattern) -> Label | None:
@@ -70,8 +70,8 @@ class _Patterns:
                     self._event(pattern, name.span if name else None, node.span)
                 case Absent(pattern):
                     self._table(pattern, node.span, "`not` without a window")
-                case At(_, pattern, negated):
-                    self._table(pattern, node.span, "`at`", negated=negated)
+                case At():
+                    self._at(node)
                 case NamedAtom(_, fields):
                     self._given_twice(fields)
                 case Accumulation(_, _, event, _):
@@ -242,6 +242,21 @@ class _Patterns:
         )
         self._findings.add(Code.MISUSED_TABLE, f"{what} asks a table, and {name} is an event", span, help=[advice])
 
+    def _at(self, at: At) -> None:
+        """No table has versions yet, so that none can be read as it was."""
+        label = pattern_label(at.pattern)
+        if label is None or str(label) not in self._catalogue.tables:
+            self._table(at.pattern, at.span, "`at`", negated=at.negated)
+            return
+        self._table(at.pattern, at.span, "`at`")
+        edit = Edit(Span(at.span.start, at.pattern.span.start), "not " if at.negated else "")
+        self._findings.add(
+            Code.MISUSED_TABLE,
+            f"`{label}` has no versions, so it cannot be read as it was when `{at.moment.name}` ended",
+            Span(at.span.start, at.moment.span.end),
+            help=[Help("leave `at` out: its rows hold at all times", (edit,))],
+        )
+
     def _no_table(self, pattern: Pattern, where: str) -> None:
         label = pattern_label(pattern)
         if label is not None and str(label) in self._catalogue.tables:
@@ -290,19 +305,13 @@ class _Patterns:
             self._attributes([(str(child), child.span) for child in _built_labels(head.term)], schema)
 
     def _regex(self, regex: Regex) -> None:
-        problem: str | None = None
         try:
-            re.compile(regex.pattern)
-        except re.error as error:
-            problem = f"this is no regular expression: {error.msg}"
-        except (OverflowError, RecursionError):
-            problem = "this regular expression is too large"
-        advice = Help("write `.*` for any text, and `\\` before a sign that stands for itself")
-        if problem is None and (found := _NOT_LINEAR.search(regex.pattern)):
-            problem = f"`{found[1]}` cannot be matched in linear time"
-            advice = Help("do without backreferences, look-around and atomic groups")
-        if problem is not None:
-            self._findings.add(Code.REGEX, problem, regex.span, help=[advice])
+            check_regex(regex.pattern)
+        except NoRegex as error:
+            advice = "write `.*` for any text, and `\\` before a sign that stands for itself"
+            if not error.linear:
+                advice = "do without backreferences, look-around and atomic groups"
+            self._findings.add(Code.REGEX, str(error), regex.span, help=[Help(advice)])
 
     def _misplaced(self) -> None:
         """`without` and `optional` make sense only as children of an element."""

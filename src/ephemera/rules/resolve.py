@@ -19,6 +19,7 @@ from ephemera.rules.declare import declare
 from ephemera.rules.findings import Findings
 from ephemera.rules.functions import check_functions
 from ephemera.rules.identifiers import check_identifiers
+from ephemera.rules.namespaces import check_prefixes, read_namespaces, spelled
 from ephemera.rules.nodes import Catalogue, Resolved
 from ephemera.rules.patterns import check_patterns, pattern_label
 from ephemera.rules.scope import bindings, event_names
@@ -45,7 +46,9 @@ from ephemera.terms.nodes import Duration, Name, Quantity, Var
 
 def resolve(program: Program, findings: Findings, *, complete: bool = True) -> Resolved:
     """`complete` is False where parts of the text could not be read: then nothing is said about what is missing."""
-    resolved = declare(program, findings, complete=complete)
+    namespaces = read_namespaces(program, findings)
+    check_prefixes(program, namespaces, findings)
+    resolved = declare(spelled(program, namespaces), findings, namespaces=namespaces, complete=complete)
     sound: set[int] = set()
     for number, rule in enumerate(resolved.rules, 1):
         before = len(findings)

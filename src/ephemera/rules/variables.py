@@ -148,9 +148,13 @@ class _Variables:
 
     def uses(self, node: Node, seen: Bindings, what: str) -> None:
         mixed = {id(side) for c in find(node, Comparison) for side in self._mixed(c)}
+        aggregated = {id(part) for a in find(node, Aggregate) for part in walk(a)}
         for name in variable_names(node, self._all):
-            if name.name not in seen.sure and id(name) not in mixed:
-                self._unbound(name, seen, what)
+            if name.name in seen.sure or id(name) in mixed:
+                continue
+            if id(name) in aggregated and name.name in seen.optional:
+                continue  # an aggregate ranges over what was there
+            self._unbound(name, seen, what)
 
     def _mixed(self, comparison: Comparison) -> Iterable[Node]:
         """The sides of ``i = x`` where one is an event and the other a variable."""

@@ -20,8 +20,8 @@ from pyspark.sql import SparkSession
 from ephemera.base.errors import EphemeraError
 from ephemera.spark.session import is_local
 
-NEEDED = ("lxml", "numpy", "pyarrow")
-"""What workers must have; the package itself is sent."""
+NEEDED = {"lxml": "lxml", "numpy": "numpy", "pyarrow": "pyarrow", "re2": "google-re2"}
+"""What workers must have, by module; the package itself is sent."""
 _PACKAGE = Path(__file__).parent.parent
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 """Files in a zip have a date; with the same one the same sources make the same zip."""
@@ -73,6 +73,7 @@ def missing(error: BaseException) -> MissingPackage | None:
     if told is None or told[1].lower() not in NEEDED:
         return None
     return MissingPackage(
-        f"the Python of the workers has no {told[1].lower()}; it needs {', '.join(NEEDED)} (Ephemera itself is sent). "
+        f"the Python of the workers has no {NEEDED[told[1].lower()]}; it needs {', '.join(NEEDED.values())} "
+        "(Ephemera itself is sent). "
         "Install them there, or name another Python with PYSPARK_PYTHON or --conf spark.pyspark.python"
     )

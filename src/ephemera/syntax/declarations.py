@@ -1,4 +1,4 @@
-"""This module reads declarations: time unit and zone, event types, streams and tables."""
+"""This module reads declarations: time unit and zone, namespaces, event types, streams and tables."""
 
 from __future__ import annotations
 
@@ -11,11 +11,22 @@ from ephemera.base.time import SPELLINGS
 from ephemera.syntax.cursor import Cursor, SyntaxFault, no_unit
 from ephemera.syntax.expressions import duration, text
 from ephemera.syntax.lexer import Token, shorten
-from ephemera.syntax.nodes import Attribute, Declaration, EventType, Lasts, Rate, Stream, Table, TimeUnit, TimeZone
+from ephemera.syntax.nodes import (
+    Attribute,
+    Declaration,
+    EventType,
+    Lasts,
+    Namespace,
+    Rate,
+    Stream,
+    Table,
+    TimeUnit,
+    TimeZone,
+)
 from ephemera.syntax.terms import label
 from ephemera.terms.nodes import Duration, Label
 
-DECLARATIONS = ("TIME", "EVENT", "STREAM", "TABLE")
+DECLARATIONS = ("TIME", "NAMESPACE", "EVENT", "STREAM", "TABLE")
 TYPES = ("int", "float", "string", "bool", "time", "any")
 
 
@@ -25,6 +36,8 @@ def declaration(c: Cursor) -> Declaration:
     match c.advance().text:
         case "TIME":
             found = _time(c, start)
+        case "NAMESPACE":
+            found = _namespace(c, start)
         case "EVENT":
             found = _event(c, start)
         case "STREAM":
@@ -43,6 +56,14 @@ def _time(c: Cursor, start: int) -> Declaration:
     zone = text(c, "a time zone in quotes")
     c.expect(";")
     return TimeZone(zone, span=c.span_from(start))
+
+
+def _namespace(c: Cursor, start: int) -> Namespace:
+    prefix = c.name("a prefix")
+    c.expect("=")
+    uri = text(c, "a namespace in quotes")
+    c.expect(";")
+    return Namespace(prefix.text, uri, span=c.span_from(start))
 
 
 def _event(c: Cursor, start: int) -> EventType:

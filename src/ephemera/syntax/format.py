@@ -351,7 +351,7 @@ class _Formatter:
                 if group_by is not None:
                     parts += [" group by ", variables("{", group_by, "}")]
                 if order_by is not None:
-                    mode = f"({plain(order_by.mode)}) " if order_by.mode else ""
+                    mode = f"({', '.join(order_by.modes)}) " if order_by.modes else ""
                     parts += [f" order by {mode}", variables("[", order_by.keys, "]", pad="")]
                 return row(*parts)
             case Aggregate(function, Construct() as built, _, group_by):

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from ephemera.syntax.format_terms import amount, duration, label, plain, quote
 from ephemera.syntax.layout import Chain, Doc, Hanging, Item, row
-from ephemera.syntax.nodes import Attribute, Declaration, EventType, Stream, Table, TimeUnit, TimeZone
+from ephemera.syntax.nodes import Attribute, Declaration, EventType, Namespace, Stream, Table, TimeUnit, TimeZone
 
 
 def declaration(declared: Declaration, attributes: Callable[[str, EventType | Table], Doc]) -> Doc:
@@ -16,6 +16,8 @@ def declaration(declared: Declaration, attributes: Callable[[str, EventType | Ta
             return f"TIME UNIT {duration(unit, words=True)};"
         case TimeZone(zone):
             return f"TIME ZONE {quote(zone)};"
+        case Namespace(prefix, uri):
+            return f"NAMESPACE {plain(prefix)} = {quote(uri)};"
         case EventType(name):
             lead = f"EVENT {label(name)}"
             shape = lead if declared.attributes is None else attributes(f"{lead}(", declared)

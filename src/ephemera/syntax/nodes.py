@@ -274,6 +274,14 @@ class TimeZone(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Namespace(Node):
+    """``NAMESPACE o = "urn:orders";``: labels with the prefix are of that namespace."""
+
+    prefix: str
+    uri: str
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute(Node):
     """One attribute and its type: ``int``, ``float``, ``string``, ``bool``, ``time``, ``any``, or ``int[]``."""
 
@@ -326,7 +334,7 @@ class Table(Node):
     format: str | None = None
 
 
-Declaration: TypeAlias = TimeUnit | TimeZone | EventType | Stream | Table
+Declaration: TypeAlias = TimeUnit | TimeZone | Namespace | EventType | Stream | Table
 Statement: TypeAlias = Declaration | Rule | Stratum
 
 

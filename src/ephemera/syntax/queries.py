@@ -132,6 +132,7 @@ def _simple(c: Cursor) -> Query:
             return _at(c)
         if c.is_at("not") and _pattern_begins(c, 1):
             c.advance()
+            _no_connective(c, "not")
             return Absent(pattern(c), span=c.span_from(start))
     return _named(c)
 
@@ -206,7 +207,26 @@ def _accumulation(c: Cursor, window: Window, start: int) -> Accumulation:
             Help("write `collect` to gather such events", (Edit(here, "collect "),)),
             Help("write `not` to ask that there is none", (Edit(here, "not "),)),
         )
+    _no_connective(c, mode)
     return Accumulation(window, mode, event(c), span=c.span_from(start))
+
+
+def _no_connective(c: Cursor, mode: Mode) -> None:
+    """Says so where several queries are to be absent or collected at once; an element of that name has quotes."""
+    if not c.is_at("and", "or") or c.look(1).text != "{" or c.look(2).text == "{":
+        return
+    word = c.token.text
+    match mode, word:
+        case "not", "or":
+            advice = "ask of each of them, with a `not` of its own, that there is none"
+        case "not", _:
+            advice = "derive an event from the combination by a rule of its own, and ask that there is none of these"
+        case _, "or":
+            advice = "derive one event from each of them by rules of their own, and collect that"
+        case _:
+            advice = "derive an event from the combination by a rule of its own, and collect that"
+    quoted = Help(f"for an event called `{word}`, write it between backquotes", (Edit(c.token.span, f"`{word}`"),))
+    raise c.fault(f"`{mode}` takes one query, and not `{word} {{ … }}`", Help(advice), quoted)
 
 
 def event(c: Cursor) -> Event:
@@ -222,6 +242,7 @@ def _at(c: Cursor) -> At:
     negated = c.is_at("not") and c.look(1).is_name
     if negated:
         c.advance()
+        _no_connective(c, "not")
     return At(moment, pattern(c), negated, span=c.span_from(start))
 
 

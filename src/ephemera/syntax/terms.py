@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
+from ephemera.base.span import Span
+from ephemera.base.suggest import suggestion
 from ephemera.syntax.cursor import ENDINGS, Cursor, SyntaxFault
 from ephemera.syntax.expressions import (
     AGGREGATES,
@@ -41,6 +44,10 @@ from ephemera.terms.nodes import (
     Var,
     Without,
 )
+
+ORDERS = ("ascending", "descending", "lexical", "numeric")
+_OPPOSITES = ({"ascending", "descending"}, {"lexical", "numeric"})
+_ORDER_ALIASES = {"asc": "ascending", "desc": "descending", "alphabetic": "lexical", "number": "numeric"}
 
 _BRACKETS = ("{", "[")
 _CONDITION_SIGNS = ("<", "<=", "=", ">=", ">", "!=", "within")
@@ -244,11 +251,32 @@ def _all(c: Cursor) -> All:
 def _order_by(c: Cursor) -> OrderBy:
     start = c.advance().start
     c.expect("by")
-    mode = ""
+    modes: list[str] = []
     if c.accept("("):
-        mode = c.name("an order such as `lexical`").text
-        c.expect(")")
-    return OrderBy(mode, variables(c), span=c.span_from(start))
+        while not modes or not c.at(")"):
+            modes.append(_order(c, modes))
+            c.accept(",")
+        c.advance()
+    return OrderBy(tuple(modes), variables(c), span=c.span_from(start))
+
+
+def _order(c: Cursor, before: Sequence[str]) -> str:
+    """One of the ways to order, which goes with those before it."""
+    token = c.token
+    if not token.is_name:
+        c.wants("an order such as `descending`")
+        raise c.fault()
+    if token.text not in ORDERS:
+        close = suggestion(token.text, ORDERS, aliases=_ORDER_ALIASES)
+        advice = (
+            Help(f"write `{close}`", (Edit(token.span, close),)) if close else Help(f"{', '.join(ORDERS)} are known")
+        )
+        raise c.fault(f"there is no order `{token.text}`", advice)
+    for other in before:
+        if {token.text, other} in _OPPOSITES or token.text == other:
+            leave_out = Edit(Span(c.previous().start if c.previous().text == "," else token.start, token.end), "")
+            raise c.fault(f"`{token.text}` after `{other}`: one of the two", Help("leave it out", (leave_out,)))
+    return c.advance().text
 
 
 def _aggregate_of_elements(c: Cursor) -> Aggregate:

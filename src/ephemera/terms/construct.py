@@ -8,12 +8,13 @@ multiply each other. Variables of positive events are aggregated over their dist
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ephemera.base.tree import find
 from ephemera.terms.compute import Scope, Undefined, checked, compute
+from ephemera.terms.errors import BadMessage
 from ephemera.terms.match import Substitution
 from ephemera.terms.nodes import (
     Aggregate,
@@ -29,6 +30,7 @@ from ephemera.terms.nodes import (
     OrderBy,
     Var,
 )
+from ephemera.terms.text import plain, read_number
 from ephemera.terms.values import Key, Term, Value, is_number, key
 
 
@@ -83,6 +85,23 @@ def _needed_variables(term: ConstructTerm) -> frozenset[str]:
             return direct_variables(term)
 
 
+def _direct_aggregates(term: ConstructTerm) -> Iterator[Aggregate]:
+    """The aggregates of a term outside `all`, and outside what is optional itself."""
+    match term:
+        case Aggregate():
+            yield term
+        case Construct(_, _, children) | Call(_, children):
+            for child in children:
+                yield from _direct_aggregates(child)
+        case Binary(_, left, right):
+            yield from _direct_aggregates(left)
+            yield from _direct_aggregates(right)
+        case Negative(operand):
+            yield from _direct_aggregates(operand)
+        case _:
+            return
+
+
 def partition(rows: Sequence[Row], variables: Iterable[str]) -> list[list[Row]]:
     """The rows by the values of some variables, in the order of the values; no value comes first."""
     names = sorted(variables)
@@ -111,12 +130,15 @@ def construct(term: ConstructTerm, rows: Sequence[Row], origin: Origin, scope: S
             complete = [row for row in rows if all(name in row.variables for name in needed)]
             groups = partition(complete, direct_variables(inner) | groups_by)
             if order_by is not None:
-                # A group that has several values of a key stands where its least one does.
-                groups.sort(key=lambda group: min(_order(row, order_by) for row in group))
+                # A group that has several values of a key stands where the first of them does.
+                descending = "descending" in order_by.modes
+                first = max if descending else min
+                groups.sort(key=lambda group: first(_order(row, order_by) for row in group), reverse=descending)
             found = [v for group in groups for v in construct(inner, group, origin, scope)]
             return list({key(v): v for v in found}.values())
         case OptionalConstruct(inner, default):
-            if all(n in rows[0].variables for n in direct_variables(inner)):
+            has_values = all(n in rows[0].variables for n in direct_variables(inner))
+            if has_values and all(_ranges(a, rows, origin, scope) for a in _direct_aggregates(inner)):
                 return construct(inner, rows, origin, scope)
             return [] if default is None else construct(default, rows, origin, scope)
         case _:
@@ -141,10 +163,24 @@ def _only(attribute: Term) -> Value:
 
 
 def _order(row: Row, order: OrderBy) -> Key:
-    values = [row.variables.get(v.name) for v in order.keys]
-    if order.mode == "lexical":
-        return tuple((4, v) if isinstance(v, str) else (4, str(v)) for v in values)
-    return tuple(key(v) for v in values)
+    return tuple(_ordered_as(row.variables.get(v.name), order.modes) for v in order.keys)
+
+
+def _ordered_as(value: Value, modes: Sequence[str]) -> Key:
+    """Lexical order takes values as texts, numeric order texts as the numbers that they are, if they are any."""
+    if "lexical" in modes and value is not None and not isinstance(value, Term):
+        return key(plain(value))
+    if "numeric" in modes and isinstance(value, str):
+        return key(_number(value))
+    return key(value)
+
+
+def _number(text: str) -> Value:
+    try:
+        number = read_number(text)
+    except BadMessage:  # too large for one of ours
+        return text
+    return text if number is None else number
 
 
 # ---- aggregates --------------------------------------------------------------------------------------------
@@ -153,7 +189,7 @@ def _order(row: Row, order: OrderBy) -> Key:
 def aggregate(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -> Value:
     """An aggregate over rows; of nothing, counts and sums are 0 and the rest null."""
     if a.argument is None:
-        return len({row.pairs[0] if origin.collections else row.own for row in rows} - {None})
+        return _counted(rows, origin)
     values = [v for v in _ranged(a, a.argument, rows, origin, scope) if v is not None]
     match a.function:
         case "count":
@@ -166,6 +202,17 @@ def aggregate(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -
             return min(values, key=key, default=None)
         case _:
             return max(values, key=key, default=None)
+
+
+def _counted(rows: Sequence[Row], origin: Origin) -> int:
+    return len({row.pairs[0] if origin.collections else row.own for row in rows} - {None})
+
+
+def _ranges(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -> bool:
+    """Whether there is anything that an aggregate ranges over."""
+    if a.argument is None:
+        return _counted(rows, origin) > 0
+    return any(v is not None for v in _ranged(a, a.argument, rows, origin, scope))
 
 
 def _ranged(

@@ -9,7 +9,6 @@ t where t can match, else `without t`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import product
@@ -30,6 +29,7 @@ from ephemera.terms.nodes import (
     Var,
     Without,
 )
+from ephemera.terms.regex import is_match
 from ephemera.terms.values import Key, Term, Value, equal, key
 
 Substitution: TypeAlias = Mapping[str, Value]
@@ -131,7 +131,7 @@ def _match(pattern: QueryTerm, value: Value, known: Substitution) -> Iterator[Fo
         case Null():
             return
         case Regex(expression):
-            if isinstance(value, str) and re.fullmatch(expression, value):
+            if isinstance(value, str) and is_match(expression, value):
                 yield known, ()
         case Element():
             yield from _match_element(pattern, value, known)

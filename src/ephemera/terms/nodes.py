@@ -216,9 +216,9 @@ class Construct(Node):
 
 @dataclass(frozen=True, slots=True)
 class OrderBy(Node):
-    """``order by (lexical) [var S]``; the mode is ``""`` when none is written."""
+    """``order by (lexical, descending) [var S]``: by texts, by numbers or by all values, up or down."""
 
-    mode: str
+    modes: tuple[str, ...]
     keys: tuple[Var, ...]
 
 

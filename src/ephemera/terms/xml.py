@@ -29,6 +29,7 @@ from urllib.parse import quote
 from lxml import etree
 
 from ephemera.terms.errors import DEEPEST_TERM, BadMessage, decode, excerpt, too_deep
+from ephemera.terms.namespaces import NONE, XML_PREFIX, Namespaces
 from ephemera.terms.text import plain, read_number
 from ephemera.terms.values import Term, Value
 
@@ -75,8 +76,10 @@ class _Open:
     children: list[Value] = field(default_factory=list)
 
 
-def from_xml(text: str | bytes, *, strings: Collection[str] = ()) -> Term:
+def from_xml(text: str | bytes, *, strings: Collection[str] = (), namespaces: Namespaces = NONE) -> Term:
     """The term that a message is; `strings` are the children of the root that are declared so and stay texts.
+
+    Labels of namespaces that are declared have the prefixes declared for them, others the prefixes of the document.
 
     >>> from_xml('<order lang="de"><id>4711</id></order>')  # doctest: +ELLIPSIS
     Term(label='order', children=(Term(label='id', children=(4711,), ...),), ordered=True, attributes=(('lang', 'de'),))
@@ -86,7 +89,7 @@ def from_xml(text: str | bytes, *, strings: Collection[str] = ()) -> Term:
         if event == "start":
             if len(stack) == DEEPEST_TERM:
                 raise too_deep("the XML", f"in line {element.sourceline}")
-            stack.append(_Open(label_of(element), tuple(_attributes(element))))
+            stack.append(_Open(label_of(element, namespaces), tuple(_attributes(element, namespaces))))
             _add_text(stack, element.text, strings)
             continue
         done = stack.pop()
@@ -116,22 +119,34 @@ def _parse(text: str | bytes) -> etree._Element:
     return root
 
 
-def label_of(element: etree._Element) -> str:
-    """The name of an element as it is written, prefix included."""
+def root_labels(text: str, namespaces: Namespaces) -> tuple[str, str]:
+    """The name of the root as it is written, and its label."""
+    root = _parse(text)
+    return label_of(root), label_of(root, namespaces)
+
+
+def label_of(element: etree._Element, namespaces: Namespaces = NONE) -> str:
+    """The label of an element; without namespaces, its name as it is written, prefix included."""
     if not isinstance(element.tag, str):
         raise BadMessage(f"the XML has an entity or a node that is no element in line {element.sourceline}")
-    local = element.tag.rpartition("}")[2]
-    return f"{element.prefix}:{local}" if element.prefix else local
+    uri, _, local = element.tag.removeprefix("{").rpartition("}")
+    return namespaces.qualified(uri, local, element.prefix)
 
 
-def _attributes(element: etree._Element) -> Iterator[tuple[str, Value]]:
+def _attributes(element: etree._Element, namespaces: Namespaces) -> Iterator[tuple[str, Value]]:
     if len(element.attrib) > MOST_ATTRIBUTES:
         raise BadMessage(f"an element in line {element.sourceline} has more than {MOST_ATTRIBUTES} attributes")
     names = [str(name) for name in element.attrib]
     if any("}" in name for name in names):
-        names = str(_names_as_written(len(names))(element)).split()
+        written = str(_names_as_written(len(names))(element)).split()
+        names = [_attribute(name, as_written, namespaces) for name, as_written in zip(names, written, strict=True)]
     for name, value in zip(names, element.attrib.values(), strict=True):
         yield name, _value(str(value))
+
+
+def _attribute(name: str, written: str, namespaces: Namespaces) -> str:
+    uri, brace, local = name.removeprefix("{").rpartition("}")
+    return namespaces.qualified(uri, local, written.partition(":")[0]) if brace else written
 
 
 @cache
@@ -156,8 +171,8 @@ def _value(text: str) -> Value:
 # ---- writing -----------------------------------------------------------------------------------------------
 
 
-def to_xml(term: Term) -> str:
-    """A term as XML without a declaration; prefixes get namespaces of ours, declared at the root.
+def to_xml(term: Term, namespaces: Namespaces = NONE) -> str:
+    """A term as XML without a declaration; prefixes that are not declared get namespaces of ours, all at the root.
 
     >>> to_xml(Term("order", (Term("id", (4711,)), "<soon>"), attributes=(("lang", "de"),)))
     '<order lang="de"><id>4711</id>&lt;soon&gt;</order>'
@@ -174,7 +189,9 @@ def to_xml(term: Term) -> str:
         written.append(f"<{tag}>" if part.children else f"<{tag}/>")
         if part.children:
             stack += [f"</{part.label}>", *reversed(_content(part))]
-    declarations = "".join(f' xmlns:{p}="urn:ephemera:{quote(p)}"' for p in sorted(prefixes - {"xml"}))
+    uris = {prefix: uri for uri, prefix in namespaces.prefixes.items()}
+    uris = {p: uris.get(p, f"urn:ephemera:{quote(p)}") for p in sorted(prefixes - {XML_PREFIX})}
+    declarations = "".join(f' xmlns:{p}="{_legal(uri).translate(_IN_ATTRIBUTE)}"' for p, uri in uris.items())
     written[0] = f"<{term.label}{declarations}{written[0][1 + len(term.label) :]}"
     return "".join(written)
 
