@@ -119,10 +119,7 @@ class Program:
         self._rules = checked.rules
         self._plan = checked.plan
         self._facts = checked.facts
-        at_begin = any(schema.arrives_at_begin for schema in self.catalogue.events.values())
-        # Engines in one process use an event when its end has passed, even if it was known before.
-        kept = derive(checked.plan, at_begin=False) if at_begin else checked.facts
-        self._compiled = Compiled(checked.rules, checked.plan, kept, Limits(checked.plan, checked.facts))
+        self._compiled = Compiled(checked.rules, checked.plan, checked.facts, Limits(checked.plan, checked.facts))
 
     @property
     def compiled(self) -> Compiled:
