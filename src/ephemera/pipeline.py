@@ -36,6 +36,7 @@ from ephemera.io.jsonl import (
 from ephemera.physical import explain as physical_explain
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.findings import Findings
+from ephemera.rules.growth import growth
 from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.normalize import normalize
 from ephemera.rules.outcome import DeadLetter, World
@@ -81,7 +82,8 @@ def check(source: Source, *, unbounded: Severity | None = None) -> Checked:
     if found().failed:
         return Checked(parsed, None, None, None, found())
     strata, dependencies = stratify(resolved, findings)
-    rules = Ruleset(resolved, strata, dependencies, normalize(resolved))
+    normal = normalize(resolved)
+    rules = Ruleset(resolved, strata, dependencies, normal, growth(resolved, normal))
     check_size(resolved, rules.normal, findings)
     if found().failed:
         return Checked(parsed, None, None, None, found())

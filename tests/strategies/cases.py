@@ -19,6 +19,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from ephemera.base.span import Source
 from ephemera.pipeline import check
 from ephemera.rules.findings import Findings
+from ephemera.rules.growth import growth
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.normalize import normalize
 from ephemera.rules.outcome import Outcome, World
@@ -82,7 +83,10 @@ def compiled(program: str) -> Ruleset | None:
     if parsed.report.failed or findings.diagnostics:
         return None
     strata, dependencies = stratify(resolved, findings)
-    return None if findings.diagnostics else Ruleset(resolved, strata, dependencies, normalize(resolved))
+    if findings.diagnostics:
+        return None
+    normal = normalize(resolved)
+    return Ruleset(resolved, strata, dependencies, normal, growth(resolved, normal))
 
 
 def tidy(program: str) -> str:

@@ -35,14 +35,16 @@ from ephemera.physical.alike import Merged
 from ephemera.physical.decompose import leaf, member_head, rule_plan
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.turns import queries_of, told_apart, turns
-from ephemera.rules.outcome import DeadLetter, Endless
+from ephemera.rules.outcome import DeadLetter
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings
+from ephemera.rules.series import series_of
 from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
 
-MOST_ROUNDS = 1_000
-MOST_EVENTS = 100_000
+PORTION = 16
+"""So many events are taken at a time where recursion may grow, and twice as many after some rounds."""
+PATIENCE = 1_024
 
 Needed = list[list[tuple[str, int]]] | None
 """For each reader how long before now some stamps count; None if one needs everything."""
@@ -50,6 +52,9 @@ Needed = list[list[tuple[str, int]]] | None
 
 class Lane:
     """Rules that share a bound."""
+
+    _portion: int | None = None
+    """How many events a query takes at a time, in rules that may grow."""
 
     def __init__(
         self,
@@ -66,6 +71,7 @@ class Lane:
         self._merged = merged
         self._world = world
         self._schemas = schemas(plan)
+        self._series = series_of(plan.growth)
         self._tester = Tester(plan.catalogue, world.calendars)
         self._filter = Filter(self._tester, with_events)
         self._own = frozenset(rules)
@@ -142,7 +148,8 @@ class Lane:
         )
         for member in alike.members if alike is not None else (point,):
             head = member_head(member)
-            self.builders[member.name] = Builder(head, physical.events, self._plan.catalogue, self._tester)
+            series = self._series.get(member.rule or 0)
+            self.builders[member.name] = Builder(head, physical.events, self._plan.catalogue, self._tester, series)
         self._parameters[point.name] = parameters
         self.rules[point.name].gives_rows = self._may_give_rows(point, physical, parameters)
 
@@ -258,19 +265,26 @@ class Lane:
             for name in members:
                 self._member(name, pool, bound, derived)
             return
-        total = 0
-        for _ in range(MOST_ROUNDS):
+        growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
+        for series in growing:
+            series.clear()
+        first, rounds = self.tick, 0
+        while True:
+            # What does not end shows early if a few events are followed to their last answer before the others.
+            self._portion = PORTION << rounds // PATIENCE if growing else None
             new = sum(self._member(name, pool, bound, derived) for name in members)
-            total += new
-            if not new:
-                return
-            if total > MOST_EVENTS:
+            if not new and not pool.has_left:
                 break
-        looping = [p for n in members if (p := self._plan.points[n]).rule is not None]
-        names = ", ".join(f"{p.rule} ({p.label or 'any'})" for p in sorted(looping, key=lambda p: p.rule or 0))
-        raise Endless(
-            f"the recursion does not end: more than {MOST_EVENTS:,} events or {MOST_ROUNDS:,} rounds in rules {names}"
-        )
+            rounds += 1
+            self._merge_rounds(members, first)
+        self._portion = None
+
+    def _merge_rounds(self, members: Sequence[str], first: int) -> None:
+        """Of what came in this step, that which all rules of a cycle have seen becomes few runs."""
+        seen = min(self.rules[name].seen for name in members if name in self.rules)
+        for name in members:
+            if name in self.histories:
+                self.histories[name].compact(seen + 1, first)
 
     def _member(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
         """One point's part of a step; how many new tuples or events it gave."""
@@ -343,7 +357,9 @@ class Lane:
 
     def _asked(self, query: str, pool: Pool) -> list[Events]:
         label = self._plan.points[query].label
-        return (self._days if label in self._world.calendars else pool).unread(query, label)
+        if label in self._world.calendars:
+            return self._days.unread(query, label)
+        return pool.unread(query, label, self._portion)
 
     def _tell_the_days(self, bound: int) -> None:
         """The days of calendars since the last step."""
