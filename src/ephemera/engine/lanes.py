@@ -20,6 +20,7 @@ from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
+from ephemera.engine import fixpoint
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.engine.heads import Builder, is_message
 from ephemera.engine.matching import Query, timer_tuples, with_events
@@ -42,19 +43,12 @@ from ephemera.rules.series import series_of
 from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
 
-PORTION = 16
-"""So many events are taken at a time where recursion may grow, and twice as many after some rounds."""
-PATIENCE = 1_024
-
 Needed = list[list[tuple[str, int]]] | None
 """For each reader how long before now some stamps count; None if one needs everything."""
 
 
 class Lane:
     """Rules that share a bound."""
-
-    _portion: int | None = None
-    """How many events a query takes at a time, in rules that may grow."""
 
     def __init__(
         self,
@@ -266,25 +260,16 @@ class Lane:
                 self._member(name, pool, bound, derived)
             return
         growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
-        for series in growing:
-            series.clear()
-        first, rounds = self.tick, 0
-        while True:
-            # What does not end shows early if a few events are followed to their last answer before the others.
-            self._portion = PORTION << rounds // PATIENCE if growing else None
-            new = sum(self._member(name, pool, bound, derived) for name in members)
-            if not new and not pool.has_left:
-                break
-            rounds += 1
-            self._merge_rounds(members, first)
-        self._portion = None
+        first = self.tick
 
-    def _merge_rounds(self, members: Sequence[str], first: int) -> None:
-        """Of what came in this step, that which all rules of a cycle have seen becomes few runs."""
-        seen = min(self.rules[name].seen for name in members if name in self.rules)
-        for name in members:
-            if name in self.histories:
-                self.histories[name].compact(seen + 1, first)
+        def turn() -> int:
+            # What came in this step, and all rules of the cycle have seen, becomes few runs.
+            seen = min(self.rules[name].seen for name in members if name in self.rules)
+            for history in (self.histories[name] for name in members if name in self.histories):
+                history.compact(seen + 1, first)
+            return sum(self._member(name, pool, bound, derived) for name in members)
+
+        fixpoint.run(turn, pool, growing)
 
     def _member(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
         """One point's part of a step; how many new tuples or events it gave."""
@@ -357,9 +342,7 @@ class Lane:
 
     def _asked(self, query: str, pool: Pool) -> list[Events]:
         label = self._plan.points[query].label
-        if label in self._world.calendars:
-            return self._days.unread(query, label)
-        return pool.unread(query, label, self._portion)
+        return (self._days if label in self._world.calendars else pool).unread(query, label)
 
     def _tell_the_days(self, bound: int) -> None:
         """The days of calendars since the last step."""

@@ -25,6 +25,8 @@ class Pool:
         self._events: dict[str, list[Events]] = {}
         self._seen: dict[str, _Seen] = {}
         self._read: dict[tuple[str, str], int] = {}
+        self.portion: int | None = None
+        """How many events a reader is given at a time; None is all."""
         self._left: dict[str, list[Events]] = {}
         """What readers have not been given yet."""
 
@@ -53,13 +55,14 @@ class Pool:
             return new
         return self._seen.setdefault(new.label, _Seen()).without(new, known)
 
-    def unread(self, reader: str, label: str | None, most: int | None = None) -> list[Events]:
-        """The events of a label, or of any, that a reader has not taken yet; of many only so many, the newest."""
+    def unread(self, reader: str, label: str | None) -> list[Events]:
+        """The events of a label, or of any, that a reader has not taken yet; of many a portion, the newest."""
         found = self._left.pop(reader, [])
         for name in list(self._events) if label is None else [label]:
             parts = self._events.get(name, [])
             found += parts[self._read.get((reader, name), 0) :]
             self._read[reader, name] = len(parts)
+        most = self.portion
         if most is None or sum(map(len, found)) <= most:
             return found
         taken: list[Events] = []

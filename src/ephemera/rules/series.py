@@ -40,18 +40,21 @@ class Series:
         series = self._found.setdefault((time, *fixed), set())
         is_grown = any(isinstance(variables.get(name), Term | str) for name in self._growth.grows)
         if is_grown and (limit := _excess(answer)) is not None:
-            raise self._endless(f"an event that is more than {limit}", answer)
+            raise self._endless(f"one is more than {limit}", answer)
         series.add(answer.key)
         if len(series) > LONGEST:
-            raise self._endless(f"more than {LONGEST:,} events at one time that differ only in this", answer)
+            raise self._endless(f"more than {LONGEST:,} at one time that differ in nothing else", answer)
 
     def _endless(self, what: str, answer: Term) -> Endless:
         cycle = self._growth.cycle
-        rules = f"rule{'s' if len(cycle) > 1 else ''} " + ", ".join(f"{n} ({label})" for n, label in cycle)
+        rules = ", ".join(f"{number} ({label})" for number, label in cycle)
+        several = "rules" if len(cycle) > 1 else "rule"
         names = ", ".join(f"`{name}`" for name in self._growth.grows)
-        told = f"the recursion of {rules} does not end: rule {self._growth.rule} makes ever new events of {names}"
-        shown = excerpt(to_text(_pruned(answer, 4)), 80)
-        return Endless(f"{told}, {what}, such as {shown}; a condition on {names} would limit it")
+        made = f"{several} {rules} make{'' if len(cycle) > 1 else 's'} ever new events of {names}"
+        shown = excerpt(to_text(_pruned(answer, 4)).replace("`…` { }", "…"), 80)
+        return Endless(
+            f"the recursion does not end: {made}, {what}, such as {shown}; a condition on {names} would end it"
+        )
 
 
 def series_of(growth: Mapping[int, Growth]) -> dict[int, Series]:
