@@ -6,14 +6,23 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import ephemera
 from ephemera.algebra.interpret import Given, interpret
 from ephemera.algebra.lower import lower
+from ephemera.analysis.relevance import derive
+from ephemera.engine import fixpoint
+from ephemera.engine.batch import Batch
+from ephemera.kernels import history
 from ephemera.rules import series
-from ephemera.rules.outcome import Endless
+from ephemera.rules.outcome import Endless, World
+from ephemera.semantics.oracle import evaluate
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term
+from tests.strategies.cases import answers
+from tests.strategies.graphs import Graph, graphs
 
 Rows = list[dict[str, Any]]
 
@@ -78,6 +87,20 @@ def test_what_a_fixpoint_looks_at_grows_with_what_it_gives() -> None:
     found = engine.finish()
     assert len(found) == 200 * 201 // 2
     assert engine.stats().examined < 3 * len(found)
+
+
+@given(graph=graphs(), data=st.data())
+def test_recursion_of_size_answers_what_the_oracle_answers(graph: Graph, data: st.DataObject) -> None:
+    expected = answers(evaluate(graph.ruleset, graph.events))
+    plan = lower(graph.ruleset)
+    ends = sorted({e.time.end for e in graph.events})
+    cuts = sorted(data.draw(st.lists(st.sampled_from(ends), unique=True)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "FEW", data.draw(st.sampled_from([0, 2, 16])))
+        patch.setattr(history, "MANY", 5)
+        patch.setattr(fixpoint, "PORTION", data.draw(st.sampled_from([1, 16])))
+        found = Batch(graph.ruleset, plan, derive(plan), graph.events, World()).run(cuts)
+    assert answers(found) == expected
 
 
 # ---- what does not end ---------------------------------------------------------------------------------------
