@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ephemera
@@ -89,6 +89,7 @@ def test_what_a_fixpoint_looks_at_grows_with_what_it_gives() -> None:
     assert engine.stats().examined < 3 * len(found)
 
 
+@settings(max_examples=40)
 @given(graph=graphs(), data=st.data())
 def test_recursion_of_size_answers_what_the_oracle_answers(graph: Graph, data: st.DataObject) -> None:
     expected = answers(evaluate(graph.ruleset, graph.events))
