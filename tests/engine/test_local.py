@@ -48,7 +48,7 @@ def test_the_story_holds_one_instant_at_a_time(path: Path) -> None:
     expected = answers(evaluate(rules, events, world))
     for few in (FEW, 0):
         with rows_at_a_time(few):
-            batch = Batch(rules, plan, derive(plan, at_begin=False), events, world)
+            batch = Batch(rules, plan, derive(plan), events, world)
             found = batch.run(sorted({e.time.end for e in events}))
         assert answers(found) == expected
 
