@@ -32,6 +32,7 @@ from ephemera.terms.nodes import (
     Text,
     Var,
 )
+from ephemera.terms.text import iso
 from ephemera.terms.values import LARGEST_INTEGER, Time, Value, equal, is_number, less
 
 EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
@@ -153,7 +154,9 @@ def _written(value: Value) -> str:
         return value
     if isinstance(value, bool) or is_number(value):
         return json.dumps(value)
-    raise Undefined("concat joins strings, numbers and truth values")
+    if isinstance(value, Time):
+        return iso(value)
+    raise Undefined("concat joins strings, numbers, truth values and times")
 
 
 def arithmetic(operator: str, a: Value, b: Value, unit: int) -> Value:
