@@ -101,6 +101,8 @@ class Run:
     undefined: list[DeadLetter]
     output: list[tuple[Key, dict[str, Any]]]
     """Answers and messages together, by end, begin, event and data, each behind what it is sorted by."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of the input, such as that times had no zone."""
 
 
 class Program:
@@ -228,7 +230,7 @@ class Program:
         messages = [{**written(m.event), "recipient": m.recipient, "transport": m.transport} for m in outcome.messages]
         keys = [e.key for e in outcome.events] + [m.event.key for m in outcome.messages]
         output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
-        return Run(answers, messages, reading.bad, outcome.dead_letters, output)
+        return Run(answers, messages, reading.bad, outcome.dead_letters, output, reading.notes)
 
     def engine(
         self,
@@ -306,8 +308,11 @@ class Program:
         unknown = sorted(set(tables or ()) - set(declared))
         if unknown:
             raise ValueError(f"the program declares no table `{unknown[0]}`")
-        rows = {label: [read_row(row, declared[label]) for row in given] for label, given in (tables or {}).items()}
-        limit = None if until is None else read_time(until, self.catalogue.unit)
+        rows = {
+            label: [read_row(row, declared[label], self.catalogue) for row in given]
+            for label, given in (tables or {}).items()
+        }
+        limit = None if until is None else read_time(until, self.catalogue.unit, self.catalogue.local)
         return World(rows, {name: list(given) for name, given in (calendars or {}).items()}, limit)
 
     def explain(self, stage: Stage = "rules", *, points: Points = "rules") -> str:

@@ -17,7 +17,7 @@ from ephemera.kernels.groups import aggregate, average, grouped
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.compute import Undefined, compute
-from ephemera.terms.construct import Origin, Row, construct, value_of
+from ephemera.terms.construct import Origin, Row, construct, once, unified, value_of
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.nodes import Aggregate, Bool, Expression, Number, Text, Var
 from ephemera.terms.values import Key, Term, Value, key
@@ -144,15 +144,16 @@ class Builder:
         first, last = self._times(batch)
         binds = {v: k for k, collection in enumerate(e.collections) for v in collection.binds}
         origin = Origin(binds, len(e.collections))
+        shown = [name for name in e.by if "." not in name]
         groups: dict[Key, list[tuple[int, dict[str, Any]]]] = {}
         for number, t in enumerate(batch.rows()):
             groups.setdefault(tuple(_key(t, a) for a in e.by), []).append((number, t))
         made = _Made(e.head, first, last, self._catalogue)
         for members in groups.values():
-            found = {(r.own, r.pairs): r for r in (_row(e, t) for _, t in members)}
+            rows = unified(once(_row(e, t) for _, t in members), shown)
             number, t = members[0]
-            if self._tester.passes(e.having, list(found.values()), origin, t):
-                made.add(number, self._built(e.head, list(found.values()), origin, t))
+            if self._tester.passes(e.having, rows, origin, t):
+                made.add(number, self._built(e.head, rows, origin, t))
         return made.events()
 
     def _built(

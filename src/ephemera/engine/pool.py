@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from ephemera.engine.events import REFERENCE, Events, distinct
-from ephemera.kernels.columns import Ints, ints
+from ephemera.algebra.nodes import TERM
+from ephemera.engine.events import REFERENCE, Events, distinct, flat_values, position
+from ephemera.kernels.columns import Column, Ints, column, ints
+from ephemera.terms.events import Event, event_of_both
+from ephemera.terms.values import Value
 
 
 class Pool:
@@ -45,8 +49,12 @@ class Pool:
         known = self._events.get(new.label)
         if not known or not len(new):
             return new
-        seen = {event.key for part in known for event in part.events()}
-        mask = np.fromiter((event.key not in seen for event in new.events()), dtype=np.bool_, count=len(new))
+        seen = {e.key: (k, row) for k, part in enumerate(known) for row, e in enumerate(part.events())}
+        events = new.events()
+        mask = np.fromiter((event.key not in seen for event in events), dtype=np.bool_, count=len(new))
+        for row in np.flatnonzero(~mask).tolist():
+            number, other = seen[events[row].key]
+            known[number] = _met(known[number], other, events[row])
         return new if mask.all() else new.take(mask)
 
     def unread(self, reader: str, label: str | None) -> list[Events]:
@@ -57,3 +65,24 @@ class Pool:
             found += parts[self._read.get((reader, name), 0) :]
             self._read[reader, name] = len(parts)
         return found
+
+
+def _met(part: Events, row: int, other: Event) -> Events:
+    """The events, one of which meets another that equals it: integers for doubles."""
+    event = part.take(np.array([row])).events()[0]
+    both = event_of_both(event, other)
+    if both is event:
+        return part
+    if part.arity is None:
+        values: dict[str, Value] = {TERM: both.term}
+    else:
+        values = {position(k): v for k, v in enumerate(flat_values(both.term, part.names) or ())}
+    columns = {name: _with(part.batch.columns[name], row, value) for name, value in values.items()}
+    return replace(part, batch=part.batch.with_columns(columns))
+
+
+def _with(c: Column, row: int, value: Value) -> Column:
+    """A column with another value in a row."""
+    values: list[Value] = c.tolist()
+    values[row] = value
+    return column(values)

@@ -31,8 +31,8 @@ from ephemera.engine.few import Few
 from ephemera.engine.parameters import Parameters
 from ephemera.engine.pending import Pending
 from ephemera.engine.windows import Looked, Wanted, is_range, keys_of, look, summarized, summary_of
-from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, paired, stack
-from ephemera.kernels.equality import joins
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, stack
+from ephemera.kernels.equality import joins, paired
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR, History, Question, search
 from ephemera.kernels.tail import Row, of_rows
@@ -72,6 +72,8 @@ class Rule:
         self.pending = Pending()
         self.seen = 0
         """The last tick of which everything was used."""
+        self._outer: frozenset[str] = frozenset()
+        """What positive events and tables bind: accumulated queries test it, and leave it as it is."""
         self._looked_at = 0
 
     @property
@@ -109,6 +111,7 @@ class Rule:
             return short
         if self.plan.accumulated is self.plan.positive:
             return batch
+        self._outer = frozenset(batch.columns)
         numbered = batch.with_columns({ROW: ints(np.arange(len(batch)))})
         return self._evaluate(self.plan.accumulated, numbered)
 
@@ -178,6 +181,7 @@ class Rule:
         until: int,
         tests: Sequence[Formula],
         kept: frozenset[str] | None = None,
+        settled: frozenset[str] = frozenset(),
     ) -> Batch:
         """The pairs of a tuple and one of the leaf that agree on the variables they share, and pass some tests."""
         found: list[Batch] = []
@@ -188,7 +192,7 @@ class Rule:
             for rows, others in search(run, asked):
                 self._looked_at += len(rows)
                 other = _of_leaf(run.batch, leaf, None)
-                pairs = self._tested(_agreeing(batch, rows, other, others, told, kept), tests)
+                pairs = self._tested(_agreeing(batch, rows, other, others, told, kept, settled), tests)
                 if len(pairs):
                     found.append(pairs)
         return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))
@@ -264,11 +268,11 @@ class Rule:
             return batch
         if isinstance(right, Table):
             rows, others, found = self._table_pairs(batch, right)
-            return self._filter.keep(condition, paired(batch, rows, found, others))
+            return self._filter.keep(condition, paired(batch, rows, found, others, settled=self._outer))
         leaf = self._leaves(right)
         keys = sorted(k for k in leaf.sure if k in batch.columns and batch.columns[k].kind != "any")
         asked = _asked(batch, leaf, keys, end(leaf.name), *_window(batch, leaf.name, condition))
-        return self._searched(batch, leaf, asked, FAR, (condition,))
+        return self._searched(batch, leaf, asked, FAR, (condition,), settled=self._outer)
 
 
 def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
@@ -286,7 +290,13 @@ def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
 
 
 def _agreeing(  # noqa: PLR0913, PLR0917
-    batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[str], kept: frozenset[str] | None
+    batch: Batch,
+    rows: Ints,
+    other: Batch,
+    others: Ints,
+    told: set[str],
+    kept: frozenset[str] | None,
+    settled: frozenset[str],
 ) -> Batch:
     """The pairs that agree on the variables they share; on the keys they agree already."""
     for name, c in other.columns.items():
@@ -294,7 +304,7 @@ def _agreeing(  # noqa: PLR0913, PLR0917
             agree = joins(batch.columns[name].take(rows), c.take(others))
             if not agree.all():
                 rows, others = rows[agree], others[agree]
-    return paired(batch, rows, other, others, kept)
+    return paired(batch, rows, other, others, kept, settled)
 
 
 def _asked(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, least: Ints, most: Ints) -> Question:  # noqa: PLR0913, PLR0917

@@ -29,6 +29,7 @@ from ephemera.syntax.nodes import (
     TimeZone,
 )
 from ephemera.terms.nodes import All, Construct, ConstructTerm, Duration, Label, OptionalConstruct
+from ephemera.terms.zones import LocalTime
 
 
 def declare(program: Program, findings: Findings, *, complete: bool = True) -> Resolved:
@@ -42,13 +43,14 @@ def declare(program: Program, findings: Findings, *, complete: bool = True) -> R
     locations = {str(t.label): (t.location, t.format) for t in program.statements if isinstance(t, Table)}
     catalogue = Catalogue(
         unit=unit,
-        zone=_zone(program, findings),
+        zone=(zone := _zone(program, findings)),
         events=events,
         tables=tables,
         table_locations=locations,
         sources=_sources(program, unit, events if complete else {}, findings),
         derived=_derived(rules),
         arities=_arities(rules),
+        local=LocalTime(zone, is_declared=any(isinstance(s, TimeZone) for s in program.statements)),
     )
     labels = tuple(sorted({*events, *tables, *catalogue.derived}))
     findings.vocabulary = Vocabulary(labels, frozenset(name.split(":")[0] for name in labels if ":" in name))

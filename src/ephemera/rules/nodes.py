@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 from ephemera.base.span import NOWHERE, Span
 from ephemera.syntax.nodes import AlgebraExpression, Condition, Head, Rule
 from ephemera.terms.nodes import Pattern
+from ephemera.terms.zones import LocalTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,8 @@ class Catalogue:
     """For each label the numbers of the rules that derive it."""
     arities: Mapping[str, tuple[int, ...]]
     """The arities of the labels that only arrow rules derive."""
+    local: LocalTime = field(default_factory=LocalTime, compare=False)
+    """What a time without a zone means."""
 
     def attributes(self, label: str) -> tuple[str, ...] | None:
         """The attributes of a declared event in their order, or None."""

@@ -8,6 +8,7 @@ Nothing is optimized: a reader can check it line by line.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ephemera.base.tree import find
 from ephemera.rules.clock import Clock
@@ -22,7 +23,7 @@ from ephemera.syntax.nodes import Derive, Detect, Raise, Rule
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.compute import Scope, Undefined
 from ephemera.terms.construct import Origin, Row, construct, partition, value_of
-from ephemera.terms.events import Event
+from ephemera.terms.events import Event, event_of_both
 from ephemera.terms.nodes import ConstructTerm, Duration
 from ephemera.terms.values import Term
 
@@ -56,7 +57,12 @@ class _Evaluation:
             self._last = max(self._last, world.until)
         clock = Clock(rules.resolved.catalogue.zone, self._first - look_back(rules), self._last)
         self._reader = Reader(rules.resolved.catalogue, world.tables, world.calendars, clock)
-        self._facts: dict[Event, Event] = {e: e for e in events}
+        self._facts: dict[Event, Event] = {}
+        self._forms: dict[Event, Event] = {}
+        """Events that came in several forms (`1` and `1.0`), in the one that they make together."""
+        self._formed = 0
+        for event in events:
+            self._meet(event)
         self._derived: dict[Event, Event] = {}
         self._messages: dict[tuple[Event, str, str], Message] = {}
         self._dead: dict[tuple[int, str], DeadLetter] = {}
@@ -65,7 +71,7 @@ class _Evaluation:
     def run(self) -> Outcome:
         for stratum in sorted(set(self._rules.strata)):
             members = [n for n, s in enumerate(self._rules.strata, 1) if s == stratum]
-            self._fixpoint(members)
+            self._in_one_form(members)
         given = [e for e in self._derived.values() if e.time.end >= self._first]
         sent = [m for m in self._messages.values() if m.event.time.end >= self._first]
         return Outcome(
@@ -73,6 +79,27 @@ class _Evaluation:
             sorted(sent, key=lambda m: (m.event.key, m.recipient, m.transport)),
             list(self._dead.values()),
         )
+
+    def _in_one_form(self, members: list[int]) -> None:
+        """A stratum again, as long as an event was used in it before it had the form that it has at last."""
+        facts, derived, messages = dict(self._facts), dict(self._derived), dict(self._messages)
+        while True:
+            formed = self._formed
+            self._fixpoint(members)
+            if self._formed == formed:
+                return
+            self._facts = {e: self._forms.get(e, e) for e in facts}
+            self._derived, self._messages = dict(derived), dict(messages)
+
+    def _meet(self, event: Event) -> None:
+        """A fact; of two that are one the values meet."""
+        known = self._facts.get(event)
+        event = event_of_both(self._forms[event], event) if event in self._forms else event
+        both = event if known is None else event_of_both(known, event)
+        if known is not None and both is not known:
+            self._forms[both] = both
+            self._formed += 1
+        self._facts[both] = both
 
     def _fixpoint(self, members: list[int]) -> None:
         """The rules of a stratum, again and again until nothing is new."""
@@ -112,10 +139,13 @@ class _Evaluation:
             event = Event(term, answer.time, positional=isinstance(rule.head, Derive))
             if isinstance(rule.head, Raise):
                 message = Message(event, rule.head.recipient, rule.head.transport)
-                self._messages.setdefault((event, message.recipient, message.transport), message)
+                known = self._messages.get((event, message.recipient, message.transport))
+                if known is not None:
+                    message = replace(known, event=event_of_both(known.event, event))
+                self._messages[event, message.recipient, message.transport] = message
             else:
-                self._facts.setdefault(event, event)
-                self._derived.setdefault(event, event)
+                self._meet(event)
+                self._derived[event] = event_of_both(self._derived.get(event, event), event)
 
     def _passes(self, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> bool:
         """`having`: conditions on the group, after aggregation."""

@@ -11,10 +11,8 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from fractions import Fraction
 from typing import assert_never
-from zoneinfo import ZoneInfo
 
 from ephemera.terms.events import Interval
 from ephemera.terms.nodes import (
@@ -34,8 +32,7 @@ from ephemera.terms.nodes import (
 )
 from ephemera.terms.text import iso
 from ephemera.terms.values import LARGEST_INTEGER, Time, Value, equal, is_number, less
-
-EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+from ephemera.terms.zones import LocalTime
 
 
 class Undefined(Exception):
@@ -127,11 +124,7 @@ def length(microseconds: int, unit: int) -> int | float:
 
 def moment(text: str, zone: str) -> int:
     """A date and time as microseconds; without a zone it is in the program's."""
-    parsed = datetime.fromisoformat(text)
-    if parsed.tzinfo is None:
-        parsed = parsed.replace(tzinfo=ZoneInfo(zone))
-    since = parsed - EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return LocalTime(zone).read(text)
 
 
 OPERATORS = {"add": "+", "mult": "*", "subtract": "-", "div": "div", "mod": "mod"}
