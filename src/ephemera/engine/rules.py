@@ -27,6 +27,7 @@ from ephemera.algebra.nodes import (
 from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
 from ephemera.algebra.timers import offsets
 from ephemera.base.errors import InternalError
+from ephemera.base.time import LATEST
 from ephemera.engine.few import Few
 from ephemera.engine.parameters import Parameters
 from ephemera.engine.pending import Pending
@@ -331,10 +332,17 @@ def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
         (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, timer.length)
     else:
         (first, forward), (last, onward) = (end(timer.first), 0), (begin(timer.last), 0)
-    opens, closes = batch[first] + forward, batch[last] + onward
+    opens, closes = _limited(batch[first] + forward), _limited(batch[last] + onward)
     timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
     occurs = opens <= closes
     return timed if occurs.all() else timed.take(occurs)
+
+
+def _limited(stamps: Ints) -> Ints:
+    """Stamps no further than just beyond the last time, so that timers on timers stay within 64 bits."""
+    if len(stamps) and (stamps.max() > LATEST or stamps.min() < -LATEST):
+        return np.clip(stamps, -LATEST - 1, LATEST + 1)
+    return stamps
 
 
 def _window(batch: Batch, name: str, condition: Formula) -> tuple[Ints, Ints]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
-from ephemera.io.jsonl import LATEST
+from ephemera.base.time import LATEST
 from ephemera.kernels.columns import Column, Ints, Kind, Mask, objects
 from ephemera.terms.errors import BadMessage
 from ephemera.terms.values import Time

@@ -19,6 +19,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.atoms import attributes_term
 from ephemera.terms.errors import LARGEST_LINE, BadMessage, excerpt
@@ -29,8 +30,6 @@ from ephemera.terms.values import Term, Time, Value, is_number, is_valid
 from ephemera.terms.xml import from_xml
 from ephemera.terms.zones import LocalTime, plain_datetime
 
-LATEST = 2**62
-"""No time is further from 1970, so that sums with durations stay within 64 bits."""
 _FAR = 99
 """Powers of ten that no time needs; to compute with larger ones may take forever."""
 
@@ -136,7 +135,7 @@ def read_time(value: Any, unit: int, local: LocalTime | None = None) -> int:
 
 def _in_range(microseconds: int) -> int:
     if abs(microseconds) > LATEST:
-        raise BadMessage("the time is too far from 1970")
+        raise BadMessage(TOO_FAR)
     return microseconds
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.base.tree import find
 from ephemera.rules.clock import Clock
 from ephemera.rules.declare import head_label
@@ -130,6 +131,8 @@ class _Evaluation:
         try:
             if not self._passes(rule, answer, group, scope):
                 return
+            if answer.time.end > LATEST or answer.time.begin < -LATEST:
+                raise Undefined(TOO_FAR)
             built = _build(rule, group, answer.origin, scope, self._reader)
         except Undefined as undefined:
             letter = DeadLetter(number, dict(group[0].variables), str(undefined))

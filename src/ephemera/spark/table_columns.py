@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from ephemera.base.time import LATEST
 from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
-from ephemera.io.jsonl import LATEST
 from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.flat import (

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
+from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.terms.events import Interval
 from ephemera.terms.nodes import (
     Aggregate,
@@ -205,5 +206,8 @@ def _with_time(operator: str, a: Value, b: Value, unit: int) -> Value:
         step = Fraction(b) * unit  # type: ignore[arg-type]
         if step.denominator != 1:
             raise Undefined("times are whole microseconds")
-        return Time(a.microseconds + (int(step) if operator == "+" else -int(step)))
+        moved = a.microseconds + (int(step) if operator == "+" else -int(step))
+        if abs(moved) > LATEST:
+            raise Undefined(TOO_FAR)
+        return Time(moved)
     raise Undefined(f"`{operator}` does not take these")
