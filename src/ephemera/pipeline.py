@@ -6,6 +6,7 @@ text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, wh
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -170,7 +171,8 @@ class Program:
         """All that the program derives from events, given and returned as the objects of JSON lines.
 
         A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind. So is a data frame of Spark, on
-        Spark: its answer is computed when somebody reads it.
+        Spark: its answer is computed when somebody reads it. What is to be said of the input, such as that times had
+        no zone, is a warning; `run_all` has it under `notes`.
 
         >>> import ephemera
         >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);")
@@ -182,12 +184,18 @@ class Program:
                 raise ValueError("a data frame of Spark runs on Spark; give the oracle what it collects")
             from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
-            return run_frame(self._compiled, events, self.world(tables, calendars, until))
+            answers, notes = run_frame(self._compiled, events, self.world(tables, calendars, until))
+            _warn(notes)
+            return answers
         if columnar.is_table(events):
             oracle = partial(evaluate, self._rules) if _known(engine) == "oracle" else None
             world = self.world(tables, calendars, until)
-            return columnar.run_table(self._compiled, events, world, oracle).answers
-        return self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until).answers
+            table = columnar.run_table(self._compiled, events, world, oracle)
+            _warn(table.notes)
+            return table.answers
+        run = self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until)
+        _warn(run.notes)
+        return run.answers
 
     def run_all(  # noqa: PLR0913 - all of them named
         self,
@@ -367,6 +375,12 @@ class Program:
             return self._plan, self._facts
         plan = lower(self._rules, points)
         return plan, derive(plan)
+
+
+def _warn(notes: Iterable[str]) -> None:
+    """Says what there is to say where only answers are returned."""
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
 
 
 def _is_frame(given: object) -> bool:
