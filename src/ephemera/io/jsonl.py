@@ -130,7 +130,8 @@ def read_time(value: Any, unit: int, local: LocalTime | None = None) -> int:
         return (local or LocalTime()).read(value)
     if isinstance(value, date) and (moment := plain_datetime(value)) is not None:
         return (local or LocalTime()).instant(moment)
-    raise BadMessage(f"a time is a number or a text such as 2026-03-01T09:00:00Z, and not {excerpt(repr(value))}")
+    given = "" if value is None else f", and not {excerpt(repr(value))}"
+    raise BadMessage(f"a time is a number or a text such as 2026-03-01T09:00:00Z{given}")
 
 
 def _in_range(microseconds: int) -> int:
