@@ -6,6 +6,7 @@ text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, wh
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -104,6 +105,8 @@ class Run:
     undefined: list[DeadLetter]
     output: list[tuple[Key, dict[str, Any]]]
     """Answers and messages together, by end, begin, event and data, each behind what it is sorted by."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of the input, such as that times had no zone."""
 
 
 class Program:
@@ -168,7 +171,8 @@ class Program:
         """All that the program derives from events, given and returned as the objects of JSON lines.
 
         A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind. So is a data frame of Spark, on
-        Spark: its answer is computed when somebody reads it.
+        Spark: its answer is computed when somebody reads it. What is to be said of the input, such as that times had
+        no zone, is a warning; `run_all` has it under `notes`.
 
         >>> import ephemera
         >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);")
@@ -180,12 +184,18 @@ class Program:
                 raise ValueError("a data frame of Spark runs on Spark; give the oracle what it collects")
             from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
-            return run_frame(self._compiled, events, self.world(tables, calendars, until))
+            answers, notes = run_frame(self._compiled, events, self.world(tables, calendars, until))
+            _warn(notes)
+            return answers
         if columnar.is_table(events):
             oracle = partial(evaluate, self._rules) if _known(engine) == "oracle" else None
             world = self.world(tables, calendars, until)
-            return columnar.run_table(self._compiled, events, world, oracle).answers
-        return self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until).answers
+            table = columnar.run_table(self._compiled, events, world, oracle)
+            _warn(table.notes)
+            return table.answers
+        run = self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until)
+        _warn(run.notes)
+        return run.answers
 
     def run_all(  # noqa: PLR0913 - all of them named
         self,
@@ -228,7 +238,7 @@ class Program:
         messages = [{**written(m.event), "recipient": m.recipient, "transport": m.transport} for m in outcome.messages]
         keys = [e.key for e in outcome.events] + [m.event.key for m in outcome.messages]
         output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
-        return Run(answers, messages, reading.bad, outcome.dead_letters, output)
+        return Run(answers, messages, reading.bad, outcome.dead_letters, output, reading.notes)
 
     def engine(
         self,
@@ -306,8 +316,11 @@ class Program:
         unknown = sorted(set(tables or ()) - set(declared))
         if unknown:
             raise ValueError(f"the program declares no table `{unknown[0]}`")
-        rows = {label: [read_row(row, declared[label]) for row in given] for label, given in (tables or {}).items()}
-        limit = None if until is None else read_time(until, self.catalogue.unit)
+        rows = {
+            label: [read_row(row, declared[label], self.catalogue) for row in given]
+            for label, given in (tables or {}).items()
+        }
+        limit = None if until is None else read_time(until, self.catalogue.unit, self.catalogue.local)
         return World(rows, {name: list(given) for name, given in (calendars or {}).items()}, limit)
 
     def explain(self, stage: Stage = "rules", *, points: Points = "rules") -> str:
@@ -362,6 +375,12 @@ class Program:
             return self._plan, self._facts
         plan = lower(self._rules, points)
         return plan, derive(plan)
+
+
+def _warn(notes: Iterable[str]) -> None:
+    """Says what there is to say where only answers are returned."""
+    for note in notes:
+        warnings.warn(note, stacklevel=3)
 
 
 def _is_frame(given: object) -> bool:

@@ -21,7 +21,7 @@ from ephemera.semantics.oracle import evaluate
 from ephemera.stories.judge import judge
 from ephemera.stories.read import read_story
 from tests.plans.meaning import of_story
-from tests.strategies.cases import Case, answers, cases
+from tests.strategies.cases import Case, answers, cases, formed
 
 
 @contextmanager
@@ -55,7 +55,7 @@ def test_the_story_holds_one_instant_at_a_time(path: Path) -> None:
 
 @given(case=cases(), data=st.data())
 def test_a_random_program_answers_what_the_oracle_answers(case: Case, data: st.DataObject) -> None:
-    expected = answers(case.outcome())
+    expected = formed(case.outcome())
     plan = lower(case.ruleset)
     facts = derive(plan)
     ends = sorted({e.time.end for e in case.events})
@@ -63,7 +63,7 @@ def test_a_random_program_answers_what_the_oracle_answers(case: Case, data: st.D
     for stops, few in (([], 0), (ends, FEW), (cuts, FEW), (cuts, 0)):
         with rows_at_a_time(few):
             found = Batch(case.ruleset, plan, facts, case.events, case.world).run(stops)
-        assert answers(found) == expected
+        assert formed(found) == expected
 
 
 @given(case=cases())

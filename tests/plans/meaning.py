@@ -73,8 +73,8 @@ def of_story(path: Path) -> tuple[Ruleset, list[Event], World]:
     catalogue = rules.resolved.catalogue
     read = (read_object(e, catalogue) for e in story.events)
     tables = {
-        label: [read_row(row, catalogue.tables[label]) for row in typed_rows(catalogue.tables[label], rows)]
+        label: [read_row(row, catalogue.tables[label], catalogue) for row in typed_rows(catalogue.tables[label], rows)]
         for label, rows in story.tables.items()
     }
-    until = max((read_time(t, catalogue.unit) for t in story.advances), default=None)
+    until = max((read_time(t, catalogue.unit, catalogue.local) for t in story.advances), default=None)
     return rules, [e for e in read if isinstance(e, Event)], World(tables, {}, until)

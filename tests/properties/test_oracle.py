@@ -15,7 +15,7 @@ from ephemera.syntax.nodes import Program, Rule
 from ephemera.syntax.parser import parse
 from ephemera.terms.events import Event
 from ephemera.terms.values import Term
-from tests.strategies.cases import Case, answers, cases, compiled
+from tests.strategies.cases import Case, answers, cases, compiled, formed
 from tests.strategies.denormalize import denormalize
 from tests.strategies.streams import arrivals
 
@@ -47,7 +47,7 @@ def test_what_ends_by_then_is_known_then(case: Case) -> None:
 def test_order_and_repetition_of_the_input_mean_nothing(case: Case, data: st.DataObject) -> None:
     order = data.draw(arrivals(case.events)).events
     again = data.draw(st.lists(st.sampled_from(order), max_size=3)) if order else []
-    assert answers(evaluate(case.ruleset, [*order, *again], case.world)) == answers(case.outcome())
+    assert formed(evaluate(case.ruleset, [*order, *again], case.world)) == formed(case.outcome())
 
 
 @given(cases(), st.data())

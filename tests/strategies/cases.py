@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
 from hypothesis import assume
 from hypothesis import strategies as st
@@ -28,12 +29,13 @@ from ephemera.rules.stratify import stratify
 from ephemera.semantics.oracle import evaluate
 from ephemera.syntax.parser import parse
 from ephemera.terms.events import Event
-from ephemera.terms.values import Term
+from ephemera.terms.values import Term, Value
 
 from .drafts import Draft
 from .making import add_rule, wished
 from .marks import feature_of, mark, names, render, taken_out
 from .mix import FRAIL
+from .numbers import rewritten
 from .streams import MOST_EVENTS, Dice
 
 Answers = frozenset[tuple[object, ...]]
@@ -123,6 +125,8 @@ def make(dice: Dice, turn: int) -> Case | None:
     if dice.chance(4):
         events = events[: dice.number(0, len(events))]
     features = frozenset(feature_of(name) for name in names(marked))
+    if "recursion" not in features and dice.chance(25):  # in one an event may be used before it has its last form
+        events = rewritten(dice, events)
     return Case(program, rules, tuple(events), draft.tables, features, marked)
 
 
@@ -245,3 +249,24 @@ def answers(outcome: Outcome) -> Answers:
     """What an outcome answers, to be compared: events and messages."""
     events = [("event", e.key) for e in outcome.events]
     return frozenset([*events, *(("message", m.event.key, m.recipient, m.transport) for m in outcome.messages)])
+
+
+def formed(outcome: Outcome) -> Answers:
+    """The same, and the form of each number: `1` and `1.0` are not one."""
+    events = [("event", e.key, *_forms(e.term)) for e in outcome.events]
+    messages = [("message", m.event.key, m.recipient, m.transport, *_forms(m.event.term)) for m in outcome.messages]
+    return frozenset([*events, *messages])
+
+
+def _forms(term: Term) -> list[tuple[Any, ...]]:
+    """All doubles of a term, each with the labels above it."""
+    found: list[tuple[Any, ...]] = []
+    stack: list[tuple[tuple[str, ...], Value]] = [((), term)]
+    while stack:
+        path, value = stack.pop()
+        if isinstance(value, float):
+            found.append((path, value))
+        elif isinstance(value, Term):
+            stack += [((*path, value.label), c) for c in value.children]
+            stack += [((*path, value.label, n), v) for n, v in value.attributes]
+    return sorted(found)

@@ -19,10 +19,16 @@ from .words import among, names, node, several
 
 _ANY_TEXT = st.text(st.characters(codec="utf-8"), max_size=6)
 _TEXTS = among(st.sampled_from(("", "1", "1.0", "true", "a b", '"', "\\", "<&>", "]]>", "\n", "de")), _ANY_TEXT)
+AT_THE_LIMITS: tuple[int | float, ...] = (
+    *(-(2**63), -(2.0**63), 2**63 - 1, 2.0**63),
+    *(sign * form for sign in (1, -1) for form in (2**53 - 1, 2.0**53 - 1, 2**53, 2.0**53, 2**53 + 1, 2.0**53 + 2)),
+)
+"""The numbers at which doubles and integers of 64 bits part, in both forms where there are two."""
 _NUMBERS: SearchStrategy[int | float] = among(
     st.integers(-3, 3),
     st.integers(-LARGEST_INTEGER - 1, LARGEST_INTEGER),
-    st.sampled_from((0.0, -0.0, 1.0, 0.1, 1e300, 5e-324, 2.0**63, -(2.0**63))),
+    st.sampled_from((0.0, -0.0, 1.0, 0.1, 1e300, 5e-324)),
+    st.sampled_from(AT_THE_LIMITS),
     st.floats(allow_nan=False, allow_infinity=False),
 )
 
@@ -61,7 +67,7 @@ def equal_terms(draw: st.DrawFn) -> tuple[Term, Term]:
 
 
 def _retold(draw: st.DrawFn, value: Value) -> Any:
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**63:
+    if isinstance(value, float) and value.is_integer() and -(2**63) <= value < 2**63:
         return draw(st.sampled_from((value, int(value))))
     if not isinstance(value, Term):
         return value

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ephemera.kernels import groups as grouping
@@ -22,6 +22,7 @@ from ephemera.kernels.history import History, Question, search
 from ephemera.kernels.numbering import all_distinct, numbered, sorted_by
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time, equal, key
+from tests.strategies.data import AT_THE_LIMITS
 
 VALUES = st.one_of(
     st.none(),
@@ -29,7 +30,7 @@ VALUES = st.one_of(
     st.integers(-5, 5),
     st.integers(-(2**63), 2**63 - 1),
     st.floats(allow_nan=False, allow_infinity=False),
-    st.sampled_from([1.0, 2.0, -0.0, 0.0, float(2**53)]),
+    st.sampled_from([1.0, 2.0, -0.0, 0.0, *AT_THE_LIMITS]),
     st.text(max_size=4),
     st.builds(Time, st.integers(-9, 9)),
     st.builds(lambda v: Term("t", (v,)), st.integers(0, 3)),
@@ -37,6 +38,8 @@ VALUES = st.one_of(
 MANY = st.lists(VALUES, min_size=1, max_size=12)
 
 
+@example([-(2**63)], [-(2.0**63)])
+@example([2**53, 2**53 + 1], [2.0**53, "x"])
 @given(MANY, MANY)
 def test_equal_values_have_equal_hashes_whatever_their_column(a: list[Any], b: list[Any]) -> None:
     left, right = hash_column(column(a)), hash_column(column(b))

@@ -15,7 +15,8 @@ from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.truth import Tester
 from ephemera.base.tree import find
 from ephemera.terms.events import Event, Interval
-from ephemera.terms.values import Key, Term, Value, equal, key
+from ephemera.terms.match import all_merged
+from ephemera.terms.values import Key, Term, Value, equal, key, merged, widened
 
 Tuple: TypeAlias = Mapping[str, Any]
 Occurrence: TypeAlias = tuple[Event, tuple[tuple[str, Key], ...]]
@@ -29,7 +30,7 @@ def found(e: Detection, inputs: Sequence[Sequence[Tuple]], tester: Tester) -> li
     for t in (t for one in inputs for t in one):
         for name in e.shared:
             if name in t:
-                values[name].setdefault(key(t[name]), t[name])
+                values[name][key(t[name])] = merged(values[name].get(key(t[name]), t[name]), t[name])
     made: list[Tuple] = []
     for chosen in product(*(values[n].values() for n in e.shared)):
         made += _Streams(e, inputs, dict(zip(e.shared, chosen, strict=True)), tester).tuples()
@@ -44,7 +45,8 @@ class _Streams:
     ) -> None:
         self._e = e
         self._inputs = inputs
-        self._values = values
+        self._values = {name: widened(value) for name, value in values.items()}
+        """As doubles, so that an occurrence keeps the form that it has."""
         self._tester = tester
         self._bound: dict[Occurrence, Mapping[str, Value]] = {}
         self._of_primitive: dict[Primitive, tuple[Occurrence, ...]] = {}
@@ -56,10 +58,12 @@ class _Streams:
         return [self._tuple(instance) for instance in chosen]
 
     def _tuple(self, instance: Instance) -> Tuple:
-        bound: dict[str, Value] = dict(self._values)
+        bound: Mapping[str, Value] = {}
         ordered = sorted(instance, key=lambda o: (o[0].key, o[1]))
-        for occurrence in ordered:
-            bound = {**self._bound[occurrence], **bound}
+        for occurrence in ordered:  # of several that bind a variable the first counts, if they differ
+            own = self._bound[occurrence]
+            equals = {n: v for n, v in own.items() if n in bound and key(v) == key(bound[n])}
+            bound = {**own, **all_merged(bound, equals)}
         time = Interval(start(instance), stop(instance))
         which = Event(Term("$algebra", (repr([(o[0].key, o[1]) for o in ordered]),)), time)
         name = self._e.name
@@ -75,7 +79,7 @@ class _Streams:
         made: list[Occurrence] = []
         for t in self._inputs[primitive.input]:
             if all(equal(t[n], v) for n, v in self._values.items() if n in t):
-                both = {**t, **self._values}
+                both = {**self._values, **t}
                 if self._tester.truth(primitive.test, both):
                     variables = {a: v for a, v in both.items() if "." not in a and "/" not in a}
                     occurrence = (t[reference(name)], tuple(sorted((n, key(v)) for n, v in variables.items())))

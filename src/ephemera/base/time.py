@@ -51,6 +51,9 @@ UNIT_ALIASES = {
 
 LONGEST = 2**62
 """No duration may be longer, so that sums of a time point and a duration stay within 64 bits."""
+LATEST = 2**61
+"""No time is further from 1970, about 73,000 years, so that differences and sums with durations stay within 64 bits."""
+TOO_FAR = "the time is too far from 1970: more than 2^61 microseconds, about 73,000 years"
 
 
 def microseconds(parts: Iterable[tuple[Decimal, str]], unit: int) -> int | None:

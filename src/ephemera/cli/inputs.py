@@ -25,6 +25,7 @@ import typer
 from ephemera.cli.files import WRONG_COMMAND
 from ephemera.engine.cells import object_of_cells
 from ephemera.engine.compiled import Reading
+from ephemera.engine.table_columns import with_instants
 from ephemera.engine.table_reading import Reader
 from ephemera.io.jsonl import BadEvent, Message, decode_line, uses_text
 from ephemera.io.xml_messages import messages, placed
@@ -195,7 +196,7 @@ def _read(path: str, form: Format, readings: Sequence[Reading]) -> None:
                     for reading in readings:
                         _add_message(place, message, reading)
         case "parquet":
-            table: pa.Table = pq.read_table(path)
+            table = with_instants(pq.read_table(path), pq.ParquetFile(path).schema)
             for reading in readings:
                 _add_table(table, reading)
 

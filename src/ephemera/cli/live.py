@@ -25,7 +25,7 @@ import typer
 
 from ephemera.base.errors import EphemeraError
 from ephemera.base.time import SECOND, SPELLINGS, microseconds
-from ephemera.cli.files import WRONG_COMMAND, utf_8
+from ephemera.cli.files import WRONG_COMMAND, tell_notes, utf_8
 from ephemera.cli.inputs import LiveInput
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.stream import INTERRUPTED
@@ -338,6 +338,7 @@ def _tell_end(query: LiveQuery, signals: _Signals, live: LiveWanted) -> None:
         letters = f"{totals.bad} bad, {totals.late} late, {totals.dead} without a value"
         hint = "" if live.dead_letters is not None else "; `--dead-letter PATH` keeps them"
         typer.echo(f"{counted(totals.events, 'event')}, {letters}{hint}", err=True)
+    tell_notes(totals.notes)
     if not signals.seen:
         return
     on = f"; go on with --checkpoint {live.checkpoint}" if live.checkpoint is not None else ""

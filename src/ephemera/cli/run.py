@@ -23,6 +23,7 @@ from ephemera.cli.files import (
     print_reports,
     read_program,
     read_text,
+    tell_notes,
     undefined_letter,
     write_file,
     write_out,
@@ -175,6 +176,7 @@ def run_command(
             raise typer.Exit(FAILED) from None
     _write_answers(runs, None if output is None else Path(output), emit)
     _write_dead_letters(runs, names_of(programs), letters)
+    tell_notes(note for run in runs for note in run.notes)
 
 
 def _run_stream(

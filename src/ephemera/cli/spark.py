@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import typer
 
 from ephemera.base.errors import EphemeraError
-from ephemera.cli.files import FAILED, WRONG_COMMAND, utf_8
+from ephemera.cli.files import FAILED, WRONG_COMMAND, tell_notes, utf_8
 from ephemera.cli.inputs import Given, literal, spooled
 from ephemera.cli.progress import Shown, shown_stages, summary_lines
 from ephemera.cli.stream import INTERRUPTED
@@ -111,6 +111,7 @@ def _run(
             _bury(computed, wanted)
         finally:
             computed.close()
+    tell_notes(computed.summary.notes)
     shown.end(summary_lines(computed.summary, wanted.names, time.monotonic() - began))
 
 

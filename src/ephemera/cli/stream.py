@@ -18,7 +18,7 @@ from typing import IO, Any
 
 import typer
 
-from ephemera.cli.files import FAILED, WRONG_COMMAND, bad_letter, undefined_letter, utf_8, write_out
+from ephemera.cli.files import FAILED, WRONG_COMMAND, bad_letter, tell_notes, undefined_letter, utf_8, write_out
 from ephemera.engine.live import LiveEngine
 from ephemera.io.jsonl import decode_line
 
@@ -62,6 +62,7 @@ class Stream:
             self._close()
         if any(engine.stats().bad or engine.stats().late for engine in self._engines):
             typer.echo(self._summary(), err=True)
+        tell_notes(note for engine in self._engines for note in engine.notes)
 
     def _each(self, work: Callable[[LiveEngine], list[dict[str, Any]]]) -> None:
         for engine, name in zip(self._engines, self._names, strict=True):

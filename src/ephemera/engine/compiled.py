@@ -43,6 +43,12 @@ class Reading:
         self.events: list[Event] = []
         self.bad: list[BadEvent] = []
         self.as_numbers = True
+        self._assumed = compiled.rules.resolved.catalogue.local.assumed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the input, once."""
+        return self.compiled.rules.resolved.catalogue.local.note_since(self._assumed)
 
     def add(self, given: Given) -> None:
         """One more event."""

@@ -8,18 +8,18 @@ term under `$term`. Equal events are one: they are told apart by label, data and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from ephemera.algebra.nodes import TERM
-from ephemera.kernels.columns import Batch, Column, Ints, column, ints, objects, stack
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints, objects, stack
 from ephemera.kernels.equality import same
 from ephemera.kernels.hashing import fingerprints
 from ephemera.kernels.numbering import all_distinct
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, Interval
-from ephemera.terms.values import Term, Value
+from ephemera.terms.values import Term, Value, merged
 
 BEGIN, END, REFERENCE = "$.s", "$.e", "$.ref"
 
@@ -147,7 +147,26 @@ def _distinct(parts: Sequence[Events]) -> Events:
     hashes = fingerprints(columns, len(batch))
     if all_distinct(hashes):
         return whole
-    return whole.take(_first_of_equal(batch, names, hashes, np.argsort(hashes, kind="stable")))
+    keep, first = _first_of_equal(batch, names, hashes, np.argsort(hashes, kind="stable"))
+    return whole if keep.all() else met(whole, np.flatnonzero(~keep), first[~keep]).take(keep)
+
+
+def met(events: Events, rows: Ints, others: Ints) -> Events:
+    """The events, of which some in `others` equal those in `rows` and meet them: integers for doubles."""
+    columns: dict[str, Column] = {}
+    for name, c in events.batch.columns.items():
+        if name in (BEGIN, END, REFERENCE) or c.kind not in ("float", "any"):
+            continue
+        values = c.values.copy()
+        if c.kind == "float":
+            zero = values[rows] == 0
+            np.add.at(values, others[zero], values[rows[zero]])
+        else:
+            for row, other in zip(rows.tolist(), others.tolist(), strict=True):
+                values[other] = merged(values[other], values[row])
+        columns[name] = Column(values, c.kind)
+    batch = events.batch.with_columns(columns) if columns else events.batch
+    return replace(events, batch=batch)
 
 
 def _ascend(columns: Sequence[Ints]) -> bool:
@@ -163,8 +182,8 @@ def _ascend(columns: Sequence[Ints]) -> bool:
     return False
 
 
-def _first_of_equal(batch: Batch, names: Sequence[str], hashes: np.ndarray, order: Ints) -> np.ndarray:
-    """The rows without those that equal an earlier one; rows of one hash are compared with the first of them."""
+def _first_of_equal(batch: Batch, names: Sequence[str], hashes: np.ndarray, order: Ints) -> tuple[Mask, Ints]:
+    """Which rows equal no earlier one, and for the others that one; rows of a hash are compared with their first."""
     sorted_hashes = hashes[order]
     starts = np.r_[True, sorted_hashes[1:] != sorted_hashes[:-1]]
     first = order[np.maximum.accumulate(np.where(starts, np.arange(len(order)), 0))]
@@ -175,4 +194,6 @@ def _first_of_equal(batch: Batch, names: Sequence[str], hashes: np.ndarray, orde
         equal &= same(c.take(order[rows]), c.take(first[rows]))
     keep = np.ones(len(batch), dtype=np.bool_)
     keep[order[rows[equal]]] = False
-    return keep
+    ones = np.arange(len(batch))
+    ones[order[rows]] = first[rows]
+    return keep, ones

@@ -23,6 +23,7 @@ from ephemera.physical.nodes import Leaf, Probe, RulePlan
 from ephemera.syntax.nodes import Comparison
 from ephemera.terms.compute import compare
 from ephemera.terms.nodes import Expression, Number, Text, Var
+from ephemera.terms.values import merged
 
 Check = Callable[[Mapping[str, Any]], bool]
 
@@ -73,6 +74,8 @@ class Few:
         step, rest = steps[0], steps[1:]
         for other in self._probed(row, step, tick if step.probe.leaf < first else seen):
             both = row | step.named(other)
+            for name in step.probe.keys:
+                both[name] = merged(row[name], both[name])
             if step.passes(both):
                 yield from self._joined(both, rest, first, tick, seen)
 

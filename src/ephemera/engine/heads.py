@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from ephemera.algebra.nodes import TERM, Group, Imbed
 from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.truth import Tester
+from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.engine.events import BEGIN, END, Events, distinct, flat_term, position
 from ephemera.engine.windows import COUNT, named
 from ephemera.kernels.columns import Batch, Column, column, constant, earliest, ints, latest, objects
@@ -18,7 +19,7 @@ from ephemera.rules.nodes import Catalogue
 from ephemera.rules.series import Series
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.compute import Undefined, compute
-from ephemera.terms.construct import Origin, Row, construct, value_of
+from ephemera.terms.construct import Origin, Row, construct, once, unified, value_of
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.nodes import Aggregate, Bool, Expression, Number, Text, Var
 from ephemera.terms.values import Key, Term, Value, key
@@ -47,11 +48,25 @@ class Builder:
 
     def build(self, batch: Batch) -> list[Events]:
         """The events of all tuples, each once."""
+        if len(batch):
+            batch = self._in_time(batch)
         if not len(batch):
             return []
         if isinstance(self.head, Imbed):
             return distinct(self._plain(batch, self.head.head))
         return distinct(self._grouped(batch, self.head))
+
+    def _in_time(self, batch: Batch) -> Batch:
+        """The tuples without those that happen beyond the last time, which have no value."""
+        first, last = self._times(batch)
+        if last.max() <= LATEST and first.min() >= -LATEST:
+            return batch
+        far = (last > LATEST) | (first < -LATEST)
+        if isinstance(self.head, Imbed):
+            self.undefined += [(_variables(t), TOO_FAR) for t in batch.take(far).rows()]
+        else:
+            self.undefined += [(dict(rows[0].variables), TOO_FAR) for _, rows, _ in self._groups(batch.take(far))]
+        return batch.take(~far)
 
     @property
     def is_simple(self) -> bool:
@@ -159,18 +174,30 @@ class Builder:
         if quick is not None:
             return quick
         first, last = self._times(batch)
-        binds = {v: k for k, collection in enumerate(e.collections) for v in collection.binds}
-        origin = Origin(binds, len(e.collections))
+        made = _Made(e.head, first, last, self._catalogue)
+        for number, rows, t in self._groups(batch):
+            made.add(number, self._built(e.head, rows, self._origin, t))
+        return made.events()
+
+    @property
+    def _origin(self) -> Origin:
+        collections = self.head.collections if isinstance(self.head, Group) else ()
+        return Origin({v: k for k, one in enumerate(collections) for v in one.binds}, len(collections))
+
+    def _groups(self, batch: Batch) -> Iterator[tuple[int, list[Row], dict[str, Any]]]:
+        """The groups that a head is built for: the number of a tuple of each, its rows, and that tuple."""
+        e, origin = self.head, self._origin
+        if not isinstance(e, Group):
+            return
+        shown = [name for name in e.by if "." not in name]
         groups: dict[Key, list[tuple[int, dict[str, Any]]]] = {}
         for number, t in enumerate(batch.rows()):
             groups.setdefault(tuple(_key(t, a) for a in e.by), []).append((number, t))
-        made = _Made(e.head, first, last, self._catalogue)
         for members in groups.values():
-            found = {(r.own, r.pairs): r for r in (_row(e, t) for _, t in members)}
+            rows = unified(once(_row(e, t) for _, t in members), shown)
             number, t = members[0]
-            if self._tester.passes(e.having, list(found.values()), origin, t):
-                made.add(number, self._built(e.head, list(found.values()), origin, t))
-        return made.events()
+            if self._tester.passes(e.having, rows, origin, t):
+                yield number, rows, t
 
     def _built(
         self, head: Head, rows: list[Row], origin: Origin, t: Mapping[str, Any]

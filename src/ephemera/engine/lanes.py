@@ -42,6 +42,8 @@ from ephemera.rules.scope import pattern_bindings
 from ephemera.rules.series import series_of
 from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
+from ephemera.terms.match import distinct
+from ephemera.terms.values import key
 
 Needed = list[list[tuple[str, int]]] | None
 """For each reader how long before now some stamps count; None if one needs everything."""
@@ -184,7 +186,8 @@ class Lane:
         if table not in self._tables:
             label = str(pattern_label(table.pattern))
             names = self._plan.catalogue.tables[label].names
-            found = [s for row in self._world.tables.get(label, ()) for s in match_term(table.pattern, row, {}, names)]
+            rows = self._world.tables.get(label, ())
+            found = distinct(s for row in rows for s in match_term(table.pattern, row, {}, names))
             variables = sorted(pattern_bindings(table.pattern).bound)
             columns = {v: column([s.get(v, UNBOUND) for s in found]) for v in variables}
             self._tables[table] = Batch(columns, len(found))
@@ -207,8 +210,8 @@ class Lane:
         for name, builder in self.builders.items():
             number = self._plan.points[name].rule or 0
             for variables, reason in builder.undefined:
-                key = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
-                found.setdefault(key, DeadLetter(number, variables, reason))
+                which = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
+                found.setdefault(which, DeadLetter(number, variables, reason))
             builder.undefined.clear()
         return list(found.values())
 
@@ -394,4 +397,4 @@ class Lane:
 
 
 def _values(t: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(sorted((n, repr(v)) for n, v in t.items() if "." not in n))
+    return tuple(sorted((n, key(v)) for n, v in t.items() if "." not in n))

@@ -81,6 +81,7 @@ class LiveEngine:
         """What was no event of the program, with the reason; whoever has dealt with it may clear it."""
         self.late: list[LateEvent] = []
         """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
+        self._assumed = self._catalogue.local.assumed
         self._stamp = stamp
         is_set = now is wall_clock  # by people, and by what keeps it right
         self._now = Onward(now, passing if is_set else None)
@@ -90,6 +91,11 @@ class LiveEngine:
         self._as_numbers = True
         self._lock = threading.RLock()
         self._clock: _BackgroundClock | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the input so far, such as that times had no zone."""
+        return self._catalogue.local.note_since(self._assumed)
 
     # ---- events in, answers out ----------------------------------------------------------------------------
 
@@ -165,7 +171,7 @@ class LiveEngine:
     def advance(self, now: float | str | None = None) -> list[Answer]:
         """Time passes until then: numbers count the program's unit, texts are ISO 8601; without one, until now."""
         with self._lock:
-            bound = self._now() if now is None else read_time(now, self._catalogue.unit)
+            bound = self._now() if now is None else read_time(now, self._catalogue.unit, self._catalogue.local)
             return self._let_pass() + self._advanced(bound)
 
     def _advanced(self, bound: int) -> list[Answer]:

@@ -25,7 +25,7 @@ from ephemera.kernels.history import FAR
 from ephemera.physical.alike import Merged, merged
 from ephemera.rules.outcome import DeadLetter
 from ephemera.terms.atoms import Names
-from ephemera.terms.events import Event
+from ephemera.terms.events import Event, event_of_both
 
 
 @dataclass(slots=True)
@@ -227,7 +227,7 @@ class Engine:
         if found.few and found.events:
             found.events += of_events(found.few, self._plan.catalogue.attributes)
             found.few = []
-        found.few = list(dict.fromkeys(found.few)) if len(found.few) > 1 else found.few
+        found.few = _once(found.few) if len(found.few) > 1 else found.few
         found.events = distinct(found.events) if len(found.events) > 1 else found.events
         self.given += len(found.few) + sum(map(len, found.events)) + sum(len(part) for _, part in found.messages)
         return found
@@ -247,6 +247,13 @@ class Engine:
         for others in self.waiting_parts:
             if others > names and not (names == CLOCK and others == self._laid_out.every):
                 self._hold(others, parts)
+
+
+def _once(events: Iterable[Event]) -> list[Event]:
+    found: dict[Event, Event] = {}
+    for event in events:
+        found[event] = event_of_both(found.get(event, event), event)
+    return list(found.values())
 
 
 def _wanted(parts: Sequence[Events], point: Point, is_wanted: Callable[[Point, int], bool]) -> list[Events]:

@@ -11,7 +11,7 @@ from ephemera.algebra.nodes import Calendar
 from ephemera.algebra.scalar import begin, end, reference
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, position
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, column, constant, ints, objects, stack
-from ephemera.kernels.equality import joins
+from ephemera.kernels.equality import joins, meeting
 from ephemera.kernels.tail import of_rows
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings
@@ -78,6 +78,7 @@ class Query:
             match argument:
                 case Var(name) if name in variables:
                     mask = _both(mask, joins(variables[name], values))
+                    variables[name] = meeting(variables[name], values)
                 case Var(name):
                     variables[name] = values
                 case Text(value) | Number(value) | Bool(value):

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from ephemera.algebra.scalar import Formula, Holds
-from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints, paired
-from ephemera.kernels.equality import joins
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
+from ephemera.kernels.equality import joins, paired
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.tail import FEW, Row, key_of
 from ephemera.physical.alike import Alike, Merged

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from ephemera.engine.events import BEGIN, END, REFERENCE, Events, distinct, position
-from ephemera.kernels.columns import Column, Ints, ints
+from ephemera.algebra.nodes import TERM
+from ephemera.engine.events import BEGIN, END, REFERENCE, Events, distinct, flat_values, position
+from ephemera.kernels.columns import Column, Ints, column, ints
 from ephemera.kernels.tail import plain_key
-from ephemera.terms.values import Key
+from ephemera.terms.events import Event, event_of_both
+from ephemera.terms.values import Key, Value
 
 
 class Pool:
@@ -53,7 +56,13 @@ class Pool:
         known = self._events.get(new.label)
         if not known or not len(new):
             return new
-        return self._seen.setdefault(new.label, _Seen()).without(new, known)
+        places = self._seen.setdefault(new.label, _Seen()).places(new, known)
+        mask = np.fromiter((place is None for place in places), dtype=np.bool_, count=len(new))
+        for row, place in enumerate(places):
+            if place is not None and not _has_one_form(known[place[0]]):
+                event = new.take(np.array([row])).events()[0]
+                known[place[0]] = _met(known[place[0]], place[1], event)
+        return new if mask.all() else new.take(mask)
 
     def unread(self, reader: str, label: str | None) -> list[Events]:
         """The events of a label, or of any, that a reader has not taken yet; of many a portion, the newest."""
@@ -84,23 +93,23 @@ class Pool:
 
 
 class _Seen:
-    """What tells the events of one label apart, taken down when some more may equal them, and each once."""
+    """Where the events of one label are, taken down when some more may equal them, and each once."""
 
     def __init__(self) -> None:
-        self._keys: set[Key] = set()
+        self._places: dict[Key, tuple[int, int]] = {}
+        """The part, and the row in it."""
         self._count = 0
-        """Of how many parts the keys are."""
+        """How many parts are taken down."""
         self._is_flat = True
 
-    def without(self, new: Events, known: Sequence[Events]) -> Events:
-        """Those of some events that are not among the known ones, which are as before and more behind them."""
+    def places(self, new: Events, known: Sequence[Events]) -> list[tuple[int, int] | None]:
+        """For each of some events where it is among the known ones, which are as before and more behind them."""
         if self._is_flat and any(part.arity is None for part in (new, *known[self._count :])):
-            self._keys, self._count, self._is_flat = set(), 0, False
-        for part in known[self._count :]:
-            self._keys.update(self._keys_of(part))
+            self._places, self._count, self._is_flat = {}, 0, False
+        for number in range(self._count, len(known)):
+            self._places.update((k, (number, row)) for row, k in enumerate(self._keys_of(known[number])))
         self._count = len(known)
-        mask = np.fromiter((k not in self._keys for k in self._keys_of(new)), dtype=np.bool_, count=len(new))
-        return new if mask.all() else new.take(mask)
+        return [self._places.get(k) for k in self._keys_of(new)]
 
     def _keys_of(self, events: Events) -> Iterable[Key]:
         """Events of both shapes are told apart as terms, flat ones by their values."""
@@ -114,3 +123,30 @@ class _Seen:
 
 def _told_apart(c: Column) -> Iterable[Any]:
     return map(plain_key, c.tolist()) if c.kind == "any" else c.tolist()
+
+
+def _has_one_form(part: Events) -> bool:
+    """Whether no value of some events could equal another that is written otherwise."""
+    values = (part.batch.columns[position(k)] for k in range(part.arity or 0))
+    return part.arity is not None and all(c.kind in ("int", "text") for c in values)
+
+
+def _met(part: Events, row: int, other: Event) -> Events:
+    """The events, one of which meets another that equals it: integers for doubles."""
+    event = part.take(np.array([row])).events()[0]
+    both = event_of_both(event, other)
+    if both is event:
+        return part
+    if part.arity is None:
+        values: dict[str, Value] = {TERM: both.term}
+    else:
+        values = {position(k): v for k, v in enumerate(flat_values(both.term, part.names) or ())}
+    columns = {name: _with(part.batch.columns[name], row, value) for name, value in values.items()}
+    return replace(part, batch=part.batch.with_columns(columns))
+
+
+def _with(c: Column, row: int, value: Value) -> Column:
+    """A column with another value in a row."""
+    values: list[Value] = c.tolist()
+    values[row] = value
+    return column(values)

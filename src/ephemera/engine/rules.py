@@ -27,12 +27,13 @@ from ephemera.algebra.nodes import (
 from ephemera.algebra.scalar import Formula, begin, end
 from ephemera.algebra.timers import offsets
 from ephemera.base.errors import InternalError
+from ephemera.base.time import LATEST
 from ephemera.engine.few import Few
 from ephemera.engine.parameters import Parameters
 from ephemera.engine.pending import Pending
 from ephemera.engine.windows import Looked, Wanted, keys_of, look, stretch, summarized, summary_of
-from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, paired, stack
-from ephemera.kernels.equality import joins
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, stack
+from ephemera.kernels.equality import joins, paired
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR, History, Question, search
 from ephemera.kernels.tail import Row, of_rows
@@ -72,6 +73,8 @@ class Rule:
         self.pending = Pending()
         self.seen = 0
         """The last tick of which everything was used."""
+        self._outer: frozenset[str] = frozenset()
+        """What positive events and tables bind: accumulated queries test it, and leave it as it is."""
         self._looked_at = 0
 
     @property
@@ -109,6 +112,7 @@ class Rule:
             return short
         if self.plan.accumulated is self.plan.positive:
             return batch
+        self._outer = frozenset(batch.columns)
         numbered = batch.with_columns({ROW: ints(np.arange(len(batch)))})
         return self._evaluate(self.plan.accumulated, numbered)
 
@@ -181,6 +185,7 @@ class Rule:
         until: int,
         tests: Sequence[Formula],
         kept: frozenset[str] | None = None,
+        settled: frozenset[str] = frozenset(),
     ) -> Batch:
         """The pairs of a tuple and one of the leaf that agree on the variables they share, and pass some tests."""
         found: list[Batch] = []
@@ -191,7 +196,7 @@ class Rule:
             for rows, others in search(run, asked):
                 self._looked_at += len(rows)
                 other = _of_leaf(run.batch, leaf, None)
-                pairs = self._tested(_agreeing(batch, rows, other, others, told, kept), tests)
+                pairs = self._tested(_agreeing(batch, rows, other, others, told, kept, settled), tests)
                 if len(pairs):
                     found.append(pairs)
         return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))
@@ -267,12 +272,12 @@ class Rule:
             return batch
         if isinstance(right, Table):
             rows, others, found = self._table_pairs(batch, right)
-            return self._filter.keep(condition, paired(batch, rows, found, others))
+            return self._filter.keep(condition, paired(batch, rows, found, others, settled=self._outer))
         leaf = self._leaves(right)
         keys = sorted(k for k in leaf.sure if k in batch.columns and batch.columns[k].kind != "any")
         window = stretch(batch, leaf, condition)
         asked = _asked(batch, leaf, keys, end(leaf.name), window.least, window.most)
-        return self._searched(batch, leaf, asked, FAR, (condition,))
+        return self._searched(batch, leaf, asked, FAR, (condition,), settled=self._outer)
 
 
 def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
@@ -290,7 +295,13 @@ def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
 
 
 def _agreeing(  # noqa: PLR0913, PLR0917
-    batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[str], kept: frozenset[str] | None
+    batch: Batch,
+    rows: Ints,
+    other: Batch,
+    others: Ints,
+    told: set[str],
+    kept: frozenset[str] | None,
+    settled: frozenset[str],
 ) -> Batch:
     """The pairs that agree on the variables they share; on the keys they agree already."""
     for name, c in other.columns.items():
@@ -298,7 +309,7 @@ def _agreeing(  # noqa: PLR0913, PLR0917
             agree = joins(batch.columns[name].take(rows), c.take(others))
             if not agree.all():
                 rows, others = rows[agree], others[agree]
-    return paired(batch, rows, other, others, kept)
+    return paired(batch, rows, other, others, kept, settled)
 
 
 def _asked(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, least: Ints, most: Ints) -> Question:  # noqa: PLR0913, PLR0917
@@ -325,7 +336,14 @@ def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
         (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, timer.length)
     else:
         (first, forward), (last, onward) = (end(timer.first), 0), (begin(timer.last), 0)
-    opens, closes = batch[first] + forward, batch[last] + onward
+    opens, closes = _limited(batch[first] + forward), _limited(batch[last] + onward)
     timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
     occurs = opens <= closes
     return timed if occurs.all() else timed.take(occurs)
+
+
+def _limited(stamps: Ints) -> Ints:
+    """Stamps no further than just beyond the last time, so that timers on timers stay within 64 bits."""
+    if len(stamps) and (stamps.max() > LATEST or stamps.min() < -LATEST):
+        return np.clip(stamps, -LATEST - 1, LATEST + 1)
+    return stamps

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
-from ephemera.io.jsonl import LATEST
+from ephemera.base.time import LATEST
 from ephemera.kernels.columns import Column, Ints, Kind, Mask, objects
-from ephemera.terms.compute import EPOCH
-from ephemera.terms.text import iso
+from ephemera.terms.errors import BadMessage
 from ephemera.terms.values import Time
+from ephemera.terms.zones import LocalTime
 
 _EXACT = 2**53
 """Whole numbers up to here are doubles, too."""
+_IN_ZONES = (datetime(1, 1, 3), datetime(9999, 12, 30))  # noqa: DTZ001 - these are without a zone
+"""Between these every zone can tell what a time without one means."""
 _TICKS = {"s": (1_000_000, 1), "ms": (1_000, 1), "us": (1, 1), "ns": (1, 1_000)}
 
 
@@ -64,17 +68,64 @@ def floats(array: pa.Array) -> tuple[np.ndarray, Mask]:
     return values.astype(np.float64), fits & (values <= _EXACT) & (values >= -_EXACT)
 
 
-def stamps_of(array: pa.Array, unit: int) -> tuple[Ints, Mask]:
+def has_no_zone(t: pa.DataType) -> bool:
+    """Whether a column holds dates, or timestamps without a zone."""
+    return bool(kinds.is_date(t) or (kinds.is_timestamp(t) and t.tz is None))
+
+
+def in_zone(array: pa.Array, local: LocalTime) -> tuple[pa.Array, Mask]:
+    """Instants in place of dates and timestamps without a zone, and which rows they are right for.
+
+    It costs nothing where the zone is UTC.
+    """
+    everywhere = np.ones(len(array), dtype=np.bool_)
+    if not has_no_zone(array.type):
+        return array, everywhere
+    local.assume(len(array) - array.null_count)
+    if local.is_utc:
+        return array, everywhere
+    if kinds.is_date(array.type):
+        array = array.cast(pa.timestamp("s" if kinds.is_date32(array.type) else "ms"))
+    known = array
+    if array.type.unit != "ns":  # of nanoseconds 64 bits hold some hundred years only
+        early, late = (pa.scalar(moment, array.type) for moment in _IN_ZONES)
+        near = pc.and_(pc.greater_equal(array, early), pc.less(array, late))
+        known = pc.if_else(near, array, pa.scalar(None, array.type))
+    try:
+        first, last = (
+            pc.assume_timezone(known, local.zone, ambiguous="earliest", nonexistent=choice)
+            for choice in ("earliest", "latest")
+        )
+    except pa.ArrowInvalid:  # Arrow finds the zones of the system only, Python has its own, too
+        return _one_by_one(known, local)
+    right = pc.equal(first, last).fill_null(False).to_numpy(zero_copy_only=False)
+    return last, right | array.is_null().to_numpy(zero_copy_only=False)
+
+
+def _one_by_one(array: pa.Array, local: LocalTime) -> tuple[pa.Array, Mask]:
+    found: list[int | None] = []
+    right = np.ones(len(array), dtype=np.bool_)
+    for row, moment in enumerate(array.cast(pa.timestamp("us"), safe=False).to_pylist()):
+        try:
+            found.append(None if moment is None else local.instant(moment))
+        except BadMessage:
+            found.append(None)
+            right[row] = False
+    return pa.array(found, pa.timestamp("us", tz="UTC")), right
+
+
+def stamps_of(array: pa.Array, unit: int, local: LocalTime) -> tuple[Ints, Mask]:
     """Points in time in microseconds, and which rows they are right for."""
     factor, divisor = unit, 1
+    array, exists = in_zone(array, local)
     if is_instant(array.type):
         array, factor, divisor = ticks(array)
     values, good = numbers(array)
     near = good & (values <= LATEST // factor) & (values >= -(LATEST // factor)) if divisor == 1 else good
-    return np.where(near, values, 0) * factor // divisor, near
+    return np.where(near, values, 0) * factor // divisor, near & exists
 
 
-def column_of(array: pa.Array, declared: str, unit: int) -> tuple[Column, Mask]:
+def column_of(array: pa.Array, declared: str, unit: int, local: LocalTime) -> tuple[Column, Mask]:
     """The values of an attribute, and which rows they are right for; null always is."""
     t = array.type
     if kinds.is_null(t):
@@ -83,7 +134,7 @@ def column_of(array: pa.Array, declared: str, unit: int) -> tuple[Column, Mask]:
     is_number = kinds.is_integer(t) or kinds.is_floating(t)
     kind: Kind = "any"
     if declared == "time" or (declared == "any" and is_instant(t)):
-        stamps, good = stamps_of(array, unit)
+        stamps, good = stamps_of(array, unit, local)
         values: np.ndarray = objects([Time(v) for v in stamps.tolist()])
     elif (declared == "int" and is_number) or (declared == "any" and kinds.is_integer(t)):
         (values, good), kind = numbers(array), "int"
@@ -101,22 +152,34 @@ def column_of(array: pa.Array, declared: str, unit: int) -> tuple[Column, Mask]:
     return Column(values, kind), good | ~valid
 
 
-def listed(name: str, array: pa.Array) -> list[Any]:
-    """The values as Python has them, instants as times, decimals as the numbers they are."""
+def listed(name: str, array: pa.Array, local: LocalTime) -> list[Any]:
+    """The values as Python has them, instants as times, decimals as the numbers they are.
+
+    What is no instant in the zone of the program stays as it is, for whoever reads it to say so.
+    """
     if is_instant(array.type):
-        numbers, factor, divisor = ticks(array)
-        return [None if v is None else Time(v * factor // divisor) for v in numbers.to_pylist()]
+        instants, exists = in_zone(array, local)
+        numbers, factor, divisor = ticks(instants)
+        found: list[Any] = [None if v is None else Time(v * factor // divisor) for v in numbers.to_pylist()]
+        for row in np.flatnonzero(~exists).tolist():
+            found[row] = _as_it_is(array[row])
+        return found
     try:
         return [plain(v) for v in array.to_pylist()]
     except ValueError as error:
         raise ValueError(f"the column `{name}` of type {array.type} cannot be read: {error}; cast it first") from None
 
 
+def _as_it_is(value: pa.Scalar) -> Any:
+    try:
+        return value.cast(pa.timestamp("us"), safe=False).as_py() if kinds.is_timestamp(value.type) else value.as_py()
+    except (ValueError, OverflowError):
+        return str(value)
+
+
 def plain(value: Any) -> Any:
-    """A value of a table as JSON would have it."""
+    """A value of a table as JSON would have it; a time stays one of Python's."""
     match value:
-        case datetime():
-            return Time(((value if value.tzinfo else value.replace(tzinfo=UTC)) - EPOCH) // timedelta(microseconds=1))
         case Decimal():
             return int(value) if value == value.to_integral_value() else float(value)
         case list():
@@ -125,13 +188,6 @@ def plain(value: Any) -> Any:
             return {name: plain(v) for name, v in value.items()}
         case _:
             return value
-
-
-def as_text(value: Any) -> Any:
-    """Instants as JSON has them."""
-    if isinstance(value, list):
-        return [as_text(v) for v in value]
-    return iso(value) if isinstance(value, Time) else value
 
 
 def coded(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
@@ -151,3 +207,12 @@ def whole_column(column: pa.ChunkedArray) -> pa.Array:
     if kinds.is_string(column.type) or kinds.is_string_view(column.type):
         column = column.cast(pa.large_string())  # one array may be longer than 2 GB
     return column.combine_chunks()
+
+
+def with_instants(table: pa.Table, schema: pq.ParquetSchema) -> pa.Table:
+    """A table of a Parquet file; its old timestamps of 96 bits are instants, though Arrow gives them no zone."""
+    old = {c.path for c in (schema.column(k) for k in range(len(schema))) if c.physical_type == "INT96"}
+    for k, name in enumerate(table.column_names):
+        if name in old:
+            table = table.set_column(k, name, table.column(k).cast(pa.timestamp("ns", tz="UTC")))
+    return table

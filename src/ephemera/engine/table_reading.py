@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +13,6 @@ import pyarrow.types as kinds
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import BEGIN, END, Events, flat_values, of_events, position
 from ephemera.engine.table_columns import (
-    as_text,
     coded,
     column_of,
     is_instant,
@@ -27,7 +25,6 @@ from ephemera.io.jsonl import BadEvent, original_text, read_object
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.events import Event
-from ephemera.terms.values import Term, Time
 
 _FEW = 16
 """Labels that are sooner looked for one by one than sorted."""
@@ -128,7 +125,7 @@ class Reader:
         for k, (name, declared) in enumerate(attributes):
             array = self._arrays.get(name)
             given = pa.nulls(len(rows)) if array is None else array if len(rows) == self._length else array.take(rows)
-            columns[position(k)], fits = column_of(given, declared, self._catalogue.unit)
+            columns[position(k)], fits = column_of(given, declared, self._catalogue.unit, self._catalogue.local)
             good = good & fits
         batch = Batch(columns, len(rows))
         return Events(schema.label, batch if good.all() else batch.take(good), len(attributes), schema.names), good
@@ -138,7 +135,7 @@ class Reader:
         names = time_columns(self._arrays, self._catalogue, label)
         if names not in self._stamps:
             arrays = [self._arrays[n] for n in names] or [pa.nulls(self._length)]
-            stamps = [stamps_of(array, self._catalogue.unit) for array in arrays]
+            stamps = [stamps_of(array, self._catalogue.unit, self._catalogue.local) for array in arrays]
             begin, end = stamps[0][0], stamps[-1][0]
             self._stamps[names] = begin, end, stamps[0][1] & stamps[-1][1] & (begin <= end)
         return self._stamps[names]
@@ -149,31 +146,19 @@ class Reader:
         types = dict(schema.attributes or ()) if schema is not None else {}
         when = time_columns(self._arrays, self._catalogue, label)
         names = [n for n in self._arrays if (n not in ("event", *when) if is_open else n in types)]
-        lists = {n: listed(n, self._arrays[n].take(rows)) for n in names}
-        times = [[as_text(t) for t in listed(n, self._arrays[n].take(rows))] for n in when]
+        local = self._catalogue.local
+        lists = {n: listed(n, self._arrays[n].take(rows), local) for n in names}
+        times = [listed(n, self._arrays[n].take(rows), local) for n in when]
         for k, row in enumerate(rows.tolist()):
             values = {n: v[k] for n, v in lists.items() if v[k] is not None}
             stamps = [t[k] for t in times]
             time = stamps if len(stamps) > 1 else stamps[0] if stamps else None
-            event = _read_row(label, time, values, types, self._catalogue)
+            event = read_object({"event": label, "time": time, "data": values}, self._catalogue)
             reason = event.reason if isinstance(event, BadEvent) else self._limits.complaint(event)
             if reason is not None:
                 self._found.bad.append(BadRow(row, reason, label))
             elif isinstance(event, Event):
                 yield row, event
-
-
-def _read_row(
-    label: str, time: object, values: Mapping[str, Any], types: Mapping[str, str], catalogue: Catalogue
-) -> Event | BadEvent:
-    """The event of a row; JSON has no instants, so those of no declared type are added to what it reads."""
-    instants = {n: v for n, v in values.items() if isinstance(v, Time) and types.get(n, "any") == "any"}
-    data = {n: as_text(v) if types.get(n, "").startswith("time") else v for n, v in values.items() if n not in instants}
-    event = read_object({"event": label, "time": time, "data": data}, catalogue)
-    if isinstance(event, BadEvent) or not instants:
-        return event
-    more = tuple(Term(n, (v,), ordered=False) for n, v in instants.items())
-    return Event(Term(label, event.term.children + more, ordered=False, attributes=event.term.attributes), event.time)
 
 
 def only_label(catalogue: Catalogue) -> str:

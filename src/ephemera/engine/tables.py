@@ -2,7 +2,7 @@
 
 A table has a column `event` (or the program one type of input), `time` or `begin` and `end`, and a column for each
 attribute; a column that is missing is null. Whole numbers count the program's time unit. Timestamps are instants, in
-UTC unless they have a zone, and what is finer than a microsecond is floored.
+the program's zone unless they have one of their own, and what is finer than a microsecond is floored.
 
 Rows of declared types go from columns to columns. Only what that cannot vouch for is read row by row, exactly as the
 same JSON object would be: other types and undeclared labels, and whatever may be bad, which gets its reason there.
@@ -43,6 +43,8 @@ class TableRun:
     answers: Any
     bad: list[BadRow]
     undefined: list[DeadLetter]
+    notes: tuple[str, ...] = ()
+    """What is to be said of the input, such as that times had no zone."""
 
 
 def is_table(given: object) -> bool:
@@ -55,6 +57,8 @@ def run_table(compiled: Compiled, given: Any, world: World, evaluate: Evaluate |
 
     `evaluate` runs the events instead of the engine.
     """
+    local = compiled.rules.resolved.catalogue.local
+    assumed = local.assumed
     read = Reader(to_arrow(given), compiled).read()
     if evaluate is not None:
         outcome = evaluate([event for part in read.parts for event in part.events()], world)
@@ -62,7 +66,8 @@ def run_table(compiled: Compiled, given: Any, world: World, evaluate: Evaluate |
         history = _Columns(compiled.rules, compiled.plan, compiled.facts, read.parts, world)
         outcome = history.run(history.slices())
     answers = Writer(compiled.rules, read).table(outcome)
-    return TableRun(_like(given, answers), sorted(read.bad, key=lambda bad: bad.row), outcome.dead_letters)
+    bad = sorted(read.bad, key=lambda bad: bad.row)
+    return TableRun(_like(given, answers), bad, outcome.dead_letters, local.note_since(assumed))
 
 
 class _Columns(History):

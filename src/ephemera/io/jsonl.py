@@ -1,9 +1,10 @@
 """This module reads and writes events as JSON objects, one a line.
 
-`time` is a point or `[begin, end]`; numbers count the program's time unit, strings are ISO 8601 with a zone. A stream
-may declare other keys for it; where an event has none of them, `time` counts. `data` is an array of values by position
-or an object whose keys are children; `term` and `xml` are the event as text. What does not fit what is declared is a
-bad event, with the reason; nothing is converted unless nothing is lost.
+`time` is a point or `[begin, end]`; numbers count the program's time unit, strings are ISO 8601, and Python's own times
+are times, too. Without a zone they are in the program's. A stream may declare other keys for it; where an event has
+none of them, `time` counts. `data` is an array of values by position or an object whose keys are children; `term` and
+`xml` are the event as text. What does not fit what is declared is a bad event, with the reason; nothing is converted
+unless nothing is lost.
 """
 
 from __future__ import annotations
@@ -13,24 +14,23 @@ import math
 import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
+from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.atoms import attributes_term
-from ephemera.terms.compute import EPOCH
-from ephemera.terms.errors import LARGEST_LINE, BadMessage
+from ephemera.terms.errors import LARGEST_LINE, BadMessage, excerpt
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.json import decode, from_object, to_object
 from ephemera.terms.namespaces import Namespaces
 from ephemera.terms.text import from_text, iso, to_text
 from ephemera.terms.values import Term, Time, Value, is_number, is_valid
 from ephemera.terms.xml import from_xml, root_labels
+from ephemera.terms.zones import LocalTime, plain_datetime
 
-LATEST = 2**62
-"""No time is further from 1970, so that sums with durations stay within 64 bits."""
 _FAR = 99
 """Powers of ten that no time needs; to compute with larger ones may take forever."""
 
@@ -86,7 +86,7 @@ def read_object(data: Any, catalogue: Catalogue, original: Any = None) -> Event 
         return BadEvent(original_text(given), "an event has a name under `event`")
     label = _label(data, catalogue.namespaces)
     try:
-        time = _interval(given_time(data, label, catalogue), catalogue.unit)
+        time = _interval(given_time(data, label, catalogue), catalogue)
         schema = catalogue.events.get(label)
         longest = schema.longest if schema is not None else None
         if longest is not None and time.end - time.begin > longest:
@@ -117,20 +117,20 @@ def _label(event: Mapping[str, Any], namespaces: Namespaces) -> str:
 # ---- time --------------------------------------------------------------------------------------------------
 
 
-def _interval(value: Any, unit: int) -> Interval:
+def _interval(value: Any, catalogue: Catalogue) -> Interval:
     if not isinstance(value, list | tuple):
-        point = read_time(value, unit)
+        point = read_time(value, catalogue.unit, catalogue.local)
         return Interval(point, point)
     if len(value) != 2:
         raise BadMessage("`time` is a point or [begin, end]")
-    begin, end = (read_time(point, unit) for point in value)
+    begin, end = (read_time(point, catalogue.unit, catalogue.local) for point in value)
     if begin > end:
         raise BadMessage("it begins after its end")
     return Interval(begin, end)
 
 
-def read_time(value: Any, unit: int) -> int:
-    """A point in time in microseconds; what is finer is cut off."""
+def read_time(value: Any, unit: int, local: LocalTime | None = None) -> int:
+    """A point in time in microseconds; what is finer is cut off. Without a zone it is local, or in UTC."""
     if type(value) is int:
         return _in_range(value * unit)
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
@@ -141,20 +141,19 @@ def read_time(value: Any, unit: int) -> int:
         except (OverflowError, ValueError):
             raise BadMessage("a time is a finite number") from None
         return _in_range(microseconds)
-    if not isinstance(value, str):
-        raise BadMessage("a time is a number or a text such as 2026-03-01T09:00:00Z")
-    try:
-        parsed = datetime.fromisoformat(value)
-    except ValueError:
-        raise BadMessage(f"`{value}` is no time such as 2026-03-01T09:00:00Z") from None
-    if parsed.tzinfo is None:
-        raise BadMessage(f"`{value}` has no zone")
-    return (parsed - EPOCH) // timedelta(microseconds=1)
+    if isinstance(value, Time):
+        return _in_range(value.microseconds)
+    if isinstance(value, str):
+        return (local or LocalTime()).read(value)
+    if isinstance(value, date) and (moment := plain_datetime(value)) is not None:
+        return (local or LocalTime()).instant(moment)
+    given = "" if value is None else f", and not {excerpt(repr(value))}"
+    raise BadMessage(f"a time is a number or a text such as 2026-03-01T09:00:00Z{given}")
 
 
 def _in_range(microseconds: int) -> int:
     if abs(microseconds) > LATEST:
-        raise BadMessage("the time is too far from 1970")
+        raise BadMessage(TOO_FAR)
     return microseconds
 
 
@@ -175,7 +174,7 @@ def at_time(event: Mapping[str, Any], time: str, catalogue: Catalogue) -> dict[s
 def uses_text(event: object, catalogue: Catalogue) -> bool:
     """Whether an event, decoded, writes its time as text, so that answers do, too."""
     time = given_time(event, _label(event, catalogue.namespaces), catalogue) if isinstance(event, Mapping) else None
-    return any(isinstance(t, str) for t in (time if isinstance(time, list | tuple) else [time]))
+    return any(isinstance(t, str | date | Time) for t in (time if isinstance(time, list | tuple) else [time]))
 
 
 def write_time(microseconds: int, unit: int, *, as_numbers: bool) -> int | float | str:
@@ -190,7 +189,7 @@ def write_time(microseconds: int, unit: int, *, as_numbers: bool) -> int | float
 
 
 def _term(label: str, data: Mapping[str, Any], schema: Schema | None, catalogue: Catalogue) -> tuple[Term, bool]:
-    unit, namespaces = catalogue.unit, catalogue.namespaces
+    namespaces = catalogue.namespaces
     given = [name for name in ("data", "term", "xml") if name in data]
     if len(given) > 1:
         raise BadMessage("an event has one of `data`, `term` and `xml`")
@@ -203,39 +202,43 @@ def _term(label: str, data: Mapping[str, Any], schema: Schema | None, catalogue:
         term = from_xml(value, strings=texts, namespaces=namespaces) if is_xml else namespaces.term(from_text(value))
         if term.label != label:
             raise BadMessage(f"the event is `{label}`, and its text `{term.label}`")
-        return (term if schema is None else _declared_term(term, schema, unit)), False
+        return (term if schema is None else _declared_term(term, schema, catalogue)), False
     if isinstance(value, list | tuple):
         if schema is not None and schema.attributes is not None:
             if len(value) != len(schema.attributes):
                 raise BadMessage(f"`{label}` has {len(schema.attributes)} attributes, not {len(value)}")
-            pairs = [(n, _declared(v, t, n, unit)) for (n, t), v in zip(schema.attributes, value, strict=True)]
+            pairs = [(n, _declared(v, t, n, catalogue)) for (n, t), v in zip(schema.attributes, value, strict=True)]
             return _attributes(label, pairs), True
-        return Term(label, tuple(_scalar(v) for v in value)), True
+        return Term(label, tuple(_scalar(v, catalogue.local) for v in value)), True
     if isinstance(value, Mapping):
         value = namespaces.keys(value)
-        plain = {name: _plain(v) for name, v in value.items()}
         if schema is not None and schema.attributes is not None:
-            pairs = [(n, _declared(value.get(n), t, n, unit)) for n, t in schema.attributes]
+            pairs = [(n, _declared(value.get(n), t, n, catalogue)) for n, t in schema.attributes]
             return _attributes(label, pairs), False
-        return from_object(label, plain), False
+        return from_object(label, {name: _plain(v, catalogue.local) for name, v in value.items()}), False
     raise BadMessage("`data` is an array or an object")
 
 
-def _plain(value: Any) -> Any:
-    """Decoded JSON with doubles for decimals."""
+def _plain(value: Any, local: LocalTime) -> Any:
+    """Decoded JSON with doubles for decimals, and times for Python's."""
     if isinstance(value, Decimal):
         return float(value)
+    if isinstance(value, date):
+        moment = plain_datetime(value)
+        return None if moment is None else Time(local.instant(moment))
     if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
+        return [_plain(v, local) for v in value]
     if isinstance(value, Mapping):
-        return {name: _plain(v) for name, v in value.items()}
+        return {name: _plain(v, local) for name, v in value.items()}
     return value
 
 
-def _scalar(value: Any) -> Value:
-    plain = _plain(value)
-    if plain is not None and not isinstance(plain, bool | int | float | str):
-        raise BadMessage("an attribute by position is a text, a number, true, false or null")
+def _scalar(value: Any, local: LocalTime) -> Value:
+    plain = _plain(value, local)
+    if plain is not None and not isinstance(plain, bool | int | float | str | Time):
+        raise BadMessage(
+            f"an attribute by position is a text, a number, a time, true, false or null, not {excerpt(repr(value))}"
+        )
     if not is_valid(plain):
         raise BadMessage("integers have 64 bits, other numbers are finite")
     return plain
@@ -244,30 +247,30 @@ def _scalar(value: Any) -> Value:
 Declared = Value | list[Value]
 
 
-def _declared(value: Any, declared: str, name: str, unit: int) -> Declared:
+def _declared(value: Any, declared: str, name: str, catalogue: Catalogue) -> Declared:
     """A value of a declared type, where that loses nothing."""
     if declared.endswith("[]"):
         members = value if isinstance(value, list) else [] if value is None else [value]
-        return [_one(member, declared[:-2], name, unit) for member in members]
-    return _one(value, declared, name, unit)
+        return [_one(member, declared[:-2], name, catalogue) for member in members]
+    return _one(value, declared, name, catalogue)
 
 
 _TYPES = {int: "int", str: "string", bool: "bool"}
 
 
-def _one(value: Any, declared: str, name: str, unit: int) -> Value:
-    if value is None:
+def _one(value: Any, declared: str, name: str, catalogue: Catalogue) -> Value:
+    if value is None or (isinstance(value, date) and plain_datetime(value) is None):
         return None
     if _TYPES.get(type(value)) == declared and (declared != "int" or -(1 << 63) <= value < 1 << 63):
         return value  # type: ignore[no-any-return]
     if declared == "time":
-        return Time(read_time(value, unit))
+        return Time(read_time(value, catalogue.unit, catalogue.local))
     if declared == "any" and isinstance(value, Mapping | list):
-        children = from_object("value", {name: _plain(value)}).children
+        children = from_object("value", {name: _plain(value, catalogue.local)}).children
         if len(children) != 1 or not isinstance(children[0], Term) or len(children[0].children) != 1:
             raise BadMessage(f"`{name}` is no single value")
         return children[0].children[0]
-    scalar = _scalar(value)
+    scalar = _scalar(value, catalogue.local)
     match declared:
         case "int" if is_number(scalar) and int(scalar) == scalar and is_valid(int(scalar)):  # type: ignore[arg-type]
             return int(scalar)  # type: ignore[arg-type]
@@ -279,7 +282,8 @@ def _one(value: Any, declared: str, name: str, unit: int) -> Value:
             return scalar
         case "any":
             return scalar
-    raise BadMessage(f"`{name}` is {declared}, and {json.dumps(scalar)} is not")
+    written = iso(scalar) if isinstance(scalar, Time) else scalar
+    raise BadMessage(f"`{name}` is {declared}, and {json.dumps(written)} is not")
 
 
 def _attributes(label: str, pairs: Sequence[tuple[str, Declared]]) -> Term:
@@ -287,7 +291,7 @@ def _attributes(label: str, pairs: Sequence[tuple[str, Declared]]) -> Term:
     return attributes_term(label, flat)
 
 
-def _declared_term(term: Term, schema: Schema, unit: int) -> Term:
+def _declared_term(term: Term, schema: Schema, catalogue: Catalogue) -> Term:
     """A term of a declared type: its attributes in their types, each child with one value."""
     if schema.attributes is None:
         return term
@@ -303,14 +307,15 @@ def _declared_term(term: Term, schema: Schema, unit: int) -> Term:
             values = [str(v) if is_number(v) else v for v in values]
         if len(values) > 1 and not declared.endswith("[]"):
             raise BadMessage(f"`{name}` occurs {len(values)} times")
-        found = [v if isinstance(v, Term) else _one(v, declared.removesuffix("[]"), name, unit) for v in values]
+        found = [v if isinstance(v, Term) else _one(v, declared.removesuffix("[]"), name, catalogue) for v in values]
         pairs.append((name, list(found)))
     return _attributes(term.label, pairs)
 
 
-def read_row(row: Mapping[str, Any], schema: Schema) -> Term:
+def read_row(row: Mapping[str, Any], schema: Schema, catalogue: Catalogue) -> Term:
     """A row of a table, its columns in their declared types."""
-    return _attributes(schema.label, [(n, _declared(row.get(n), t, n, 1)) for n, t in schema.attributes or ()])
+    pairs = [(n, _declared(row.get(n), t, n, catalogue)) for n, t in schema.attributes or ()]
+    return _attributes(schema.label, pairs)
 
 
 # ---- writing -----------------------------------------------------------------------------------------------

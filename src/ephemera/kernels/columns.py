@@ -7,7 +7,7 @@ so that the common case is fast and every case is right.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -205,28 +205,3 @@ def stack(parts: Sequence[Batch]) -> Batch:
             done[key] = concat(given)
         columns[name] = done[key]
     return Batch(columns, sum(len(p) for p in parts))
-
-
-def paired(left: Batch, rows: Ints, right: Batch, others: Ints, kept: Collection[str] | None = None) -> Batch:
-    """Rows of two batches side by side; where both have a variable, the one that has a value counts.
-
-    With `kept` only these columns.
-    """
-    mine, yours = left.columns, right.columns
-    if kept is not None:
-        mine = {name: c for name, c in mine.items() if name in kept}
-        yours = {name: c for name, c in yours.items() if name in kept}
-    settled = {name for name in mine if name in yours and mine[name].kind != "any"}
-    columns = taken(mine, rows)
-    for name, c in taken({name: c for name, c in yours.items() if name not in settled}, others).items():
-        columns[name] = _first_bound(columns[name], c) if name in columns else c
-    return Batch(columns, len(rows))
-
-
-def _first_bound(a: Column, b: Column) -> Column:
-    if a.kind != "any":
-        return a
-    lacking = a.values == np.array(UNBOUND, dtype=object)
-    if not lacking.any():
-        return a
-    return column([y if x is UNBOUND else x for x, y in zip(a.tolist(), b.tolist(), strict=True)])

@@ -73,7 +73,7 @@ def _mixed(h: Hashes) -> Hashes:
 
 def _floats(values: Array) -> Hashes:
     """A double that is a whole number hashes as that."""
-    whole = (values == np.floor(values)) & (np.abs(values) < _TWO_TO_63)
+    whole = (values == np.floor(values)) & (values >= -_TWO_TO_63) & (values < _TWO_TO_63)  # as 64 bits have them
     as_int = np.where(whole, values, 0.0).astype(np.int64).view(np.uint64)
     return np.where(whole, _mixed(as_int), _mixed(values.view(np.uint64) ^ _SEED))
 

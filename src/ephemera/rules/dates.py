@@ -24,17 +24,28 @@ from ephemera.rules.calendar import (
 )
 from ephemera.rules.findings import Findings, listed
 from ephemera.rules.patterns import pattern_label, tell_given_twice
+from ephemera.terms.errors import BadMessage
 from ephemera.terms.nodes import As, Atom, Call, Element, Label, NamedAtom, Node, Number, Pattern, Text
+from ephemera.terms.zones import LocalTime
 
 
 class Dates:
     """Tells the dates of a rule that cannot be."""
 
-    def __init__(self, findings: Findings) -> None:
+    def __init__(self, findings: Findings, zone: str) -> None:
         self._findings = findings
+        self._zone = zone
 
     def moment(self, call: Call, text: str) -> None:
-        if parse_moment(text) is None:
+        parsed = parse_moment(text)
+        if parsed is not None:
+            try:
+                LocalTime(self._zone).instant(parsed)
+            except BadMessage as error:
+                span = call.arguments[0].span
+                advice = Help('give it a zone, as in `"2026-09-18T09:00Z"`')
+                self._findings.add(Code.IMPOSSIBLE_DATE, str(error), span, help=[advice])
+        if parsed is None:
             span = call.arguments[0].span
             nearby = _last_day(text[:10]) + text[10:]
             advice = Help('write it as in `"2026-09-18T09:00Z"`')

@@ -30,6 +30,7 @@ from ephemera.syntax.nodes import (
 )
 from ephemera.terms.namespaces import NONE, Namespaces
 from ephemera.terms.nodes import All, Construct, ConstructTerm, Duration, Label, OptionalConstruct
+from ephemera.terms.zones import LocalTime
 
 
 def declare(program: Program, findings: Findings, *, namespaces: Namespaces = NONE, complete: bool = True) -> Resolved:
@@ -43,7 +44,7 @@ def declare(program: Program, findings: Findings, *, namespaces: Namespaces = NO
     locations = {str(t.label): (t.location, t.format) for t in program.statements if isinstance(t, Table)}
     catalogue = Catalogue(
         unit=unit,
-        zone=_zone(program, findings),
+        zone=(zone := _zone(program, findings)),
         events=events,
         tables=tables,
         table_locations=locations,
@@ -51,6 +52,7 @@ def declare(program: Program, findings: Findings, *, namespaces: Namespaces = NO
         derived=_derived(rules),
         arities=_arities(rules),
         namespaces=namespaces,
+        local=LocalTime(zone, is_declared=any(isinstance(s, TimeZone) for s in program.statements)),
     )
     labels = tuple(sorted({*events, *tables, *catalogue.derived}))
     findings.vocabulary = Vocabulary(labels, frozenset(name.split(":")[0] for name in labels if ":" in name))

@@ -15,6 +15,7 @@ from ephemera.base.span import NOWHERE, Span
 from ephemera.syntax.nodes import AlgebraExpression, Condition, Head, Rule
 from ephemera.terms.namespaces import NONE, Namespaces
 from ephemera.terms.nodes import Pattern
+from ephemera.terms.zones import LocalTime
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,8 @@ class Catalogue:
     arities: Mapping[str, tuple[int, ...]]
     """The arities of the labels that only arrow rules derive."""
     namespaces: Namespaces = NONE
+    local: LocalTime = field(default_factory=LocalTime, compare=False)
+    """What a time without a zone means."""
 
     def attributes(self, label: str) -> tuple[str, ...] | None:
         """The attributes of a declared event in their order, or None."""

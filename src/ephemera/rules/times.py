@@ -122,7 +122,7 @@ class _Times:
         self._rule = rule
         self._catalogue = catalogue
         self._findings = findings
-        self._dates = Dates(findings)
+        self._dates = Dates(findings, catalogue.zone)
 
     def _length(self, duration: Duration) -> int:
         return length_of(duration, self._catalogue.unit, self._findings)

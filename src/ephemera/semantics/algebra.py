@@ -17,9 +17,9 @@ from ephemera.semantics.conditions import microseconds
 from ephemera.syntax.nodes import AlgebraExpression, Composed, Limited
 from ephemera.terms.atoms import match_event
 from ephemera.terms.events import Event, Interval, covering
-from ephemera.terms.match import Substitution
+from ephemera.terms.match import Substitution, all_merged
 from ephemera.terms.nodes import Pattern
-from ephemera.terms.values import Key, Value, key
+from ephemera.terms.values import Key, Value, key, merged, widened
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +58,8 @@ class _Streams:
 
     def __init__(self, values: Substitution, facts: Facts, catalogue: Catalogue) -> None:
         self._values = values
+        self._wide = {name: widened(value) for name, value in values.items()}
+        """The same as doubles, so that an occurrence keeps the form that it has."""
         self._facts = facts
         self._catalogue = catalogue
         self._bound: dict[Occurrence, Substitution] = {}
@@ -65,17 +67,20 @@ class _Streams:
     def of(self, atom: Pattern) -> list[Occurrence]:
         found: list[Occurrence] = []
         for event in self._facts(atom):
-            for substitution in match_event(atom, event, self._values, self._catalogue.attributes):
+            for substitution in match_event(atom, event, self._wide, self._catalogue.attributes):
                 occurrence = Occurrence(event, _marks(substitution))
                 self._bound[occurrence] = substitution
                 found.append(occurrence)
         return found
 
     def variables(self, instance: Instance) -> Substitution:
-        merged: dict[str, Value] = dict(self._values)
+        """What an instance binds: of several occurrences that bind a variable the first counts, if they differ."""
+        both: Substitution = {}
         for occurrence in sorted(instance, key=lambda o: (o.event.key, o.bound)):
-            merged = {**self._bound[occurrence], **merged}
-        return merged
+            bound = self._bound[occurrence]
+            equals = {n: v for n, v in bound.items() if n in both and key(v) == key(both[n])}
+            both = {**bound, **all_merged(both, equals)}
+        return both
 
 
 def _marks(substitution: Substitution) -> tuple[tuple[str, Key], ...]:
@@ -90,7 +95,8 @@ def _shared_values(
     for atom, event in ((a, e) for a in atoms for e in facts(a)):
         for substitution in match_event(atom, event, {}, catalogue.attributes):
             for name in shared & substitution.keys():
-                values[name].setdefault(key(substitution[name]), substitution[name])
+                value = substitution[name]
+                values[name][key(value)] = merged(values[name].get(key(value), value), value)
     names = sorted(shared)
     return [dict(zip(names, chosen, strict=True)) for chosen in product(*(values[n].values() for n in names))]
 

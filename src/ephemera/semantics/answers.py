@@ -37,11 +37,11 @@ from ephemera.syntax.nodes import (
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.atoms import attributes_term, match_event, match_term, search_event
 from ephemera.terms.compute import Scope
-from ephemera.terms.construct import Origin, Row
+from ephemera.terms.construct import Origin, Row, once
 from ephemera.terms.events import Event, Interval, covering
-from ephemera.terms.match import Forbidden, Substitution, is_absent
+from ephemera.terms.match import Forbidden, Substitution, all_merged, distinct, is_absent
 from ephemera.terms.nodes import Pattern
-from ephemera.terms.values import Key, Term, Value, key
+from ephemera.terms.values import Key, Term, Value, key, merged
 
 Literal: TypeAlias = EventQuery | Timer | Accumulation | Absent | At | Algebra | Condition
 Trace: TypeAlias = Mapping[str, Event]
@@ -102,7 +102,7 @@ class Reader:
         """The bindings that a table gives."""
         label = str(pattern_label(pattern))
         schema = self.catalogue.tables[label]
-        return [s for row in self.tables.get(label, ()) for s in match_term(pattern, row, known, schema.names)]
+        return distinct(s for row in self.tables.get(label, ()) for s in match_term(pattern, row, known, schema.names))
 
     def positional(self, label: str, values: tuple[Value, ...]) -> Term:
         """The term of an event with positions: of its attributes if it is declared, else of its values."""
@@ -223,7 +223,8 @@ class _Disjunct:
             known = partial.variables
             if all(key(known[n]) == key(v) and v is not None for n, v in variables.items() if n in known):
                 event = Event(Term("$algebra", (repr(identity),)), time)
-                yield replace(partial, trace={**partial.trace, name: event}, variables={**known, **variables})
+                both = {**known, **all_merged(variables, known)}
+                yield replace(partial, trace={**partial.trace, name: event}, variables=both)
 
     def _with_timers(self, partial: _Partial) -> _Partial | None:
         """The trace with its timers, each behind its anchor; None if one would end before it begins."""
@@ -245,16 +246,15 @@ class _Disjunct:
 
     def _grouped(self, partials: list[_Partial]) -> Iterator[Answer]:
         """The answers by trace, each with all its rows."""
-        by_trace: dict[tuple[tuple[str, Key], ...], tuple[_Partial, dict[Key, Row]]] = {}
+        by_trace: dict[tuple[tuple[str, Key], ...], tuple[_Partial, list[Row]]] = {}
         for partial in partials:
             trace_key = tuple(sorted((name, event.key) for name, event in partial.trace.items()))
-            _, rows = by_trace.setdefault(trace_key, (partial, {}))
-            for row in self._rows(partial):
-                rows.setdefault((row.own, row.pairs), row)
+            _, rows = by_trace.setdefault(trace_key, (partial, []))
+            rows += self._rows(partial)
         for partial, rows in by_trace.values():
             if rows:
                 time = covering(event.time for event in partial.trace.values())
-                yield Answer(partial.trace, time, list(rows.values()), self._origin)
+                yield Answer(partial.trace, time, once(rows), self._origin)
 
     def _rows(self, partial: _Partial) -> list[Row]:
         """The bindings of a trace: its own, joined with one pair of each collection, where everything holds.
@@ -289,19 +289,23 @@ class _Disjunct:
 
     @staticmethod
     def _joined(known: Substitution, choice: tuple[_Pair | None, ...]) -> Substitution | None:
-        merged = dict(known)
+        """What is bound outside stays as it is there; what several collections bind meets."""
+        both = dict(known)
         for pair in choice:
             for name, value in pair.variables.items() if pair is not None else ():
-                if name in merged and name not in known and (value is None or key(merged[name]) != key(value)):
+                if name in known:
+                    continue
+                if name in both and (value is None or key(both[name]) != key(value)):
                     return None
-                merged.setdefault(name, value)
-        return merged
+                both[name] = merged(both[name], value) if name in both else value
+        return both
 
     def _collect(self, collect: Accumulation, partial: _Partial) -> Iterator[_Pair]:
         for event in self._reader.candidates(collect.event.pattern, self._facts, partial.variables):
             if not in_window(event.time, collect, partial.trace):
                 continue
-            for variables in match_event(collect.event.pattern, event, partial.variables, self._reader.attributes):
+            for found in match_event(collect.event.pattern, event, partial.variables, self._reader.attributes):
+                variables = {**found, **partial.variables}
                 if self._own_conditions_hold(collect, event, variables, partial):
                     bound = tuple(sorted((n, key(v)) for n, v in variables.items()))
                     yield _Pair((event.key, bound), variables)
@@ -333,7 +337,7 @@ class _Disjunct:
         for event in self._reader.candidates(absence.event.pattern, self._facts, variables):
             if in_window(event.time, absence, partial.trace):
                 for found in match_event(absence.event.pattern, event, variables, self._reader.attributes):
-                    if self._own_conditions_hold(absence, event, found, partial):
+                    if self._own_conditions_hold(absence, event, {**found, **variables}, partial):
                         return False
         return True
 

@@ -45,6 +45,10 @@ class Facts:
                 self._file(event, position, events)
         return True
 
+    def known(self, event: Event) -> Event:
+        """The event that equals one, as it was added."""
+        return self._all[event]
+
     def asked(self, pattern: Pattern, known: Mapping[str, Value]) -> Sequence[Event]:
         """The events that a pattern may match, some of its variables being known."""
         label = pattern_label(pattern)

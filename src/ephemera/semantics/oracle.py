@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.base.tree import find
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Ruleset
@@ -24,7 +26,7 @@ from ephemera.syntax.nodes import Derive, Detect, Raise, Rule
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.compute import Scope, Undefined
 from ephemera.terms.construct import Origin, Row, construct, partition, value_of
-from ephemera.terms.events import Event
+from ephemera.terms.events import Event, event_of_both
 from ephemera.terms.nodes import ConstructTerm, Duration
 from ephemera.terms.values import Term
 
@@ -56,7 +58,14 @@ class _Evaluation:
         self._first, self._last = (min(ends), max(ends)) if ends else (0, -1)
         clock = Clock(rules.resolved.catalogue.zone, self._first - look_back(rules), self._last)
         self._reader = Reader(rules.resolved.catalogue, world.tables, world.calendars, clock)
-        self._facts = Facts(events, rules.resolved.catalogue.attributes)
+        self._facts = self._facts_of(())
+        self._forms: dict[Event, Event] = {}
+        """Events that came in several forms (`1` and `1.0`), in the one that they make together."""
+        self._formed = 0
+        for event in events:
+            self._add(event)
+        if self._forms:
+            self._facts = self._facts_of(self._forms.get(e, e) for e in self._facts)
         self._series = series_of(rules.growth)
         self._derived: dict[Event, Event] = {}
         self._messages: dict[tuple[Event, str, str], Message] = {}
@@ -66,7 +75,7 @@ class _Evaluation:
     def run(self) -> Outcome:
         for stratum in sorted(set(self._rules.strata)):
             members = [n for n, s in enumerate(self._rules.strata, 1) if s == stratum]
-            self._fixpoint(members)
+            self._in_one_form(members)
         given = [e for e in self._derived.values() if e.time.end >= self._first]
         sent = [m for m in self._messages.values() if m.event.time.end >= self._first]
         return Outcome(
@@ -74,6 +83,33 @@ class _Evaluation:
             sorted(sent, key=lambda m: (m.event.key, m.recipient, m.transport)),
             list(self._dead.values()),
         )
+
+    def _in_one_form(self, members: list[int]) -> None:
+        """A stratum again, as long as an event was used in it before it had the form that it has at last."""
+        facts, derived, messages, dead = list(self._facts), dict(self._derived), dict(self._messages), dict(self._dead)
+        while True:
+            formed = self._formed
+            self._fixpoint(members)
+            if self._formed == formed:
+                return
+            self._facts = self._facts_of(self._forms.get(e, e) for e in facts)
+            self._series = series_of(self._rules.growth)
+            self._derived, self._messages, self._dead = dict(derived), dict(messages), dict(dead)
+
+    def _facts_of(self, events: Iterable[Event]) -> Facts:
+        return Facts(events, self._rules.resolved.catalogue.attributes)
+
+    def _add(self, event: Event) -> bool:
+        """One more fact, which may equal one in another form; says whether it is new."""
+        form = event_of_both(self._forms[event], event) if event in self._forms else event
+        if self._facts.add(form):
+            return True
+        known = self._facts.known(form)
+        both = event_of_both(known, form)
+        if both is not known:
+            self._forms[both] = both
+            self._formed += 1
+        return False
 
     def _fixpoint(self, members: list[int]) -> None:
         """The rules of a stratum, again and again until nothing is new; each time for what the last time was new."""
@@ -83,9 +119,9 @@ class _Evaluation:
         waiting: list[Event] = []
         while new is None or len(new):
             found = [event for number in members for event in self._apply(number, new)]
-            waiting += [event for event in found if self._facts.add(event)]
+            waiting += [event for event in found if self._add(event)]
             waiting, taken = waiting[:-most], waiting[-most:]
-            new = Facts(taken, self._rules.resolved.catalogue.attributes)
+            new = self._facts_of(taken)
 
     def _apply(self, number: int, new: Facts | None) -> list[Event]:
         """What a rule derives from the facts, or from those of them that are new and the others."""
@@ -103,6 +139,8 @@ class _Evaluation:
         try:
             if not self._passes(rule, answer, group, scope):
                 return
+            if answer.time.end > LATEST or answer.time.begin < -LATEST:
+                raise Undefined(TOO_FAR)
             built = _build(rule, group, answer.origin, scope, self._reader)
         except Undefined as undefined:
             letter = DeadLetter(number, dict(group[0].variables), str(undefined))
@@ -114,9 +152,12 @@ class _Evaluation:
                 self._series[number].add((answer.time.begin, answer.time.end), group[0].variables, term)
             if isinstance(rule.head, Raise):
                 message = Message(event, rule.head.recipient, rule.head.transport)
-                self._messages.setdefault((event, message.recipient, message.transport), message)
+                known = self._messages.get((event, message.recipient, message.transport))
+                if known is not None:
+                    message = replace(known, event=event_of_both(known.event, event))
+                self._messages[event, message.recipient, message.transport] = message
             else:
-                self._derived.setdefault(event, event)
+                self._derived[event] = event_of_both(self._derived.get(event, event), event)
                 yield event
 
     def _passes(self, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> bool:

@@ -11,7 +11,7 @@ from typing import Literal
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from ephemera.io.jsonl import LATEST
+from ephemera.base.time import LATEST
 from ephemera.physical.pushed import Asked, comparable, only_attribute
 from ephemera.rules.nodes import Catalogue, Schema
 

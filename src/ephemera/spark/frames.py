@@ -50,12 +50,12 @@ class ToColumns:
         return self.layout.batch(unpack(shipment, self.layout.catalogue), shipment.rule)
 
 
-def run_frame(compiled: Compiled, frame: DataFrame, world: World) -> DataFrame:
-    """All that a program derives from the rows of a data frame: `event`, `begin`, `end` and the values."""
+def run_frame(compiled: Compiled, frame: DataFrame, world: World) -> tuple[DataFrame, tuple[str, ...]]:
+    """All that a program derives from the rows of a data frame: `event`, `begin`, `end` and the values; and notes."""
     days = [day for given in world.calendars.values() for day in given]
     columns = layout(compiled.rules, _counting(frame, compiled.rules.resolved.catalogue), days)
     started = start(frame.sparkSession, [Job(compiled, world)], [Input(frame)])
-    return map_in_arrow(started.shipped, ToColumns(columns), _schema(columns))
+    return map_in_arrow(started.shipped, ToColumns(columns), _schema(columns)), started.notes
 
 
 def _schema(columns: Layout) -> t.StructType:

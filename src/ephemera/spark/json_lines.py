@@ -18,7 +18,7 @@ from functools import cache
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from ephemera.io.jsonl import LATEST
+from ephemera.base.time import LATEST
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.flat import (
     EXACT,

@@ -28,7 +28,7 @@ from ephemera.spark.parquet import FromParquet, counts, units_of
 from ephemera.spark.places import batches
 from ephemera.spark.programs import Programs
 from ephemera.spark.reading import apart, read_rest, rest_messages
-from ephemera.spark.routes import FromSource, Waiting, bad_shipment, read_shipment
+from ephemera.spark.routes import FromSource, Waiting, assumed_by, bad_shipment, read_shipment
 from ephemera.spark.threads import side_by_side
 from ephemera.spark.turns import Turn, turn_of_task
 from ephemera.terms.events import Event
@@ -45,6 +45,7 @@ class Entrance:
         self.gate = Gate(spread, before)
         self._waiting = Waiting(spread.places)
         self._read = 0
+        self._assumed = assumed_by(spread)
 
     def add(self, parts: Sequence[Events]) -> Iterator[Shipment]:
         """Events by columns; they go when there are enough of them."""
@@ -66,7 +67,7 @@ class Entrance:
         """What is left, how many were read, and a word to all places of what was seen."""
         yield from self.gate.let_in(self._waiting.take())
         if self._read:
-            yield read_shipment(self.spread, self._read)
+            yield read_shipment(self.spread, self._read, self._assumed)
         yield from self.gate.words(range(self.spread.places))
 
 

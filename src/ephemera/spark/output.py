@@ -29,6 +29,7 @@ from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.columns import as_columns
 from ephemera.spark.failures import told_by
 from ephemera.spark.places import shipments_of
+from ephemera.spark.routes import notes_of
 from ephemera.spark.run import Started
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.values import Key, Term, Time
@@ -74,6 +75,8 @@ class Summary:
     histories: list[History] = field(default_factory=list)
     busy: int = 0
     """In how many places engines had something to do."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of the input."""
 
     @property
     def total(self) -> int:
@@ -95,10 +98,12 @@ class Computed:
                 f.sum("count").alias("events"),
                 f.count(f.lit(1)).alias("rows"),
                 f.collect_list(f.when(group == STATS, f.struct("place", "load"))).alias("words"),
+                f.collect_set(f.when(group == READ, f.col("load"))).alias("notes"),
             )
             .collect()
         )
         self.summary = _summary([row.asDict() for row in told])
+        self.summary.notes = tuple(dict.fromkeys((*started.notes, *self.summary.notes)))
 
     def close(self) -> None:
         """Frees what Spark keeps of it."""
@@ -159,6 +164,7 @@ def _summary(told: Sequence[Mapping[str, Any]]) -> Summary:
                 key = (row["program"], name)
                 if key not in peaks or peak > peaks[key].peak:
                     peaks[key] = History(row["program"], name, peak, reach)
+    found.notes = notes_of(load for row in told for load in row["notes"])
     found.histories = [peaks[key] for key in sorted(peaks)]
     found.busy = len(busy)
     return found

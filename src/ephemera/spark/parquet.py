@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ephemera.engine.events import BEGIN, END, Events, position
 from ephemera.engine.shipments import Shipment
 from ephemera.engine.spread import Spread
+from ephemera.engine.table_columns import with_instants
 from ephemera.engine.table_reading import Reader, stamp_columns
 from ephemera.io.jsonl import BadEvent
 from ephemera.kernels.columns import Batch
@@ -29,7 +30,7 @@ from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import ANY
 from ephemera.spark.places import SCHEMA, batches
-from ephemera.spark.routes import Waiting, bad_shipment, read_shipment
+from ephemera.spark.routes import Waiting, assumed_by, bad_shipment, read_shipment
 from ephemera.spark.session import is_local
 
 _ROWS = 131_072
@@ -101,6 +102,7 @@ class FromParquet:
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         waiting = Waiting(self.spreads[0].places)
         count = 0
+        assumed = [assumed_by(spread) for spread in self.spreads]
         for batch in given:
             for path, group in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 for parts, bad in self.read(path, group):
@@ -108,7 +110,7 @@ class FromParquet:
                     yield from (bad_shipment(spread, letter) for spread in self.spreads for letter in bad)
                     yield from self._all(waiting.add(parts))
         yield from self._all(waiting.take())
-        yield from (read_shipment(spread, count) for spread in self.spreads)
+        yield from (read_shipment(s, count, before) for s, before in zip(self.spreads, assumed, strict=True))
 
     def read(self, path: str, group: int) -> Iterator[tuple[list[Events], list[BadEvent]]]:
         """The events of a group of rows, some at a time, and what is none."""
@@ -137,7 +139,7 @@ class FromParquet:
                     rows = rows[mine]
                     batch = batch.filter(pa.array(mine))  # noqa: PLW2901 - what is left
             if batch.num_rows:
-                yield pa.Table.from_batches([batch]), rows
+                yield with_instants(pa.Table.from_batches([batch]), file.schema), rows
 
     def _mine(self, event: pa.Array) -> np.ndarray:
         """Which rows are events of the programs, or have no name, which somebody has to be told."""

@@ -11,6 +11,7 @@ from ephemera.engine.sources import UNNAMED
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing, lag_of, read_word
 from ephemera.kernels.history import FAR
+from ephemera.spark.routes import notes_of
 from ephemera.spark.sinks import counts_of
 from ephemera.spark.watching import BatchReport, HistoryReport, SourceReport, StateReport
 
@@ -41,6 +42,7 @@ def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
         state=_state([words["state"] for _, words in told if words["state"]]),
         waiting=sum(engine["waiting"] for _, engine in engines),
         pending=sum(engine["pending"] for _, engine in engines),
+        notes=notes_of(row.load for row in rows if row.group == READ),
     )
 
 

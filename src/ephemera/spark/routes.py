@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -48,6 +48,7 @@ class FromSource:
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         waiting = Waiting(self.spreads[0].places)
         count = 0
+        assumed = [assumed_by(spread) for spread in self.spreads]
         for batch in given:
             vouched, rest = apart(batch, self.form)
             if vouched.num_rows:
@@ -57,7 +58,7 @@ class FromSource:
                 several = yield from self._one_by_one(spread, rest)
             count += vouched.num_rows + several
         yield from self._all(waiting.take())
-        yield from (read_shipment(spread, count) for spread in self.spreads)
+        yield from (read_shipment(s, count, before) for s, before in zip(self.spreads, assumed, strict=True))
 
     def _all(self, parts: list[Events]) -> Iterator[Shipment]:
         for spread in self.spreads:
@@ -159,9 +160,20 @@ def _column(values: pa.Array, held: Held) -> Column:
     return Column(np.ascontiguousarray(values.to_numpy(zero_copy_only=False)), held.kind)
 
 
-def read_shipment(spread: Spread, count: int) -> Shipment:
-    """A word of how many events were read."""
-    return Shipment(spread.number, READ, 0, 0, count, "", None, 0, b"")
+def read_shipment(spread: Spread, count: int, assumed: int) -> Shipment:
+    """A word of how many events were read, and what is to be said of them; `assumed` is where local times stood."""
+    notes = "\n".join(spread.compiled.rules.resolved.catalogue.local.note_since(assumed))
+    return Shipment(spread.number, READ, 0, 0, count, "", None, 0, notes.encode())
+
+
+def assumed_by(spread: Spread) -> int:
+    """How many times without a zone were read so far."""
+    return spread.compiled.rules.resolved.catalogue.local.assumed
+
+
+def notes_of(loads: Iterable[bytes]) -> tuple[str, ...]:
+    """What is to be said of the input, from words of what was read."""
+    return tuple(dict.fromkeys(note for load in loads for note in bytes(load).decode().splitlines()))
 
 
 def bad_shipment(spread: Spread, bad: BadEvent) -> Shipment:

@@ -53,6 +53,8 @@ class Started:
     spreads: tuple[Spread, ...]
     as_numbers: bool
     places: int
+    notes: tuple[str, ...] = ()
+    """What is to be said of the input, as far as its columns tell."""
 
 
 def places_of(spark: SparkSession) -> int:
@@ -72,24 +74,28 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
     frames: list[DataFrame] = []
     spreads: list[Spread] = []
     numbers = True
+    notes: list[str] = []
     for same in declaring_alike(jobs):
         catalogue = jobs[same[0]].compiled.rules.resolved.catalogue
         alike = [jobs[n] for n in same]
         found = [(given, _groups_of_rows(spark, given)) for given in inputs]
         by_python = [units for _, units in found if units is not None]
         asked = (catalogue, _wanted(alike), _constants(alike))
+        assumed = catalogue.local.assumed
         by_spark = read(spark, [given for given, units in found if units is None], *asked)
         asks_the_clock = any(job.asks_the_clock for job in alike)  # then Spark looks for the first and last ends
         others = read(spark, [given for given, units in found if units is not None and asks_the_clock], *asked)
         own = [_spread(n, jobs[n], [*by_spark, *others], count) for n in same]
         spreads += own
+        notes += catalogue.local.note_since(assumed)
         frames += [parquet.routed(spark, units, own, _wanted(alike)) for units in by_python]
         frames += [_routed(source, own) for source in by_spark]
         numbers = numbers and all(_has_numbers(source, jobs[n]) for source in by_spark for n in same)
         numbers = numbers and all(parquet.counts(units, catalogue) for units in by_python)
     routed = reduce(DataFrame.unionAll, frames)
     spreads.sort(key=lambda spread: spread.number)
-    return Started(run_levels(routed, spreads, Programs(spreads), count), tuple(spreads), numbers, count)
+    levels = run_levels(routed, spreads, Programs(spreads), count)
+    return Started(levels, tuple(spreads), numbers, count, tuple(dict.fromkeys(notes)))
 
 
 def _groups_of_rows(spark: SparkSession, given: Input) -> list[parquet.Unit] | None:
@@ -103,7 +109,8 @@ def declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
     for number, job in enumerate(jobs):
         catalogue = job.compiled.rules.resolved.catalogue
         stamps = [(source.carries, source.time) for source in catalogue.sources]
-        declared = (catalogue.unit, dict(catalogue.events), stamps if any(time for _, time in stamps) else [])
+        when = stamps if any(time for _, time in stamps) else []
+        declared = (catalogue.unit, catalogue.zone, dict(catalogue.events), when)
         same = next((numbers for other, numbers in found if other == declared), None)
         if same is None:
             found.append((declared, [number]))

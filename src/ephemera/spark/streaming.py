@@ -103,7 +103,11 @@ class Streaming:
         table = TableSink(self.table, forms, self.location) if self.table is not None else None
         totals = Totals()
         is_once = self.trigger == ONCE
+        local = [job.compiled.rules.resolved.catalogue.local for job in self.jobs]
+        assumed = [one.assumed for one in local]
         inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, most_files=self.most_files)
+        for one, before in zip(local, assumed, strict=True):
+            totals.notes |= dict.fromkeys(one.note_since(before))
         outlet = Outlet(folders, table, delivery)
         small = inlet.small if self.small is None else self.small
         host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small, hold=own)

@@ -14,8 +14,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from ephemera.base.time import LATEST
 from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
-from ephemera.io.jsonl import LATEST
 from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.flat import (
@@ -73,8 +73,8 @@ def _needed(shape: Shape, wanted: Mapping[str, frozenset[str]]) -> list[str]:
 
 def _shape(schema: Schema, fields: Mapping[str, t.StructField], catalogue: Catalogue) -> Shape:
     when = time_columns(fields, catalogue, schema.label)
-    stamps = [_stamp(fields[name], catalogue.unit) for name in when] or [no_stamp()]
-    cells = {name: _cell(fields.get(name), declared, catalogue.unit) for name, declared in schema.attributes or ()}
+    stamps = [_stamp(fields[name], catalogue) for name in when] or [no_stamp()]
+    cells = {name: _cell(fields.get(name), declared, catalogue) for name, declared in schema.attributes or ()}
     faults = [fault for cell in (*stamps, *cells.values()) for fault in cell.faults]
     begin, end = stamps[0].value, stamps[-1].value
     if len(stamps) > 1:
@@ -85,9 +85,13 @@ def _shape(schema: Schema, fields: Mapping[str, t.StructField], catalogue: Catal
     return Shape(schema, cells, begin, end, tuple(faults), suspects)
 
 
-def _stamp(field: t.StructField, unit: int) -> Cell:
+def _stamp(field: t.StructField, catalogue: Catalogue) -> Cell:
     """Points in time in microseconds; null is a fault."""
-    column = named(field.name)
+    column, unit = named(field.name), catalogue.unit
+    if isinstance(field.dataType, t.TimestampNTZType | t.DateType):
+        catalogue.local.assume()
+        if not catalogue.local.is_utc:
+            return _in_zone(column, catalogue.zone)
     if isinstance(field.dataType, _INSTANTS):
         value = _instant(column, field.dataType)
         near = tuple(f.expr(f"{_LITERAL[field.dataType.typeName()]}'{day}'") for day in _NEAR)
@@ -98,6 +102,19 @@ def _stamp(field: t.StructField, unit: int) -> Cell:
         return no_stamp()
     faults = stamp_faults(column if isinstance(field.dataType, _WHOLE) else whole.value, unit)
     return Cell(times(whole.value, unit), "time", (*whole.faults, *faults), whole.is_plain)
+
+
+def _in_zone(column: Column, zone: str) -> Cell:
+    """Instants of what has no zone; what the clocks of the zone never show, or Python cannot tell, is read there.
+
+    Spark takes the earlier of two, and moves what does not exist, so that it does not come back as it was.
+    """
+    local = column.cast("timestamp_ntz")
+    utc = f.convert_timezone(f.lit(zone), f.lit("UTC"), local)
+    again = f.convert_timezone(f.lit("UTC"), f.lit(zone), utc)
+    early, late = (f.expr(f"TIMESTAMP_NTZ'{day}'") for day in _NEAR)
+    faults = (column.isNull(), local < early, local >= late, again != local)
+    return Cell(_instant(utc, t.TimestampNTZType()), "time", faults, is_plain=False)
 
 
 def _instant(column: Column, kind: t.DataType) -> Column:
@@ -120,7 +137,7 @@ def _whole(column: Column, kind: t.DataType) -> Cell | None:
     return None
 
 
-def _cell(field: t.StructField | None, declared: str, unit: int) -> Cell:
+def _cell(field: t.StructField | None, declared: str, catalogue: Catalogue) -> Cell:
     """The values of an attribute; null is no fault."""
     if field is None:
         return Cell(f.lit(None).cast(_TYPES.get(declared, "string")), _KINDS.get(declared, "string"))
@@ -128,7 +145,7 @@ def _cell(field: t.StructField | None, declared: str, unit: int) -> Cell:
     if isinstance(kind, t.NullType):
         return Cell(f.lit(None).cast(_TYPES.get(declared, "string")), _KINDS.get(declared, "string"))
     if declared == "time" or (declared == "any" and isinstance(kind, _INSTANTS)):
-        stamp = _stamp(field, unit)
+        stamp = _stamp(field, catalogue)
         faults = tuple(column.isNotNull() & fault for fault in stamp.faults)
         return Cell(stamp.value, "time", faults, stamp.is_plain, stamp.near[1:])
     whole = _whole(column, kind)

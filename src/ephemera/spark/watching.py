@@ -87,6 +87,8 @@ class BatchReport:
     """Events that are ahead of the bounds."""
     pending: int = 0
     """Tuples whose timers have not ended yet."""
+    notes: tuple[str, ...] = ()
+    """What is to be said of the input."""
 
     @property
     def rate(self) -> float:
@@ -119,6 +121,8 @@ class Totals:
     """How many batches took how long, by `BUCKETS`."""
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
     last: BatchReport | None = None
+    notes: dict[str, None] = field(default_factory=dict)
+    """What is to be said of the input, each once."""
 
     def add(self, report: BatchReport) -> None:
         """One more batch."""
@@ -135,6 +139,7 @@ class Totals:
         self.durations[bisect_left(BUCKETS, report.seconds)] += 1
         self.recent.append(report.seconds)
         self.last = report
+        self.notes |= dict.fromkeys(report.notes)
 
 
 def as_progress(report: BatchReport) -> dict[str, Any]:

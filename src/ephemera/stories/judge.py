@@ -37,8 +37,8 @@ class Ready:
     @property
     def until(self) -> Any:
         """The latest time until which time passes, if the story says any."""
-        unit = self.program.catalogue.unit
-        return max(self.story.advances, key=lambda t: read_time(t, unit), default=None)
+        catalogue = self.program.catalogue
+        return max(self.story.advances, key=lambda t: read_time(t, catalogue.unit, catalogue.local), default=None)
 
 
 @dataclass(slots=True)
@@ -150,11 +150,11 @@ def _run_whole(one: Ready, engine: str) -> Found:
 
 def _arrivals(program: Program, story: Story) -> list[Arrival]:
     """The rows as events that arrive; bad ones do not."""
-    unit = program.catalogue.unit
+    unit, local = program.catalogue.unit, program.catalogue.local
     found: list[Arrival] = []
     for step, now in zip(story.steps, clock_of(story, unit), strict=True):
         event = read_object(step.event, program.catalogue) if step.event is not None else None
-        closes = None if step.advance is None else read_time(step.advance, unit)
+        closes = None if step.advance is None else read_time(step.advance, unit, local)
         found.append(Arrival(event if isinstance(event, Event) else None, closes, now))
     return found
 
@@ -234,7 +234,7 @@ def _row(number: int) -> str:
 
 
 def _late_differences(story: Story, late: list[Event], catalogue: Catalogue) -> list[str]:
-    expected = Counter((e["event"], *_times(e["time"], catalogue.unit)) for e in story.late)
+    expected = Counter((e["event"], *_times(e["time"], catalogue)) for e in story.late)
     found = Counter((e.term.label, e.time.begin, e.time.end) for e in late)
     if expected == found:
         return []
@@ -242,6 +242,6 @@ def _late_differences(story: Story, late: list[Event], catalogue: Catalogue) -> 
     return [f"late events: expected {sorted(e['event'] for e in story.late)}, found {described}"]
 
 
-def _times(time: Any, unit: int) -> tuple[int, int]:
+def _times(time: Any, catalogue: Catalogue) -> tuple[int, int]:
     begin, end = time if isinstance(time, list) else (time, time)
-    return read_time(begin, unit), read_time(end, unit)
+    return read_time(begin, catalogue.unit, catalogue.local), read_time(end, catalogue.unit, catalogue.local)

@@ -34,13 +34,13 @@ Beat = tuple[int, list[str]]
 
 def beats(number: int, one: Ready, *, at_once: bool) -> Iterator[Beat]:
     """What a story tells, batch by batch."""
-    story, unit = one.story, one.program.catalogue.unit
+    story, unit, local = one.story, one.program.catalogue.unit, one.program.catalogue.local
     if not story.is_live:
         lines = [
             told_line(number, line_of(event)) for event in sorted(story.events, key=lambda event: _end(one, event))
         ]
         yield from [(0, lines)] if at_once else ((0, [line]) for line in lines)
-        for advance in sorted(read_time(a, unit) for a in story.advances):
+        for advance in sorted(read_time(a, unit, local) for a in story.advances):
             yield 0, [told_line(number, closes=advance)]
     else:
         for row, (step, now) in enumerate(zip(story.steps, clock_of(story, unit), strict=True), 1):
@@ -49,7 +49,7 @@ def beats(number: int, one: Ready, *, at_once: bool) -> Iterator[Beat]:
             if step.event is not None:
                 yield row, [told_line(number, line_of(step.event))]
             if step.advance is not None:
-                yield row, [told_line(number, closes=read_time(step.advance, unit))]
+                yield row, [told_line(number, closes=read_time(step.advance, unit, local))]
     yield 0, [told_line(number, ends=True)]
 
 

@@ -11,11 +11,10 @@ import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
 from fractions import Fraction
 from typing import assert_never
-from zoneinfo import ZoneInfo
 
+from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.terms.events import Interval
 from ephemera.terms.nodes import (
     Aggregate,
@@ -32,9 +31,9 @@ from ephemera.terms.nodes import (
     Text,
     Var,
 )
+from ephemera.terms.text import iso
 from ephemera.terms.values import LARGEST_INTEGER, Time, Value, equal, is_number, less
-
-EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+from ephemera.terms.zones import LocalTime
 
 
 class Undefined(Exception):
@@ -126,11 +125,7 @@ def length(microseconds: int, unit: int) -> int | float:
 
 def moment(text: str, zone: str) -> int:
     """A date and time as microseconds; without a zone it is in the program's."""
-    parsed = datetime.fromisoformat(text)
-    if parsed.tzinfo is None:
-        parsed = parsed.replace(tzinfo=ZoneInfo(zone))
-    since = parsed - EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000 + since.microseconds
+    return LocalTime(zone).read(text)
 
 
 OPERATORS = {"add": "+", "mult": "*", "subtract": "-", "div": "div", "mod": "mod"}
@@ -153,7 +148,9 @@ def _written(value: Value) -> str:
         return value
     if isinstance(value, bool) or is_number(value):
         return json.dumps(value)
-    raise Undefined("concat joins strings, numbers and truth values")
+    if isinstance(value, Time):
+        return iso(value)
+    raise Undefined("concat joins strings, numbers, truth values and times")
 
 
 def arithmetic(operator: str, a: Value, b: Value, unit: int) -> Value:
@@ -209,5 +206,8 @@ def _with_time(operator: str, a: Value, b: Value, unit: int) -> Value:
         step = Fraction(b) * unit  # type: ignore[arg-type]
         if step.denominator != 1:
             raise Undefined("times are whole microseconds")
-        return Time(a.microseconds + (int(step) if operator == "+" else -int(step)))
+        moved = a.microseconds + (int(step) if operator == "+" else -int(step))
+        if abs(moved) > LATEST:
+            raise Undefined(TOO_FAR)
+        return Time(moved)
     raise Undefined(f"`{operator}` does not take these")

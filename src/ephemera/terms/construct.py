@@ -11,11 +11,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import reduce
 
 from ephemera.base.tree import find
 from ephemera.terms.compute import Scope, Undefined, checked, compute
 from ephemera.terms.errors import BadMessage
-from ephemera.terms.match import Substitution
+from ephemera.terms.match import Substitution, all_merged
 from ephemera.terms.nodes import (
     Aggregate,
     All,
@@ -31,7 +32,7 @@ from ephemera.terms.nodes import (
     Var,
 )
 from ephemera.terms.text import plain, read_number
-from ephemera.terms.values import Key, Term, Value, is_number, key
+from ephemera.terms.values import Key, Term, Value, is_number, key, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +109,29 @@ def partition(rows: Sequence[Row], variables: Iterable[str]) -> list[list[Row]]:
     groups: dict[Key, list[Row]] = {}
     for row in rows:
         groups.setdefault(_values(row, names), []).append(row)
-    return [groups[k] for k in sorted(groups)]
+    return [unified(groups[k], names) for k in sorted(groups)]
+
+
+def unified(rows: list[Row], names: Iterable[str]) -> list[Row]:
+    """Rows that agree on some variables, with one form of each of their values."""
+    if len(rows) == 1:
+        return rows
+    forms: dict[str, Value] = {}
+    for name in names:
+        values = [row.variables[name] for row in rows if name in row.variables]
+        if len({type(v) for v in values}) > 1 or (values and isinstance(values[0], float | Term)):
+            forms[name] = reduce(merged, (v for v in values if key(v) == key(values[0])))
+    return [replace(row, variables={**row.variables, **forms}) for row in rows] if forms else rows
+
+
+def once(rows: Iterable[Row]) -> list[Row]:
+    """Each row once; of equal ones the values meet."""
+    found: dict[Key, Row] = {}
+    for row in rows:
+        which = (row.own, row.pairs)
+        same = found.get(which)
+        found[which] = row if same is None else replace(same, variables=all_merged(same.variables, row.variables))
+    return list(found.values())
 
 
 def _values(row: Row, names: Sequence[str]) -> Key:
@@ -135,7 +158,10 @@ def construct(term: ConstructTerm, rows: Sequence[Row], origin: Origin, scope: S
                 first = max if descending else min
                 groups.sort(key=lambda group: first(_order(row, order_by) for row in group), reverse=descending)
             found = [v for group in groups for v in construct(inner, group, origin, scope)]
-            return list({key(v): v for v in found}.values())
+            distinct: dict[Key, Value] = {}
+            for v in found:
+                distinct[key(v)] = merged(distinct[key(v)], v) if key(v) in distinct else v
+            return list(distinct.values())
         case OptionalConstruct(inner, default):
             has_values = all(n in rows[0].variables for n in direct_variables(inner))
             if has_values and all(_ranges(a, rows, origin, scope) for a in _direct_aggregates(inner)):
@@ -199,9 +225,14 @@ def aggregate(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -
         case "avg":
             return _average(values) if values else None
         case "min":
-            return min(values, key=key, default=None)
+            return _extreme(min(values, key=key, default=None), values)
         case _:
-            return max(values, key=key, default=None)
+            return _extreme(max(values, key=key, default=None), values)
+
+
+def _extreme(extreme: Value, values: Sequence[Value]) -> Value:
+    """The least or greatest value, in the form that all which equal it make."""
+    return extreme if type(extreme) is int else reduce(merged, (v for v in values if key(v) == key(extreme)), extreme)
 
 
 def _counted(rows: Sequence[Row], origin: Origin) -> int:
@@ -221,7 +252,7 @@ def _ranged(
     """The argument's value for each pair (or binding) that it ranges over."""
     used = {v.name for v in find(argument, Var)}
     collections = sorted({origin.collection[name] for name in used if name in origin.collection})
-    found: dict[Key, Row] = {}
+    found: dict[Key, list[Row]] = {}
     for row in rows:
         if a.group_by:
             identity: Key = (_values(row, [v.name for v in a.group_by]), _values(row, sorted(used)))
@@ -230,9 +261,10 @@ def _ranged(
         else:
             identity = row.own
         if not collections or None not in identity:
-            found.setdefault(identity, row)
+            found.setdefault(identity, []).append(row)
     # Aggregates skip null, and so what is computed from it.
-    known = [row for row in found.values() if all(row.variables.get(name) is not None for name in used)]
+    first = [unified(same, used)[0] for same in found.values()]
+    known = [row for row in first if all(row.variables.get(name) is not None for name in used)]
     if isinstance(argument, Construct):
         return [v for row in known for v in construct(argument, [row], origin, scope)]
     return [compute(argument, row.variables, scope) for row in known]

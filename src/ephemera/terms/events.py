@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from ephemera.terms.values import Key, Term
+from ephemera.terms.values import Key, Term, merged
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,3 +49,9 @@ class Event:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+def event_of_both(a: Event, b: Event) -> Event:
+    """What two equal events become where they meet: one, with integers for doubles."""
+    term = merged(a.term, b.term)
+    return a if term is a.term else replace(a, term=term)  # type: ignore[arg-type]

@@ -109,7 +109,7 @@ def _term(path: tuple[str, ...], data: Mapping[str, Any]) -> Term:
 
 def _scalar(value: object, path: tuple[str, ...]) -> Scalar:
     match value:
-        case None | bool():
+        case None | bool() | Time():
             return value
         case int() | float():
             return value if is_valid(value) else in_range(value, _place(path))

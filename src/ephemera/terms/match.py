@@ -30,7 +30,7 @@ from ephemera.terms.nodes import (
     Without,
 )
 from ephemera.terms.regex import is_match
-from ephemera.terms.values import Key, Term, Value, equal, key
+from ephemera.terms.values import Key, Term, Value, equal, key, merged
 
 Substitution: TypeAlias = Mapping[str, Value]
 Forbidden: TypeAlias = tuple[tuple[QueryTerm, Value], ...]
@@ -96,8 +96,14 @@ def distinct(substitutions: Iterable[Substitution]) -> list[Substitution]:
     """Each substitution once."""
     seen: dict[frozenset[tuple[str, Key]], Substitution] = {}
     for substitution in substitutions:
-        seen.setdefault(frozenset((name, key(value)) for name, value in substitution.items()), substitution)
+        which = frozenset((name, key(value)) for name, value in substitution.items())
+        seen[which] = all_merged(seen[which], substitution) if which in seen else substitution
     return list(seen.values())
+
+
+def all_merged(a: Substitution, b: Substitution) -> Substitution:
+    """What a substitution becomes where one with equal values meets it."""
+    return a if a is b else {name: merged(value, b[name]) if name in b else value for name, value in a.items()}
 
 
 def descendants(value: Value) -> Iterator[Value]:
@@ -115,7 +121,8 @@ def bind(name: str, value: Value, known: Substitution) -> Iterator[Substitution]
     if name not in known:
         yield {**known, name: value}
     elif equal(known[name], value):
-        yield known
+        both = merged(known[name], value)
+        yield known if both is known[name] else {**known, name: both}
 
 
 def _match(pattern: QueryTerm, value: Value, known: Substitution) -> Iterator[Found]:

@@ -88,6 +88,47 @@ def key(value: Value) -> Key:
             return value.key
 
 
+def merged(a: Value, b: Value) -> Value:
+    """What two equal values become where they meet: an integer for a double, also within terms; zero has no sign.
+
+    >>> merged(1.0, 1), merged(1, 1.0), merged(0.0, -0.0), merged("x", "x")
+    (1, 1, 0.0, 'x')
+    """
+    if type(a) is float:
+        return b if type(b) is int else a or a + b  # type: ignore[operator]
+    if not isinstance(a, Term) or not isinstance(b, Term) or a is b or not (_has_float(a) or _has_float(b)):
+        return a
+    mine, yours = (t.children if a.is_ordered else tuple(sorted(t.children, key=_form)) for t in (a, b))
+    values, others = (dict(sorted(t.attributes, key=lambda one: one[0])) for t in (a, b))
+    children = tuple(merged(x, y) for x, y in zip(mine, yours, strict=True))
+    attributes = tuple((name, merged(v, others[name])) for name, v in values.items())
+    if all(x is y for x, y in zip(children, mine, strict=True)) and all(v is values[n] for n, v in attributes):
+        return a
+    return Term(a.label, children, a.ordered, attributes)
+
+
+def widened(value: Value) -> Value:
+    """An integer as the double that equals it, if there is one: what meets it keeps its own form."""
+    return float(value) if type(value) is int and float(value) == value else value
+
+
+def _form(value: Value) -> tuple[Key, bool]:
+    """Sorts equal numbers with integers first, so that equal sets of children meet one by one."""
+    return key(value), isinstance(value, float)
+
+
+def _has_float(term: Term) -> bool:
+    stack: list[Value] = [term]
+    while stack:
+        value = stack.pop()
+        if isinstance(value, float):
+            return True
+        if isinstance(value, Term):
+            stack += value.children
+            stack += [v for _, v in value.attributes]
+    return False
+
+
 def is_number(value: Value) -> bool:
     """Whether a value is a number; a bool is none."""
     return isinstance(value, int | float) and not isinstance(value, bool)
