@@ -6,13 +6,13 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from tempfile import mkdtemp
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ephemera.base.errors import EphemeraError
+from ephemera.base.scratch import scratch_of_process
 from ephemera.engine.compiled import Compiled
 from ephemera.rules.outcome import World
 from ephemera.spark.answer_forms import forms_of
@@ -68,7 +68,7 @@ class Streaming:
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
         """Starts the query; `watch` is told of each batch."""
         taker = self._one_taker()
-        checkpoint = self.checkpoint or mkdtemp(prefix="ephemera-checkpoint-")
+        checkpoint = self.checkpoint or str(scratch_of_process("checkpoint"))
         ledger = Ledger(checkpoint)
         spreads = spread_live(self.spark, self.jobs, ledger, self.shards)
         forms = forms_of(spreads, self.names)
@@ -201,9 +201,12 @@ class LiveQuery:
         except Exception as error:
             raise self._told(error) from error
 
-    def stop(self, patience: float = 20.0) -> None:
-        """Stops the query when the batch at hand is done; one that takes longer is done again at the next start."""
-        with self.host.paused(patience):
+    def stop(self, patience: float = 20.0, in_a_hurry: Callable[[], bool] = lambda: False) -> None:
+        """Stops the query when the batch at hand is done; one that takes longer is done again at the next start.
+
+        Who is `in_a_hurry` does not wait for it.
+        """
+        with self.host.paused(patience, in_a_hurry):
             self.query.stop()
 
     def _told(self, error: Exception) -> EphemeraError:
