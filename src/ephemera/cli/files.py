@@ -112,7 +112,11 @@ def print_reports(reports: Sequence[Report], *, machine: bool = False) -> None:
         return
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for found in reports:
-        console.print(Text.assemble(*((text, _STYLES[style]) for text, style in render(found))), end="")
+        told = Text.assemble(*((text, _STYLES[style]) for text, style in render(found)))
+        try:
+            console.print(told, end="")
+        except OSError:  # nobody can be told, and that is no reason to end
+            drop(sys.stderr)
 
 
 def names_of(programs: Sequence[Path]) -> list[dict[str, str]]:

@@ -9,6 +9,8 @@ import errno
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -44,20 +46,33 @@ from ephemera.syntax.parser import parse
 class Commands(TyperGroup):
     """The commands, and what is said when one cannot go on with its output, or is told to end."""
 
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        """Reads the command line, and prints what it asks for itself."""
+        with _told():
+            return super().make_context(*given, **more)
+
     def invoke(self, ctx: Any) -> Any:
         """Runs a command."""
-        try:
+        with _told():
             return super().invoke(ctx)
-        except CannotWrite as error:
-            tell(str(error))
-        except OSError as error:
-            if error.filename is not None or error.errno not in _NO_OUTPUT:
-                raise
-            tell(str(no_output(error)))
-        except KeyboardInterrupt:
-            tell("stopped")
-            raise typer.Exit(exit_code(is_live=False)) from None
-        raise typer.Exit(FAILED)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except CannotWrite as error:
+        tell(str(error))
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NO_OUTPUT:
+            raise
+        tell(str(no_output(error)))
+    except KeyboardInterrupt:
+        tell("stopped")
+        raise typer.Exit(exit_code(is_live=False)) from None
+    else:
+        return
+    raise typer.Exit(FAILED)
 
 
 _NO_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)

@@ -21,6 +21,7 @@ Layout = Literal["file", "json", "parquet", "csv"]
 MARK = "_EPHEMERA"
 """A file in each folder that a batch run wrote: only such folders are replaced."""
 _BLOCK = 1 << 20
+_MOST_LINKS = 40
 _DATA, _OLD = "data", "old"
 _OF_SPARK = ("part-", ".part-", "_SUCCESS", "._SUCCESS", MARK)
 """How the names of what is in such a folder begin."""
@@ -46,20 +47,28 @@ def is_open_end(path: Path) -> bool:
         mode = path.stat().st_mode
     except OSError:
         return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _is_of_process(path)
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)) or _of_process(path) is not None
 
 
-def _is_of_process(path: Path) -> bool:
-    """Whether a path is one such as /dev/stdout, which stands for what a process has open."""
-    for _ in range(40):
-        folder = os.path.realpath(path.parent)
-        if folder.startswith(("/proc/", "/dev/fd")):
-            return True
+def _of_process(path: Path) -> Path | None:
+    """What a path such as /dev/stdout leads to, if it stands for something that a process has open."""
+    for _ in range(_MOST_LINKS):
+        folder = Path(os.path.realpath(path.parent))
+        if folder.parts[:2] == ("/", "proc") or folder == Path("/dev/fd"):
+            return folder / path.name
         try:
-            path = Path(folder) / path.readlink()
+            path = folder / path.readlink()
         except OSError:
-            return False
-    return False
+            return None
+    return None
+
+
+def _open_end(path: Path) -> int:
+    """Opens what cannot be replaced; it is neither made nor emptied, and what is open here is used as it stands."""
+    end = _of_process(path)
+    if end is not None and end.parent in (Path(f"/proc/{os.getpid()}/fd"), Path("/dev/fd")):
+        return os.dup(int(end.name))  # opened anew, it would be written from another place on
+    return os.open(path, os.O_WRONLY | os.O_APPEND)
 
 
 def refusal(target: Path, form: Layout) -> str | None:
@@ -155,7 +164,7 @@ def write_all(number: int, data: bytes) -> None:
 
 def _append(chunks: Iterable[bytes], target: Path) -> None:
     with _told(target):
-        number = os.open(target, os.O_WRONLY | os.O_APPEND)  # neither made nor emptied
+        number = _open_end(target)
     try:
         for block in _blocks(chunks):
             with _told(target):
@@ -239,7 +248,7 @@ class GrowingFile:
                 new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
                 self._number = os.open(os.path.realpath(target), new, 0o666)
             else:
-                self._number = os.open(target, os.O_WRONLY | os.O_APPEND)
+                self._number = _open_end(target)
         self._size = 0
 
     def write(self, lines: bytes) -> None:
