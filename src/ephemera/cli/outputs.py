@@ -232,7 +232,7 @@ def _check_folder(target: _Target) -> None:
         if not os.access(target.path, os.W_OK | os.X_OK):
             _refuse(f"cannot write {target.name}: the folder is read-only for this user")
         return
-    if os.path.lexists(target.path):
+    if target.path.exists():
         _refuse(f"a live run on Spark writes folders, and `{target.name}` is a file; name a new folder")
     why = refusal(target.path, "json")
     if why is not None:

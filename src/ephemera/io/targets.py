@@ -77,9 +77,10 @@ def refusal(target: Path, form: Layout) -> str | None:
         return _file_refusal(target)
     if target.is_dir():
         return _folder_refusal(target)
-    if os.path.lexists(target):
+    place = Path(os.path.realpath(target))
+    if place.exists():
         return f"`{target}` is a file, and answers would be written to a folder; name a new one, or a file (.jsonl)"
-    above = next(p for p in target.absolute().parents if os.path.lexists(p))
+    above = next(p for p in place.parents if p.exists())
     if not above.is_dir():
         return f"cannot write {target}: {above} is no folder"
     return None if _is_writable(above) else f"cannot write {target}: {_why_not(above)}"
