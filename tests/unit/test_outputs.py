@@ -82,6 +82,7 @@ REFUSED: dict[str, tuple[Sequence[str], str]] = {
     "both the same": ([*FILE, "--output", "a.jsonl", "--dead-letter", "./a.jsonl"], "is what --output names"),
     "a folder": ([*FILE, "--dead-letter", "foreign"], "`foreign` is a folder, and one file would be written"),
     "a folder by name": ([*FILE, "--dead-letter", "dead/"], "is the name of a folder"),
+    "another machine": ([*FILE, "--output", "s3a://shop/a.jsonl"], "is no path of this machine"),
     "no folder above": ([*FILE, "--output", "none/a.jsonl"], "there is no folder"),
     "a file above": ([*FILE, "--output", "hard.jsonl/a.jsonl"], "there is no folder"),
 }

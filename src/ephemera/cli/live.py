@@ -24,7 +24,7 @@ from ephemera.base.time import SECOND, SPELLINGS, microseconds
 from ephemera.cli.files import WRONG_COMMAND, no_output, tell, write_out
 from ephemera.cli.inputs import LiveInput
 from ephemera.cli.progress import is_terminal
-from ephemera.cli.signals import Stopped, exit_code, noted
+from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.watch import counted, shown_batches
 from ephemera.io.jsonl import read_time
@@ -85,6 +85,7 @@ def run_live(
         from ephemera.spark.session import session  # noqa: PLC0415 - it takes a while to load
 
         spark = session(wanted.master, debug=wanted.debug)
+        heed_again()
         streaming = _streaming(spark, list(zip(programs, tables, strict=True)), inputs, wanted, live)
         printed = _Printed() if wanted.output is None else None
         streaming = replace(streaming, checkpoint=checkpoint, trigger=pace, foreach_batch=printed)

@@ -23,8 +23,8 @@ from ephemera.cli.inputs import STANDARD_INPUT
 from ephemera.io.targets import layout, refusal
 from ephemera.pipeline import Program
 
-Writer = Literal["local", "batch", "live"]
-"""Who writes: this process, one file; Spark in batch, files or folders; Spark live, folders that grow."""
+Writer = Literal["local", "stream", "batch", "live"]
+"""Who writes: this process, one file, at the end or as it goes; Spark, in batch files or folders, live folders."""
 _WILD = re.compile(r"[*?\[{]")
 _TABLE = "table:"
 
@@ -64,14 +64,21 @@ def check_outputs(
     writer: Writer,
 ) -> None:
     """Ends the command if answers or dead letters would go where they must not, or cannot."""
+    try:
+        Path.cwd()
+    except OSError:
+        _refuse("the current folder is not there any more; change to one that is")
     reads = [*_programs(programs), *(Kept("the input", name, Path(name)) for name in inputs if _is_local(name))]
     if output is None:
-        _check_standard_output(reads, is_live=writer != "batch")
+        _check_standard_output(reads, is_live=writer in ("stream", "live"))
     given = [
         _target("--output", output, is_folder=writer == "live" or (writer == "batch" and _is_folder(output))),
         _target("--dead-letter", dead_letter, is_folder=writer == "live"),
         _target("--checkpoint", checkpoint, is_folder=True),
     ]
+    for name in (output, dead_letter):
+        if writer != "live" and name is not None and "://" in name:
+            _refuse(f"`{name}` is no path of this machine, and only live runs on Spark write elsewhere; name a path")
     targets = [target for target in given if target is not None]
     for number, target in enumerate(targets):
         others = [Kept(f"what {other.option} names,", other.name, other.path) for other in targets[:number]]

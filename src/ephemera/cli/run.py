@@ -211,7 +211,7 @@ def _run_stream(
         asked.checkpoint if on_spark else None,
         programs=list(zip(live, paths, strict=True)),
         inputs=[one.name for one in given],
-        writer="live" if on_spark else "local",
+        writer="live" if on_spark else "stream",
     )
     tables = [_tables(program, path.parent) for program, path in zip(live, paths, strict=True)]
     if on_spark:

@@ -10,6 +10,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
@@ -26,6 +27,8 @@ class _Signals:
     def __init__(self) -> None:
         self.seen: list[int] = []
         self.is_over = False
+        self.handlers: dict[signal.Signals, Any] = {}
+        """What this process does about each, once it heeds them."""
         self.most_noted = 0
         """So many signals are only noted."""
 
@@ -44,12 +47,19 @@ _signals = _Signals()
 def heeded() -> Iterator[None]:
     """From here on signals end the command in good order, until the process ends."""
     for number in _HEEDED:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _signals.take)
+        ignored = signal.getsignal(number) is signal.SIG_IGN
+        _signals.handlers[number] = signal.SIG_IGN if ignored else _signals.take
+    heed_again()
     try:
         yield
     finally:
         _signals.is_over = True  # what is done as the process ends is not disturbed
+
+
+def heed_again() -> None:
+    """Takes the signals back from Spark, whose session would raise at each Ctrl-C; nothing if nobody heeds them."""
+    for number, handler in _signals.handlers.items():
+        signal.signal(number, handler)
 
 
 @contextmanager
@@ -57,7 +67,7 @@ def noted(most: int) -> Iterator[list[int]]:
     """While this lasts, so many signals raise nothing; the list of them grows. They count when it ends."""
     before = {number: signal.getsignal(number) for number in _HEEDED}
     for number, handler in before.items():
-        if handler is signal.default_int_handler or handler is signal.SIG_DFL:  # nobody heeds them, as in tests
+        if handler is not signal.SIG_IGN:
             signal.signal(number, _signals.take)
     _signals.most_noted = most
     try:
@@ -66,8 +76,7 @@ def noted(most: int) -> Iterator[list[int]]:
         if not _signals.seen:  # else those who noted one are about to end, and more change nothing
             _signals.most_noted = 0
         for number, handler in before.items():
-            if signal.getsignal(number) != handler:
-                signal.signal(number, handler)
+            signal.signal(number, handler)
 
 
 def raise_if_seen() -> None:

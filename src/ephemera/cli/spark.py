@@ -22,7 +22,7 @@ from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import FAILED, WRONG_COMMAND, tell, write_out
 from ephemera.cli.inputs import Given, literal, spooled
 from ephemera.cli.progress import Shown, shown_stages, summary_lines
-from ephemera.cli.signals import exit_code, was_stopped
+from ephemera.cli.signals import exit_code, heed_again, was_stopped
 from ephemera.io.targets import layout
 from ephemera.pipeline import Program
 
@@ -67,6 +67,7 @@ def run_on_spark(
 
         shown.say("starting Spark")
         spark = session(wanted.master, debug=wanted.debug)
+        heed_again()
         both = list(zip(programs, tables, strict=True))
         _interruptible(lambda: _run(spark, both, stored, wanted, shown), spark.sparkContext.cancelAllJobs)
 
