@@ -200,7 +200,7 @@ def _line(error: Exception) -> tuple[int, str]:
     if isinstance(error, EphemeraError):
         return FAILED, str(error)
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
-        return FAILED, f"cannot write {error.filename}: {error.strerror}" if error.filename else str(error)
+        return FAILED, f"cannot write {error.filename or 'temporary files'}: {error.strerror or error}"
     from ephemera.spark.failures import failure, is_input  # noqa: PLC0415
 
     return WRONG_COMMAND if is_input(error) else FAILED, str(failure(error))

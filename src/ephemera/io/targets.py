@@ -8,6 +8,7 @@ plain file, such as a pipe or a device, is written to and never replaced.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -133,7 +134,7 @@ def write_file(chunks: Iterable[bytes], target: Path) -> None:
             number = os.open(data, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         with os.fdopen(number, "wb", buffering=0) as file:
             with _told(target):
-                _take_after(place, number)
+                _take_after(place, data)
             for block in _blocks(chunks):
                 with _told(target):
                     write_all(number, block)
@@ -174,16 +175,13 @@ def _append(chunks: Iterable[bytes], target: Path) -> None:
         os.close(number)
 
 
-def _take_after(place: Path, number: int) -> None:
+def _take_after(place: Path, data: Path) -> None:
     """Gives a file the permissions of the one that it will replace, and as far as that is allowed, its owner."""
-    try:
-        before = place.stat()
-    except FileNotFoundError:
+    if not place.exists():
         return
-    if before.st_uid != os.geteuid() or before.st_gid != os.getegid():
-        with suppress(OSError):
-            os.fchown(number, before.st_uid, before.st_gid)
-    os.fchmod(number, stat.S_IMODE(before.st_mode))
+    with suppress(OSError, AttributeError):  # only root may, and not every system has owners
+        os.chown(data, place.stat().st_uid, place.stat().st_gid)
+    shutil.copymode(place, data)
 
 
 @contextmanager
@@ -246,7 +244,7 @@ class GrowingFile:
         self._is_plain = not is_open_end(target)
         with _told(target):
             if self._is_plain:
-                new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW
+                new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
                 self._number = os.open(os.path.realpath(target), new, 0o666)
             else:
                 self._number = _open_end(target)
