@@ -23,6 +23,7 @@ from tests.spark.machine import SOURCES
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not Path("/proc").is_dir(), reason="processes are found in /proc")]
 
 PROGRAM = "EVENT order(id: string);\nseen(id) <- o: order(id);\n"
+COUNTS = "EVENT order(id: string);\nnear(count(i)) <- o: order(id), w: extend(o, 3), while w: collect order(i);\n"
 PATIENCE = 400.0
 SLOW = """
 import time
@@ -44,6 +45,13 @@ class Shop:
         (folder / "p.eq").write_text(PROGRAM, encoding="utf-8")
         for name in ("in", "tmp", "site"):
             (folder / name).mkdir()
+
+    def wait_in_tasks(self) -> Path:
+        """Has each task of a run wait for ever; where it shows that one has begun."""
+        begun = self.folder / "begun"
+        (self.folder / "p.eq").write_text(COUNTS, encoding="utf-8")
+        (self.folder / "site" / "sitecustomize.py").write_text(SLOW.format(str(begun)), encoding="utf-8")
+        return begun
 
     def put(self, number: int) -> None:
         """A file with one event arrives."""
@@ -167,11 +175,10 @@ def test_signals_to_all_processes_end_a_live_run_and_another_start_goes_on(shop:
 
 
 def test_a_java_that_was_killed_is_told_as_that(shop: Shop) -> None:
-    begun = shop.folder / "begun"
-    (shop.folder / "site" / "sitecustomize.py").write_text(SLOW.format(str(begun)), encoding="utf-8")
+    begun = shop.wait_in_tasks()
     shop.put(1)
     with shop.started() as process:
-        until(begun.exists)
+        until(lambda: begun.exists() or process.poll() is not None)
         (java,) = (n for n in tree(process.pid) if "java" in Path(f"/proc/{n}/exe").resolve().name)
         os.kill(java, signal.SIGKILL)
         _, told = process.communicate(timeout=PATIENCE)
@@ -183,11 +190,10 @@ def test_a_java_that_was_killed_is_told_as_that(shop: Shop) -> None:
 
 
 def test_sigterm_to_all_processes_ends_a_batch_run_and_leaves_nothing(shop: Shop) -> None:
-    begun = shop.folder / "begun"
-    (shop.folder / "site" / "sitecustomize.py").write_text(SLOW.format(str(begun)), encoding="utf-8")
+    begun = shop.wait_in_tasks()
     shop.put(1)
     with shop.started() as process:
-        until(begun.exists)
+        until(lambda: begun.exists() or process.poll() is not None)
         all_of_it = tree(process.pid)
         os.killpg(process.pid, signal.SIGTERM)
         os.killpg(process.pid, signal.SIGINT)
