@@ -132,6 +132,7 @@ def test_many_answers_are_sorted_over_several_partitions(folder: Path, monkeypat
     right = run(*options, "--engine", "local").stdout_bytes
     monkeypatch.setattr(output, "_FEW", 3)
     target = folder / "new" / "answers.jsonl"
+    target.parent.mkdir()
     assert run(*options, "--output", target).exit_code == 0
     assert target.read_bytes() == right
     assert [p.name for p in target.parent.iterdir()] == ["answers.jsonl"]
@@ -298,12 +299,15 @@ def test_a_failure_of_ours_names_the_rule_and_the_event(tmp_path: Path) -> None:
         (["--mode", "stream", "--engine", "spark"], 2, "there is nothing to read: "),
         (["--engine", "local", "--output", "{}/a.parquet"], 2, "the engine `local` writes one file of JSON lines; "),
         (["--engine", "local", "--master", "local[1]"], 2, "--master is for the engine `spark`"),
-        (["--input", "{}/events.jsonl", "--output", "{}"], 3, "`{}` is a folder with other things in it; "),
+        (["--input", "{}/events.jsonl", "--output", "{}"], 2, "the program {}/p0.eq lies in --output {}; name another"),
+        (["--input", "{}/events.jsonl", "--output", "{}/full"], 2, "`{}/full` is a folder with other things in it, "),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(folder: Path, options: list[str], code: int, line: str) -> None:
     (program,) = write(folder, Case([COUNTS], [event("order", 1, "a", 1)]))
     (folder / "broken.parquet").write_bytes(b"PAR1 and nothing else")
+    (folder / "full").mkdir()
+    (folder / "full" / "_SUCCESS").touch()
     before = sorted(p.name for p in folder.iterdir())
     result = run(program, *(option.format(folder) for option in options), given=b"")
     assert (result.exit_code, result.stdout) == (code, "")

@@ -319,7 +319,10 @@ def test_a_run_ends_when_nobody_reads_its_answers_though_no_more_come(shop: Shop
         assert json.loads(process.stdout.readline()) in (LARGE, OVERDUE)
         process.stdout.close()
         process.wait(PATIENCE)
-        assert "Traceback" not in process.stderr.read()
+        told = process.stderr.read().splitlines()
+    assert process.returncode == 3
+    assert told[-1] == "cannot write standard output: Broken pipe"
+    assert len(told) == 3  # with what is said of the checkpoint, and of the dead letters
 
 
 def test_a_batch_that_would_begin_while_the_query_stops_does_not_wait() -> None:

@@ -14,8 +14,9 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
+from ephemera.io.targets import CannotWrite, layout, whole_folder
 from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.writing import CannotWrite, complete, layout, write_file, write_folder
+from ephemera.spark.writing import write_file, write_folder
 from tests.spark.machine import PATIENCE, SOURCES
 
 SCHEMA = "event string, s bigint, e bigint, data string, line string"
@@ -41,6 +42,7 @@ def lines_of(frame: DataFrame) -> Iterator[str]:
 
 def test_one_file_holds_all_answers_and_stands_alone(spark: SparkSession, tmp_path: Path) -> None:
     given = answers(spark)
+    (tmp_path / "new").mkdir()
     write_file(lines_of(given), tmp_path / "new" / "answers.jsonl")
     lines = (tmp_path / "new" / "answers.jsonl").read_text(encoding="utf-8").splitlines()
     assert sorted(lines) == sorted(r["line"] for r in given.collect())
@@ -78,10 +80,19 @@ def test_a_run_that_fails_leaves_what_was_there(spark: SparkSession, tmp_path: P
     assert [p.name for p in tmp_path.iterdir()] == ["answers"]
 
 
+def test_a_link_to_a_folder_is_followed(spark: SparkSession, tmp_path: Path) -> None:
+    (tmp_path / "to").symlink_to("answers")
+    for count in (1, 2):
+        write_folder(answers(spark).limit(count), tmp_path / "to", "json")
+        assert spark.read.text(str(tmp_path / "answers")).count() == count
+    assert (tmp_path / "to").is_symlink()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["answers", "to"]
+
+
 def test_a_folder_with_other_things_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     (tmp_path / "home" / "letter").touch()
-    with pytest.raises(CannotWrite, match="is a folder with other things in it"), complete(tmp_path / "home"):
+    with pytest.raises(CannotWrite, match="is a folder with other things in it"), whole_folder(tmp_path / "home"):
         pass
     assert (tmp_path / "home" / "letter").exists()
 
@@ -89,17 +100,18 @@ def test_a_folder_with_other_things_is_not_replaced(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from ephemera.spark.writing import complete
+from ephemera.io.targets import whole_folder
 
-with complete(Path(sys.argv[1])) as part:
-    part.write_text("half")
+with whole_folder(Path(sys.argv[1])) as part:
+    part.mkdir()
+    (part / "part-0").write_text("half")
     print("written", flush=True)
     time.sleep(600)
 """
 
 
 def test_a_run_that_is_killed_leaves_nothing_under_the_name(tmp_path: Path) -> None:
-    target = tmp_path / "answers.jsonl"
+    target = tmp_path / "answers"
     environment = {**os.environ, "PYTHONPATH": str(SOURCES)}
     command = [sys.executable, "-c", KILLED, str(target)]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:

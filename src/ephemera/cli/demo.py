@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,13 +15,18 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from ephemera.base.scratch import scratch
 from ephemera.base.span import Source
 from ephemera.cli import demo_events
+from ephemera.cli.files import WRONG_COMMAND
 from ephemera.cli.inputs import Given
-from ephemera.cli.spark import Wanted, run_on_spark
+from ephemera.cli.spark import Wanted, run_on_spark, told
+from ephemera.io.targets import write_file
 from ephemera.pipeline import Program, check
 
 RULES = Path(__file__).with_name("demo.eq")
+_EVENTS, _ANSWERS = "events.jsonl", "answers.jsonl"
+_NAMES = {RULES.name, _EVENTS, _ANSWERS}
 _EXAMPLES = 3
 
 
@@ -33,17 +37,32 @@ def demo_command(
 ) -> None:
     """Show what Ephemera does: a made-up day of events, some rules, and what Spark finds; nothing has to be set up."""
     if keep is not None:
-        keep.mkdir(parents=True, exist_ok=True)
+        _check(keep)
         _show(keep)
         return
-    with tempfile.TemporaryDirectory(prefix="ephemera-demo-") as folder:
-        _show(Path(folder))
+    with told(debug=False), scratch("demo") as folder:
+        _show(folder)
+
+
+def _check(folder: Path) -> None:
+    """Makes the folder, or ends the command if it holds anything but an earlier demo."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        names = {entry.name for entry in folder.iterdir()}
+        is_earlier = RULES.name in names and (folder / RULES.name).read_bytes() == RULES.read_bytes()
+    except OSError as error:
+        typer.echo(f"cannot write {folder}: {error.strerror}", err=True)
+        raise typer.Exit(WRONG_COMMAND) from None
+    others = sorted(names - _NAMES if is_earlier else names)
+    if others:
+        typer.echo(f"`{folder}` holds other things, such as `{others[0]}`; name a new folder", err=True)
+        raise typer.Exit(WRONG_COMMAND)
 
 
 def _show(folder: Path) -> None:
-    rules, events, answers = (folder / name for name in ("demo.eq", "events.jsonl", "answers.jsonl"))
+    rules, events, answers = (folder / name for name in (RULES.name, _EVENTS, _ANSWERS))
     text = RULES.read_text(encoding="utf-8")
-    rules.write_text(text, encoding="utf-8")
+    write_file([text.encode()], rules)
     read = _write(demo_events.events(), events)
     console = Console(highlight=False, soft_wrap=True)
     console.print("A day of a shop that sends fresh food, and of its cold rooms:")
@@ -71,10 +90,13 @@ def _show(folder: Path) -> None:
 def _write(events: Iterable[Mapping[str, Any]], path: Path) -> Counter[str]:
     """Writes events as JSON lines; how many of each type there are."""
     count: Counter[str] = Counter()
-    with path.open("w", encoding="utf-8") as file:
+
+    def lines() -> Iterator[bytes]:
         for event in events:
-            file.write(json.dumps(event) + "\n")
             count[event["event"]] += 1
+            yield json.dumps(event).encode() + b"\n"
+
+    write_file(lines(), path)
     return count
 
 

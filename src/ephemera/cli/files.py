@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 from rich.console import Console
@@ -14,7 +15,9 @@ from rich.text import Text
 
 from ephemera.base.diagnostic import Report, as_json, render
 from ephemera.base.span import Source
+from ephemera.io import targets
 from ephemera.io.jsonl import BadEvent
+from ephemera.io.targets import CannotWrite
 from ephemera.rules.outcome import DeadLetter
 from ephemera.syntax.parser import decode
 from ephemera.terms.text import to_text
@@ -56,18 +59,43 @@ def read_text(path: Path) -> str:
 
 def write_file(path: Path, text: str) -> None:
     """All of a file or nothing: it is written under another name first."""
-    temporary = path.with_name(path.name + ".part")
-    try:
-        temporary.write_bytes(utf_8(text))
-        temporary.replace(path)
-    except OSError as error:
-        typer.echo(f"cannot write {path}: {error.strerror}", err=True)
-        raise typer.Exit(FAILED) from None
+    targets.write_file([utf_8(text)], path)
 
 
 def write_out(text: str) -> None:
     """Results on standard output: UTF-8 whatever the terminal speaks, since programs read them."""
-    typer.echo(utf_8(text), nl=False)
+    if sys.stdout is None:
+        raise CannotWrite("cannot write standard output: it is closed")
+    try:
+        typer.echo(utf_8(text), nl=False)
+    except OSError as error:
+        raise no_output(error) from None
+
+
+def no_output(error: OSError) -> CannotWrite:
+    """What to tell of standard output that takes no more; what is left for it is dropped."""
+    drop(sys.stdout)
+    return CannotWrite(f"cannot write standard output: {error.strerror or error}")
+
+
+def drop(stream: TextIO | None) -> None:
+    """Lets what a stream still holds go nowhere, so that the end of the process does not stumble over it."""
+    try:
+        number = -1 if stream is None else stream.fileno()
+    except (OSError, ValueError):  # it is no file, as in tests
+        return
+    if number >= 0:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+
+
+def tell(message: str) -> None:
+    """A line on standard error, if that takes one."""
+    try:
+        typer.echo(message, err=True)
+    except OSError:
+        drop(sys.stderr)
 
 
 def utf_8(text: str) -> bytes:
@@ -84,7 +112,11 @@ def print_reports(reports: Sequence[Report], *, machine: bool = False) -> None:
         return
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for found in reports:
-        console.print(Text.assemble(*((text, _STYLES[style]) for text, style in render(found))), end="")
+        told = Text.assemble(*((text, _STYLES[style]) for text, style in render(found)))
+        try:
+            console.print(told, end="")
+        except OSError:  # nobody can be told, and that is no reason to end
+            drop(sys.stderr)
 
 
 def names_of(programs: Sequence[Path]) -> list[dict[str, str]]:

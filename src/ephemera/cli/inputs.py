@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import typer
 
+from ephemera.base.scratch import scratch
 from ephemera.cli.files import WRONG_COMMAND
 from ephemera.engine.cells import object_of_cells
 from ephemera.engine.compiled import Reading
@@ -54,6 +54,11 @@ def found_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], path
     if inputs:
         return [_found(name) for name in inputs]
     return [_found(where, form) for where, form in _declared(programs, paths)] or [_found(STANDARD_INPUT)]
+
+
+def input_names(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[str]:
+    """The same by name: files, folders and patterns as they were given or declared."""
+    return list(inputs or [where for where, _ in _declared(programs, paths)] or [STANDARD_INPUT])
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +98,8 @@ def _live_input(name: str, declared: str | None) -> LiveInput:
     socket = _SOCKET.fullmatch(name)
     if socket is not None and _HOST_AND_PORT.fullmatch(socket[2]) is None:
         _refuse(f"cannot read {name}: a socket has a host and a port, such as socket://127.0.0.1:9999")
+    if name != STANDARD_INPUT and "://" not in name and Path(name).exists() and not os.access(name, os.R_OK):
+        _refuse(f"cannot read {name}: Permission denied")
     if name != STANDARD_INPUT and "://" not in name and not Path(name).exists():
         fixed = list(takewhile(lambda part: not set("*?[{") & set(part), Path(name).parts))
         if fixed == list(Path(name).parts):
@@ -238,8 +245,8 @@ def spooled(given: Sequence[Given]) -> Iterator[list[Given]]:
     if not any(one.paths == (STANDARD_INPUT,) for one in given):
         yield list(given)
         return
-    with tempfile.TemporaryDirectory(prefix="ephemera-input-") as folder:
-        file = Path(folder) / "input.jsonl"
+    with scratch("input") as folder:
+        file = folder / "input.jsonl"
         with file.open("wb") as target:
             shutil.copyfileobj(sys.stdin.buffer, target)
         stored = Given((str(file),), "json")

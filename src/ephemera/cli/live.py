@@ -9,31 +9,30 @@ from __future__ import annotations
 import json
 import re
 import select
-import signal
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import typer
 
 from ephemera.base.errors import EphemeraError
+from ephemera.base.scratch import scratch
 from ephemera.base.time import SECOND, SPELLINGS, microseconds
-from ephemera.cli.files import WRONG_COMMAND, tell_notes, utf_8
+from ephemera.cli.files import WRONG_COMMAND, no_output, tell, tell_notes, write_out
 from ephemera.cli.inputs import LiveInput
+from ephemera.cli.progress import is_terminal
+from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, told
-from ephemera.cli.stream import INTERRUPTED
 from ephemera.cli.watch import counted, shown_batches
 from ephemera.engine.holding import hold
 from ephemera.engine.identity import ChangedData
 from ephemera.engine.sealed import Broken
 from ephemera.io.jsonl import read_time
+from ephemera.io.targets import CannotWrite
 from ephemera.pipeline import Program
 
 if TYPE_CHECKING:
@@ -43,6 +42,8 @@ TABLE = "table:"
 ONCE = "once"
 _PAUSE = 0.2
 """Seconds after which a signal is seen."""
+_ALL = 1_000_000
+"""So many signals are noted, and none breaks off what the run does at its end."""
 _TRIGGER = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 _ADDED = ("key", "program")
 """What functions are told of an answer, and lines do not say."""
@@ -71,17 +72,6 @@ class LiveWanted:
         return next((name for name, value in given.items() if value is not None), None)
 
 
-@dataclass(slots=True)
-class _Signals:
-    """Whether somebody wants the run to stop, and with which signal."""
-
-    seen: list[int] = field(default_factory=list)
-
-    def note(self, number: int, frame: FrameType | None) -> None:
-        del frame
-        self.seen.append(number)
-
-
 def run_live(
     programs: Sequence[Program],
     tables: Sequence[Rows],
@@ -91,7 +81,6 @@ def run_live(
 ) -> None:
     """A live run; ends the command when it has ended."""
     check_master(wanted.master)
-    _check(wanted.output, live.dead_letters, live.checkpoint)
     pace = _pace(live.trigger)
     with told(debug=wanted.debug), _ended_at_once(), ExitStack() as stack:
         checkpoint = live.checkpoint or stack.enter_context(_passing())
@@ -101,42 +90,44 @@ def run_live(
         from ephemera.spark.session import session  # noqa: PLC0415 - it takes a while to load
 
         spark = session(wanted.master, debug=wanted.debug)
+        heed_again()
         streaming = _streaming(spark, list(zip(programs, tables, strict=True)), inputs, wanted, live)
         printed = _Printed() if wanted.output is None else None
         streaming = replace(streaming, checkpoint=checkpoint, trigger=pace, foreach_batch=printed, hold=held)
-        signals = stack.enter_context(_heeded())
+        signals = stack.enter_context(noted(most=_ALL))
         query = _started(streaming, watch)
         try:
             _await(query, signals, printed)
         except EphemeraError as error:
             raise _explained(error, inputs) from error
         finally:
-            query.stop()
+            query.stop(in_a_hurry=lambda: len(signals) > 1)
+        is_over = printed is not None and printed.is_over
         stack.close()
         _tell_end(query, signals, live)
+        if printed is not None and is_over:
+            raise printed.failure or CannotWrite("cannot write standard output: Broken pipe")
 
 
-def _await(query: LiveQuery, signals: _Signals, printed: _Printed | None) -> None:
+def _await(query: LiveQuery, signals: Sequence[int], printed: _Printed | None) -> None:
     """Until the query ends, a signal comes, or nobody reads the answers any more."""
     try:
-        while not signals.seen and not (printed is not None and printed.is_over) and not query.wait(_PAUSE):
+        while not signals and not (printed is not None and printed.is_over) and not query.wait(_PAUSE):
             pass
     except EphemeraError:
-        if printed is None or not printed.has_failed:
+        # A signal may have gone to workers, too, and a batch have failed for that.
+        if not signals and (printed is None or printed.failure is None):
             raise
 
 
-def _check(output: str | None, dead_letters: str | None, checkpoint: str | None) -> None:
-    """Ends the command if what should be a folder is none."""
+def check_names(output: str | None, dead_letters: str | None) -> None:
+    """Ends the command if what should be a folder has the name of a file."""
     for path in (output, dead_letters):
         if path is not None and path.endswith((".jsonl", ".json")):
             _fail(
                 f"a live run on Spark writes folders, and `{path}` is the name of a file\n"
                 "name a folder, such as answers/ or answers.parquet; `--engine local` writes one file"
             )
-    for path in (output, dead_letters, checkpoint):
-        if path is not None and Path(path).is_file():
-            _fail(f"a live run on Spark writes folders, and `{path}` is a file; name a new folder")
 
 
 def _pace(trigger: str | None) -> str | None:
@@ -155,8 +146,8 @@ def _pace(trigger: str | None) -> str | None:
 def _passing() -> Iterator[str]:
     """A checkpoint that is there as long as the run."""
     typer.echo("without --checkpoint nothing is kept for another start", err=True)
-    with TemporaryDirectory(prefix="ephemera-checkpoint-", ignore_cleanup_errors=True) as folder:
-        yield folder
+    with scratch("checkpoint") as folder:
+        yield str(folder)
 
 
 def _started(streaming: Streaming, watch: Any) -> LiveQuery:
@@ -236,13 +227,13 @@ def _csv_or_json(output: str | None) -> Any:
 class _Printed:
     """Answers on standard output, until nobody reads it any more."""
 
-    has_failed: bool = False
+    failure: CannotWrite | None = None
 
     @property
     def is_over(self) -> bool:
         """Whether nobody reads it any more; that is seen at once, and not with the next answer."""
-        if self.has_failed or not hasattr(select, "poll"):
-            return self.has_failed
+        if self.failure is not None or not hasattr(select, "poll"):
+            return self.failure is not None
         poll = select.poll()
         try:
             poll.register(sys.stdout.fileno(), 0)
@@ -258,12 +249,12 @@ class _Printed:
         try:
             if sys.stdout.isatty():
                 sys.stdout.write(text)  # which keeps clear of what is shown there
+                sys.stdout.flush()
             else:
-                sys.stdout.buffer.write(utf_8(text))
-            sys.stdout.flush()
-        except BrokenPipeError:
-            self.has_failed = True
-            raise
+                write_out(text)
+        except (OSError, CannotWrite) as error:
+            self.failure = error if isinstance(error, CannotWrite) else no_output(error)
+            raise self.failure from None
 
 
 def _place(answer: dict[str, Any]) -> tuple[int, int, str, str]:
@@ -279,7 +270,7 @@ def _watched(names: Sequence[str], wanted: Wanted, live: LiveWanted) -> Iterator
     """Whoever is told of each batch: the terminal, and those who ask for metrics."""
     with ExitStack() as stack:
         watches: list[Any] = []
-        if wanted.progress or sys.stderr.isatty():
+        if wanted.progress or is_terminal():
             watches.append(stack.enter_context(shown_batches(names)))
         if live.metrics is not None:
             watches.append(stack.enter_context(_offered(live.metrics, names)))
@@ -306,41 +297,23 @@ def _offered(where: str, names: Sequence[str]) -> Iterator[Any]:
 
 @contextmanager
 def _ended_at_once() -> Iterator[None]:
-    """Until there is a query that could stop in good order, SIGTERM ends the command as it is."""
-    before = signal.signal(signal.SIGTERM, _end)
+    """Until there is a query that could stop in good order, a signal ends the command as it is."""
     try:
         yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    except Stopped:
+        tell("stopped before the first batch")
+        raise typer.Exit(exit_code(is_live=True)) from None
 
 
-def _end(number: int, frame: FrameType | None) -> NoReturn:
-    del number, frame
-    typer.echo("stopped before the first batch", err=True)
-    sys.exit(0)
-
-
-@contextmanager
-def _heeded() -> Iterator[_Signals]:
-    """Signals to stop are noted while this lasts."""
-    signals = _Signals()
-    before = {number: signal.signal(number, signals.note) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield signals
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def _tell_end(query: LiveQuery, signals: _Signals, live: LiveWanted) -> None:
+def _tell_end(query: LiveQuery, signals: Sequence[int], live: LiveWanted) -> None:
     totals = query.totals
     if totals.bad or totals.late or totals.dead:
         letters = f"{totals.bad} bad, {totals.late} late, {totals.dead} without a value"
         hint = "" if live.dead_letters is not None else "; `--dead-letter PATH` keeps them"
         typer.echo(f"{counted(totals.events, 'event')}, {letters}{hint}", err=True)
     tell_notes(totals.notes)
-    if not signals.seen:
+    if not signals:
         return
     on = f"; go on with --checkpoint {live.checkpoint}" if live.checkpoint is not None else ""
-    typer.echo(f"stopped after {counted(totals.batches, 'batch')}{on}", err=True)
-    raise typer.Exit(INTERRUPTED if signals.seen[0] == signal.SIGINT else 0)
+    tell(f"stopped after {counted(totals.batches, 'batch')}{on}")
+    raise typer.Exit(exit_code(is_live=True))

@@ -5,27 +5,81 @@ Exit codes: 0 done, 1 the program is wrong, 2 the command line is wrong, 3 the c
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from ephemera.base.diagnostic import Report, Severity
 from ephemera.base.span import Source
 from ephemera.cli.demo import demo_command
-from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, print_reports, read_program, write_file, write_out
+from ephemera.cli.files import (
+    FAILED,
+    WRONG_COMMAND,
+    WRONG_PROGRAM,
+    no_output,
+    print_reports,
+    read_program,
+    tell,
+    write_file,
+    write_out,
+)
 from ephemera.cli.run import AllowUnbounded, compile_all, run_command
+from ephemera.cli.signals import exit_code, heeded
 from ephemera.cli.stories import stories_command
+from ephemera.io.targets import CannotWrite, is_open_end
 from ephemera.pipeline import check
 from ephemera.syntax.format import format
 from ephemera.syntax.parser import parse
 
+
+class Commands(TyperGroup):
+    """The commands, and what is said when one cannot go on with its output, or is told to end."""
+
+    def make_context(self, *given: Any, **more: Any) -> Any:
+        """Reads the command line, and prints what it asks for itself."""
+        with _told():
+            return super().make_context(*given, **more)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Runs a command."""
+        with _told():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except CannotWrite as error:
+        tell(str(error))
+    except OSError as error:
+        if error.filename is not None or error.errno not in _NO_OUTPUT:
+            raise
+        tell(str(no_output(error)))
+    except KeyboardInterrupt:
+        tell("stopped")
+        raise typer.Exit(exit_code(is_live=False)) from None
+    else:
+        return
+    raise typer.Exit(FAILED)
+
+
+_NO_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
+"""What may be wrong with a place that was open for writing."""
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -119,7 +173,7 @@ def _rewrite(path: Path, source: Source | Report, *, only_check: bool) -> bool:
         if text != source.text:
             typer.echo(f"{path} would change", err=True)
         return text != source.text
-    if str(path) == "-":
+    if str(path) == "-" or is_open_end(path):  # a pipe is no file that could be rewritten
         write_out(text)
     elif text != source.text:
         write_file(path, text)
@@ -158,7 +212,18 @@ app.command("demo")(demo_command)
 
 def main() -> None:
     """The entry point of the `ephemera` command."""
+    _open_standard_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # help and messages hold signs that a terminal may not have
-    app()
+    with heeded():
+        app()
+
+
+def _open_standard_streams() -> None:
+    """Has the numbers of standard streams that are closed lead nowhere, lest files that are opened get them."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # which takes the first number that is free

@@ -26,12 +26,17 @@ _HISTORIES = 12
 @contextmanager
 def shown_progress(what: str, *, wanted: bool) -> Iterator[Callable[[float], None]]:
     """Something to tell the part that is done to, from 0 to 1."""
-    if not wanted and not sys.stderr.isatty():
+    if not wanted and not is_terminal():
         yield lambda _part: None
         return
     with _bar(TextColumn("{task.percentage:>3.0f}%"), wanted=wanted) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda done: bar.update(task, completed=done)
+
+
+def is_terminal() -> bool:
+    """Whether somebody looks at standard error."""
+    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _bar(column: TextColumn, *, wanted: bool) -> Progress:
@@ -42,7 +47,7 @@ def _bar(column: TextColumn, *, wanted: bool) -> Progress:
 @contextmanager
 def shown_stages(*, wanted: bool) -> Iterator[Shown]:
     """Something to tell how far Spark has come, and at the end what came of it."""
-    if not wanted and not sys.stderr.isatty():
+    if not wanted and not is_terminal():
         yield Shown(None)
         return
     with _bar(TextColumn("{task.fields[counts]}"), wanted=wanted) as bar:
@@ -79,7 +84,7 @@ class Shown:
     @contextmanager
     def aside(self) -> Iterator[None]:
         """While answers are printed on a terminal, the bar is not in their way."""
-        if self._bar is None or not sys.stdout.isatty():
+        if self._bar is None or sys.stdout is None or not sys.stdout.isatty():
             yield
             return
         self._bar.stop()

@@ -28,8 +28,9 @@ from ephemera.cli.files import (
     write_file,
     write_out,
 )
-from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, live_inputs, read_all
-from ephemera.cli.live import LiveWanted, run_live
+from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, input_names, live_inputs, read_all
+from ephemera.cli.live import LiveWanted, check_names, run_live
+from ephemera.cli.outputs import check_outputs
 from ephemera.cli.progress import shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
@@ -157,15 +158,22 @@ def run_command(
         _refuse(f"{'--follow' if follow else asked.first()} is for live runs: `--mode stream`")
     on = engine or RunsOn.spark
     compiled = compile_all(programs, unbounded=None if allow_unbounded or on == RunsOn.oracle else "warning")
+    if on != RunsOn.spark and master is not None:
+        _refuse("--master is for the engine `spark`")
+    if on != RunsOn.spark and output is not None and not is_one_file(output):
+        _refuse(f"the engine `{on.value}` writes one file of JSON lines; `{output}` is for the engine `spark`")
     given = found_inputs(inputs, compiled, programs)
+    check_outputs(
+        output,
+        dead_letter,
+        programs=list(zip(compiled, programs, strict=True)),
+        inputs=input_names(inputs, compiled, programs),
+        writer="batch" if on == RunsOn.spark else "local",
+    )
     tables = [_tables(program, path.parent) for program, path in zip(compiled, programs, strict=True)]
     if on == RunsOn.spark:
         run_on_spark(compiled, tables, given, wanted)
         return
-    if master is not None:
-        _refuse("--master is for the engine `spark`")
-    if output is not None and not is_one_file(output):
-        _refuse(f"the engine `{on.value}` writes one file of JSON lines; `{output}` is for the engine `spark`")
     runs: list[Run] = []
     for program, path, own, reading in zip(compiled, programs, tables, read_all(compiled, given), strict=True):
         try:
@@ -195,14 +203,24 @@ def _run_stream(
         _refuse("there is nothing to read: name a folder with --input, or declare STREAM … FROM")
     given = given or [LiveInput(STANDARD_INPUT)]
     on_spark = _is_on_spark(given, engine, follow=follow)
+    if on_spark:
+        check_names(wanted.output, asked.dead_letters)
+    elif wanted.output is not None and not is_one_file(wanted.output):
+        _refuse(f"the engine `local` writes one file of JSON lines, and `{wanted.output}` is none; name it .jsonl")
+    check_outputs(
+        wanted.output,
+        asked.dead_letters,
+        asked.checkpoint if on_spark else None,
+        programs=list(zip(live, paths, strict=True)),
+        inputs=[one.name for one in given],
+        writer="live" if on_spark else "stream",
+    )
     tables = [_tables(program, path.parent) for program, path in zip(live, paths, strict=True)]
     if on_spark:
         run_live(live, tables, given, wanted, asked)
         return
     if asked.first() is not None or wanted.master is not None:
         _refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
-    if wanted.output is not None and not is_one_file(wanted.output):
-        _refuse(f"the engine `local` writes one file of JSON lines, and `{wanted.output}` is none; name it .jsonl")
     engines = [program.engine(tables=own) for program, own in zip(live, tables, strict=True)]
     target = None if wanted.output is None else Path(wanted.output)
     stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit)

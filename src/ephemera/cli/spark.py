@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 import socket
-import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -20,10 +19,11 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import typer
 
 from ephemera.base.errors import EphemeraError
-from ephemera.cli.files import FAILED, WRONG_COMMAND, tell_notes, utf_8
+from ephemera.cli.files import FAILED, WRONG_COMMAND, tell, tell_notes, write_out
 from ephemera.cli.inputs import Given, literal, spooled
 from ephemera.cli.progress import Shown, shown_stages, summary_lines
-from ephemera.cli.stream import INTERRUPTED
+from ephemera.cli.signals import exit_code, heed_again, was_stopped
+from ephemera.io.targets import layout
 from ephemera.pipeline import Program
 
 if TYPE_CHECKING:
@@ -67,6 +67,7 @@ def run_on_spark(
 
         shown.say("starting Spark")
         spark = session(wanted.master, debug=wanted.debug)
+        heed_again()
         both = list(zip(programs, tables, strict=True))
         _interruptible(lambda: _run(spark, both, stored, wanted, shown), spark.sparkContext.cancelAllJobs)
 
@@ -116,13 +117,12 @@ def _run(
 
 
 def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:
-    from ephemera.spark.writing import layout, write_file, write_folder  # noqa: PLC0415
+    from ephemera.spark.writing import write_file, write_folder  # noqa: PLC0415
 
     if wanted.output is None:
         with shown.aside():
             for text in computed.texts():
-                sys.stdout.buffer.write(utf_8(text))
-            sys.stdout.buffer.flush()
+                write_out(text)
         return
     target = Path(wanted.output)
     form = layout(wanted.output)
@@ -182,11 +182,14 @@ def told(*, debug: bool) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        typer.echo("stopped", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    except (typer.Exit, BrokenPipeError):
+        tell("stopped")
+        raise typer.Exit(exit_code(is_live=False)) from None
+    except typer.Exit:
         raise
     except Exception as error:
+        if was_stopped():  # what goes wrong then does so since somebody ended it
+            tell("stopped")
+            raise typer.Exit(exit_code(is_live=False)) from None
         if debug:
             raise
         code, line = _line(error)
@@ -197,13 +200,13 @@ def _line(error: Exception) -> tuple[int, str]:
     """The exit code and the line for what went wrong."""
     if isinstance(error, EphemeraError):
         return FAILED, str(error)
-    if isinstance(error, OSError):
-        return FAILED, f"cannot write {error.filename}: {error.strerror}" if error.filename else str(error)
+    if isinstance(error, OSError) and not isinstance(error, ConnectionError):
+        return FAILED, f"cannot write {error.filename or 'temporary files'}: {error.strerror or error}"
     from ephemera.spark.failures import failure, is_input  # noqa: PLC0415
 
     return WRONG_COMMAND if is_input(error) else FAILED, str(failure(error))
 
 
 def _fail(message: str, code: int = WRONG_COMMAND) -> NoReturn:
-    typer.echo(message, err=True)
+    tell(message)
     raise typer.Exit(code)

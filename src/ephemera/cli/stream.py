@@ -2,7 +2,7 @@
 
 Lines are read as they come, from files one after the other, from standard input, or from a file that grows; each is
 decoded once for all programs. What is wrong or late goes to the dead letters, and nothing stops the run but its end or
-Ctrl-C. While nothing comes, the engines are told the time, so that silent sources hold no one back.
+a signal. While nothing comes, the engines are told the time, so that silent sources hold no one back.
 """
 
 from __future__ import annotations
@@ -18,14 +18,15 @@ from typing import IO, Any
 
 import typer
 
-from ephemera.cli.files import FAILED, WRONG_COMMAND, bad_letter, tell_notes, undefined_letter, utf_8, write_out
+from ephemera.cli.files import WRONG_COMMAND, bad_letter, tell, tell_notes, undefined_letter, utf_8, write_out
+from ephemera.cli.signals import exit_code, noted, raise_if_seen
 from ephemera.engine.live import LiveEngine
 from ephemera.io.jsonl import decode_line
+from ephemera.io.targets import GrowingFile
 
 CHUNK = 1 << 16
 PAUSE = 0.05
 """How long to wait for a file to grow, in seconds."""
-INTERRUPTED = 130
 LATE = "it came behind the bound of its source"
 
 
@@ -44,20 +45,23 @@ class Stream:
         self._engines = engines
         self._names = names
         self._emit = frozenset(emit)
-        self._output = _opened(output)
-        self._dead = _opened(dead)
+        self._output = None if output is None else GrowingFile(output)
+        self._dead = None if dead is None else GrowingFile(dead)
 
     def run(self, inputs: Sequence[str], *, follow: bool) -> None:
         """Until the input ends; with `follow` the last file may grow for ever."""
         watched = any(engine.has_idle_sources for engine in self._engines)
         try:
             for lines in _chunks(inputs, follow=follow, watched=watched):
-                messages = [decode_line(line) for line in lines]
-                self._each(lambda engine, given=messages: engine.send_many(given))  # type: ignore[misc]
-            self._each(LiveEngine.finish)
+                with noted(1):  # so that no line is cut in two; who asks twice does not wait for that
+                    messages = [decode_line(line) for line in lines]
+                    self._each(lambda engine, given=messages: engine.send_many(given))  # type: ignore[misc]
+                raise_if_seen()
+            with noted(1):
+                self._each(LiveEngine.finish)
         except KeyboardInterrupt:
-            typer.echo(f"stopped: {self._summary()}", err=True)
-            raise typer.Exit(INTERRUPTED) from None
+            tell(f"stopped: {self._summary()}")
+            raise typer.Exit(exit_code(is_live=True)) from None
         finally:
             self._close()
         if any(engine.stats().bad or engine.stats().late for engine in self._engines):
@@ -70,10 +74,8 @@ class Stream:
             text = "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in answers)
             if text and self._output is not None:
                 self._output.write(utf_8(text))
-                self._output.flush()
             elif text:
                 write_out(text)
-                sys.stdout.flush()
             self._bury(engine, name)
 
     def _bury(self, engine: LiveEngine, name: dict[str, str]) -> None:
@@ -86,7 +88,6 @@ class Stream:
         if letters and self._dead is not None:
             lines = (json.dumps(letter | name, ensure_ascii=False, default=str) + "\n" for letter in letters)
             self._dead.write(utf_8("".join(lines)))
-            self._dead.flush()
 
     def _summary(self) -> str:
         stats = [engine.stats() for engine in self._engines]
@@ -99,16 +100,6 @@ class Stream:
         for file in (self._output, self._dead):
             if file is not None:
                 file.close()
-
-
-def _opened(path: Path | None) -> IO[bytes] | None:
-    if path is None:
-        return None
-    try:
-        return path.open("wb")
-    except OSError as error:
-        typer.echo(f"cannot write {path}: {error.strerror}", err=True)
-        raise typer.Exit(FAILED) from None
 
 
 def _chunks(inputs: Sequence[str], *, follow: bool, watched: bool) -> Iterator[list[bytes]]:

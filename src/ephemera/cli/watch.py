@@ -40,6 +40,9 @@ def shown_batches(programs: Sequence[str] = (), out: TextIO | None = None) -> It
 
     stream = out or sys.stderr
     totals = Totals()
+    if stream is None:  # it is closed
+        yield totals.add
+        return
     if not stream.isatty():
 
         def tell(report: BatchReport) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
+
+from pyspark import SparkContext
 
 from ephemera.base.errors import EphemeraError
 from ephemera.spark.ship import missing
@@ -42,6 +45,9 @@ def told_by(stage: str, found: Iterable[T]) -> Iterator[T]:
 def failure(error: BaseException) -> Failed:
     """What to tell people of a job that failed."""
     text = str(error)
+    ended = _end_of_java()
+    if ended is not None:
+        return Failed(f"Java, in which Spark runs, has ended ({ended}); start the run again")
     lacking = missing(error)
     if lacking is not None:
         return Failed(str(lacking))
@@ -53,6 +59,15 @@ def failure(error: BaseException) -> Failed:
         )
     word = json.loads(found[1])
     return Failed("; ".join([word["error"], *word["notes"]]))
+
+
+def _end_of_java() -> str | None:
+    """How the Java that this process started has ended; None if it lives, or is not ours."""
+    process = getattr(SparkContext._gateway, "proc", None)
+    code = None if process is None else process.poll()
+    if code is None:
+        return None
+    return f"by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 def _cause(text: str) -> str:

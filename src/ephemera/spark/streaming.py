@@ -7,13 +7,13 @@ import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from tempfile import mkdtemp
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ephemera.base.errors import EphemeraError
+from ephemera.base.scratch import scratch_of_process
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.holding import Hold, hold
 from ephemera.engine.sealed import WAY_OUT, Broken
@@ -77,7 +77,7 @@ class Streaming:
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
         """Starts the query; `watch` is told of each batch."""
         taker = self._one_taker()
-        checkpoint = self.checkpoint or mkdtemp(prefix="ephemera-checkpoint-")
+        checkpoint = self.checkpoint or str(scratch_of_process("checkpoint"))
         own = self.hold or hold(checkpoint)
         try:
             return self._started(checkpoint, own, taker, watch)
@@ -237,9 +237,12 @@ class LiveQuery:
         except Exception as error:
             raise self._told(error) from error
 
-    def stop(self, patience: float = 20.0) -> None:
-        """Stops the query when the batch at hand is done; one that takes longer is done again at the next start."""
-        with self.host.paused(patience):
+    def stop(self, patience: float = 20.0, in_a_hurry: Callable[[], bool] = lambda: False) -> None:
+        """Stops the query when the batch at hand is done; one that takes longer is done again at the next start.
+
+        Who is `in_a_hurry` does not wait for it.
+        """
+        with self.host.paused(patience, in_a_hurry):
             self.query.stop()
         self.hold.release()
 

@@ -11,9 +11,9 @@ import os
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from ephemera.base.scratch import scratch
 from ephemera.engine.shipments import BAD, LATE
 from ephemera.io.jsonl import BadEvent, read_time
 from ephemera.kernels.history import FAR
@@ -78,16 +78,16 @@ def tell(
 ) -> None:
     """Runs programs live in one query, told batch by batch: for each program the lines of each batch."""
     spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
-    with TemporaryDirectory(prefix="ephemera-stories-") as scratch:
-        given = Path(scratch) / "given"
+    with scratch("stories") as folder:
+        given = folder / "given"
         given.mkdir()
         _write(given, told)
-        ledger = Ledger(f"{scratch}/checkpoint")
+        ledger = Ledger(f"{folder}/checkpoint")
         host = Host(spark, spread_live(spark, jobs, ledger, shards), ledger, [ToldLines()], sink, small=small, events=0)
         frame = spark.readStream.schema(TOLD).option("maxFilesPerTrigger", 1).json(str(given))
         query = (
             frame.writeStream.foreachBatch(host)
-            .option("checkpointLocation", f"{scratch}/checkpoint/spark")
+            .option("checkpointLocation", f"{folder}/checkpoint/spark")
             .trigger(availableNow=True)
             .start()
         )
