@@ -26,6 +26,7 @@ from ephemera.base.errors import EphemeraError
 from ephemera.base.time import SECOND, SPELLINGS, microseconds
 from ephemera.cli.files import WRONG_COMMAND, utf_8
 from ephemera.cli.inputs import LiveInput
+from ephemera.cli.progress import is_shown, note_lines
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.stream import INTERRUPTED
 from ephemera.cli.watch import counted, shown_batches
@@ -108,6 +109,10 @@ def run_live(
         finally:
             query.stop()
         stack.close()
+        if is_shown(wanted=wanted.progress):
+            lacking = [program.notes(query.never(number)) for number, program in enumerate(programs)]
+            for line in note_lines(lacking, wanted.names):
+                typer.echo(line, err=True)
         _tell_end(query, signals, live)
 
 

@@ -22,7 +22,7 @@ import typer
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import FAILED, WRONG_COMMAND, utf_8
 from ephemera.cli.inputs import Given, literal, spooled
-from ephemera.cli.progress import Shown, shown_stages, summary_lines
+from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines
 from ephemera.cli.stream import INTERRUPTED
 from ephemera.pipeline import Program
 
@@ -111,7 +111,9 @@ def _run(
             _bury(computed, wanted)
         finally:
             computed.close()
-    shown.end(summary_lines(computed.summary, wanted.names, time.monotonic() - began))
+    lacking = [program.notes(computed.never(number)) for number, (program, _) in enumerate(programs)]
+    lines = summary_lines(computed.summary, wanted.names, time.monotonic() - began)
+    shown.end([*lines, *note_lines(lacking, wanted.names)])
 
 
 def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:

@@ -32,18 +32,23 @@ LATE = "it came behind the bound of its source"
 class Stream:
     """Engines, and where their answers and dead letters go."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what a run has
         self,
         engines: Sequence[LiveEngine],
         names: Sequence[dict[str, str]],
         output: Path | None,
         dead: Path | None,
         emit: Sequence[str],
+        noted: Callable[[], Sequence[str]] | None = None,
     ) -> None:
-        """`names` is what the dead letters of each engine say of where they come from."""
+        """`names` is what the dead letters of each engine say of where they come from.
+
+        `noted` gives what to tell at the end besides the summary; without it there is none unless something was wrong.
+        """
         self._engines = engines
         self._names = names
         self._emit = frozenset(emit)
+        self._noted = noted
         self._output = _opened(output)
         self._dead = _opened(dead)
 
@@ -56,12 +61,16 @@ class Stream:
                 self._each(lambda engine, given=messages: engine.send_many(given))  # type: ignore[misc]
             self._each(LiveEngine.finish)
         except KeyboardInterrupt:
-            typer.echo(f"stopped: {self._summary()}", err=True)
+            self._tell("stopped: ")
             raise typer.Exit(INTERRUPTED) from None
         finally:
             self._close()
-        if any(engine.stats().bad or engine.stats().late for engine in self._engines):
-            typer.echo(self._summary(), err=True)
+        if self._noted is not None or any(engine.stats().bad or engine.stats().late for engine in self._engines):
+            self._tell()
+
+    def _tell(self, what: str = "") -> None:
+        notes = self._noted() if self._noted is not None else ()
+        typer.echo("\n".join([what + self._summary(), *notes]), err=True)
 
     def _each(self, work: Callable[[LiveEngine], list[dict[str, Any]]]) -> None:
         for engine, name in zip(self._engines, self._names, strict=True):

@@ -18,6 +18,7 @@ from ephemera.base.tree import find
 from ephemera.engine.events import BEGIN, END, Events, distinct, of_events
 from ephemera.engine.heads import is_message
 from ephemera.engine.lanes import Lane
+from ephemera.engine.never import awaited
 from ephemera.engine.sources import UNNAMED, Sources, sources_of
 from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.columns import Batch, Ints, Mask
@@ -84,6 +85,10 @@ class Engine:
         self.late_count = 0
         self.given = 0
         """How many answers there were."""
+        self.awaited = set(awaited(plan, world.calendars))
+        """The types of events from outside that have not come yet."""
+        self.matched: set[int] = set()
+        """The numbers of the rules that have given something, or a head without a value."""
         self.journal: dict[frozenset[str], list[Events]] | None = None
         """For each lane what came to wait since it was last taken down; None if nobody does that."""
 
@@ -143,6 +148,7 @@ class Engine:
     def _be_late(self, events: Sequence[Event]) -> None:
         self.late += events
         self.late_count += len(events)
+        self.awaited.difference_update(event.term.label for event in events)
 
     def attributes(self, label: str) -> Names:
         """The attributes of a type, if it is declared with them."""
@@ -150,7 +156,9 @@ class Engine:
 
     def take_dead_letters(self) -> list[DeadLetter]:
         """The heads that had no value since the last time."""
-        return [letter for lane in self.lanes.values() for letter in lane.take_dead_letters()]
+        letters = [letter for lane in self.lanes.values() for letter in lane.take_dead_letters()]
+        self.matched.update(letter.rule for letter in letters)
+        return letters
 
     def _arrival(self, event: Event) -> int:
         """When an event is known: at its end, or at its begin if its type is declared so."""
@@ -194,6 +202,7 @@ class Engine:
 
         One that no stream carries also waits in all lanes if rules derive it, and in those that ask for any label.
         """
+        self.awaited.discard(part.label)
         source = self.sources.source(part.label)
         is_derived = part.label in self._plan.catalogue.derived
         late = np.zeros(len(part), dtype=np.bool_)
@@ -222,6 +231,7 @@ class Engine:
             derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
+            self.matched.update(self._plan.points[name].rule or 0 for name, _ in lane.few)
             found.few += [e for name, e in lane.few if self._is_wanted(self._plan.points[name], e.time.end)]
         if found.few and found.events:
             found.events += of_events(found.few, self._plan.catalogue.attributes)
@@ -234,6 +244,7 @@ class Engine:
     def _give(self, name: str, parts: Sequence[Events], names: frozenset[str], found: Found) -> None:
         """What a rule derived, to those who asked, and to the lanes that go on from it."""
         point = self._plan.points[name]
+        self.matched.add(point.rule or 0)
         lane = self.lanes[names]
         if is_message(lane.builders[name].head):
             found.messages += [(point.rule or 0, p) for p in distinct(_wanted(parts, point, self._is_wanted))]

@@ -53,6 +53,8 @@ class Started:
     spreads: tuple[Spread, ...]
     as_numbers: bool
     places: int
+    filtered: frozenset[str] = frozenset()
+    """Types of which only those events were read that have constants for which rules ask."""
 
 
 def places_of(spark: SparkSession) -> int:
@@ -72,6 +74,7 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
     frames: list[DataFrame] = []
     spreads: list[Spread] = []
     numbers = True
+    filtered: set[str] = set()
     for same in declaring_alike(jobs):
         catalogue = jobs[same[0]].compiled.rules.resolved.catalogue
         alike = [jobs[n] for n in same]
@@ -83,13 +86,15 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
         others = read(spark, [given for given, units in found if units is not None and asks_the_clock], *asked)
         own = [_spread(n, jobs[n], [*by_spark, *others], count) for n in same]
         spreads += own
+        filtered |= set(_constants(alike)) if any(source.form in ("rows", "cells") for source in by_spark) else set()
         frames += [parquet.routed(spark, units, own, _wanted(alike)) for units in by_python]
         frames += [_routed(source, own) for source in by_spark]
         numbers = numbers and all(_has_numbers(source, jobs[n]) for source in by_spark for n in same)
         numbers = numbers and all(parquet.counts(units, catalogue) for units in by_python)
     routed = reduce(DataFrame.unionAll, frames)
     spreads.sort(key=lambda spread: spread.number)
-    return Started(run_levels(routed, spreads, Programs(spreads), count), tuple(spreads), numbers, count)
+    shipped = run_levels(routed, spreads, Programs(spreads), count)
+    return Started(shipped, tuple(spreads), numbers, count, frozenset(filtered))
 
 
 def _groups_of_rows(spark: SparkSession, given: Input) -> list[parquet.Unit] | None:

@@ -14,6 +14,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.compiled import Compiled
+from ephemera.engine.never import Never, never
 from ephemera.rules.outcome import World
 from ephemera.spark.answer_forms import forms_of
 from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, Sink, fingerprint
@@ -175,6 +176,13 @@ class LiveQuery:
     def last(self) -> BatchReport | None:
         """The report of the last batch."""
         return self.totals.last
+
+    def never(self, number: int = 0) -> Never:
+        """What a program has lacked since the start: types of events that never came, rules that never matched."""
+        spread = self.host.spreads[number]
+        missing = spread.awaited - {label for program, label in self.totals.came if program == number}
+        matched = {rule for program, rule in self.totals.matched if program == number}
+        return never(spread.compiled.rules, spread.compiled.plan, missing, matched, spread.emit)
 
     def progress(self) -> dict[str, Any] | None:
         """What Spark tells of the last batch, with what there is to tell of the program under `ephemera`."""
