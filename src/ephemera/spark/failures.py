@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
 from ephemera.base.errors import EphemeraError
+from ephemera.spark.java_end import java_ended
 from ephemera.spark.ship import missing
 
 T = TypeVar("T")
@@ -39,8 +40,11 @@ def told_by(stage: str, found: Iterable[T]) -> Iterator[T]:
         raise _InWorker(f"{_MARK}{json.dumps(told)}:end") from error
 
 
-def failure(error: BaseException) -> Failed:
+def failure(error: BaseException) -> EphemeraError:
     """What to tell people of a job that failed."""
+    ended = java_ended(error)
+    if ended is not None:
+        return ended
     text = str(error)
     lacking = missing(error)
     if lacking is not None:

@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark import TaskContext
 from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.errors import PySparkException
@@ -31,6 +30,7 @@ from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.failures import failure, told_by
+from ephemera.spark.java_end import GONE, told_of_java
 from ephemera.spark.output import Computed
 from ephemera.spark.places import shipments_of
 from ephemera.spark.reading import Input
@@ -86,23 +86,24 @@ class _FirstReason(AccumulatorParam[str]):
 
 def run_frame(compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str] = frozenset()) -> DataFrame:
     """All that a program derives from the rows of a data frame: `event`, `begin`, `end` and the values."""
-    columns = _layout(compiled, frame, world)
-    started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)])
-    first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
-    return map_in_arrow(started.shipped, ToColumns(columns, first), _schema(columns))
+    with told_of_java():
+        columns = _layout(compiled, frame, world)
+        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)])
+        first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
+        return map_in_arrow(started.shipped, ToColumns(columns, first), _schema(columns))
 
 
 def run_whole_frame(compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str]) -> Run:
     """The same at once, with what could not be used. Spark keeps the answers as long as somebody has them in hand."""
-    columns = _layout(compiled, frame, world)
-    started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)])
     try:
+        columns = _layout(compiled, frame, world)
+        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)])
         kept = started.shipped.localCheckpoint()
         computed = Computed(replace(started, shipped=kept))
         letters = [letter for _, letter in computed.letters()]
         messages = list(computed.messages())
         computed.close()
-    except (PySparkException, Py4JError) as error:
+    except (PySparkException, *GONE) as error:
         raise failure(error) from error
     return Run(
         map_in_arrow(kept, ToColumns(columns), _schema(columns)),

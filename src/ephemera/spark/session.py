@@ -12,8 +12,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from ephemera.spark.java import find_java, home_for_spark
@@ -97,7 +99,8 @@ def _memory() -> int:
 
 def _close(folder: Path) -> None:
     """Ends the session at the end of the process, so that Java does not write into the folder as it goes."""
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        active.stop()
+    with suppress(Py4JError, OSError):  # Java may be gone
+        active = SparkSession.getActiveSession()
+        if active is not None:
+            active.stop()
     shutil.rmtree(folder, ignore_errors=True)

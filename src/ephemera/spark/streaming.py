@@ -21,6 +21,7 @@ from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachB
 from ephemera.spark.failures import failure
 from ephemera.spark.folders import Folder, folder_at
 from ephemera.spark.inlets import open_inlets
+from ephemera.spark.java_end import GONE, java_ended, told_of_java
 from ephemera.spark.ledger import Ledger
 from ephemera.spark.live import Host, spread_live
 from ephemera.spark.marks import mark
@@ -68,6 +69,10 @@ class Streaming:
 
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
         """Starts the query; `watch` is told of each batch."""
+        with told_of_java():
+            return self._started(watch)
+
+    def _started(self, watch: Callable[[BatchReport], object] | None) -> LiveQuery:
         taker = self._one_taker()
         checkpoint = self.checkpoint or mkdtemp(prefix="ephemera-checkpoint-")
         ledger = Ledger(checkpoint)
@@ -170,7 +175,12 @@ class LiveQuery:
 
     @property
     def is_active(self) -> bool:
-        return bool(self.query.isActive)
+        try:
+            return bool(self.query.isActive)
+        except GONE as error:
+            if java_ended(error) is None:
+                raise
+            return False
 
     @property
     def last(self) -> BatchReport | None:
@@ -186,7 +196,10 @@ class LiveQuery:
 
     def progress(self) -> dict[str, Any] | None:
         """What Spark tells of the last batch, with what there is to tell of the program under `ephemera`."""
-        told = self.query.lastProgress
+        try:
+            told = self.query.lastProgress
+        except GONE as error:
+            raise self._told(error) from error
         if not told:
             return None
         own = as_progress(self.totals.last) if self.totals.last is not None else None
@@ -212,7 +225,10 @@ class LiveQuery:
     def stop(self, patience: float = 20.0) -> None:
         """Stops the query when the batch at hand is done; one that takes longer is done again at the next start."""
         with self.host.paused(patience):
-            self.query.stop()
+            try:
+                self.query.stop()
+            except GONE as error:
+                raise self._told(error) from error
 
     def _told(self, error: Exception) -> EphemeraError:
         return self.host.failed or failure(error)
