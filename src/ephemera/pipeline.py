@@ -145,7 +145,10 @@ class Program:
         and `run_all` has it.
 
         >>> import ephemera
-        >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);")
+        >>> declared = "EVENT order(id: string); EVENT shipped(id: string);"
+        >>> program = ephemera.compile(
+        ...     declared + "late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);"
+        ... )
         >>> program.run([{"event": "order", "time": 1, "data": ["a"]}])
         [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
         """
