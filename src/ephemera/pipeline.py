@@ -34,7 +34,7 @@ from ephemera.engine.whole import run_given, run_reading
 from ephemera.io.jsonl import read_row, read_time
 from ephemera.physical import explain as physical_explain
 from ephemera.rules import explain as rules_explain
-from ephemera.rules.emitted import unknown_emitted
+from ephemera.rules.emitted import asked_for
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.normalize import normalize
@@ -145,10 +145,7 @@ class Program:
         and `run_all` has it.
 
         >>> import ephemera
-        >>> declared = "EVENT order(id: string); EVENT shipped(id: string);"
-        >>> program = ephemera.compile(
-        ...     declared + "late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);"
-        ... )
+        >>> program = ephemera.compile("EVENT order(id: string); late(id) <- o: order(id), w: extend(o, 6);")
         >>> program.run([{"event": "order", "time": 1, "data": ["a"]}])
         [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
         """
@@ -186,28 +183,18 @@ class Program:
         """
         frame = is_spark_frame(events)
         asked, world = self._asked(engine, emit, allow_unbounded, frame), self.world(tables, calendars, until)
-        if frame:
-            from ephemera.spark.frames import run_whole_frame  # noqa: PLC0415 - only who runs on Spark needs it
+        if not frame:
+            return self._noted(run_given(self._compiled, events, world, asked, self._evaluate(engine)))
+        from ephemera.spark.frames import run_whole_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
-            found = run_whole_frame(self._compiled, events, world, asked)
-        else:
-            found = run_given(self._compiled, events, world, asked, self._evaluate(engine))
-        return replace(found, notes=self.notes(found.never))
+        return self._noted(run_whole_frame(self._compiled, events, world, asked))
 
     def _asked(self, engine: str, emit: str | Iterable[str], allowed: bool, frame: bool) -> frozenset[str]:
         """What a batch run is asked for, if everything about it is right."""
         if _known(engine) == "oracle" and frame:
             raise ValueError("a data frame of Spark runs on Spark; give the oracle what it collects")
         self._judge("oracle" if engine == "oracle" else "batch", allowed=allowed)
-        return self._emitted(emit)
-
-    def _emitted(self, emit: str | Iterable[str]) -> frozenset[str]:
-        """Names of events that are asked for, if there are such."""
-        names = [emit] if isinstance(emit, str) else list(emit)
-        wrong = unknown_emitted(names, [self._rules.resolved])
-        if wrong is not None:
-            raise ValueError(wrong)
-        return frozenset(names)
+        return asked_for(emit, self._rules.resolved)
 
     def _evaluate(self, engine: str) -> Callable[[list[Event], World], Outcome] | None:
         return partial(evaluate, self._rules) if _known(engine) == "oracle" else None
@@ -232,6 +219,9 @@ class Program:
         tell_unbounded(self._rules, self._plan, self._facts, findings)
         return report(self._parsed.source, findings.diagnostics)
 
+    def _noted(self, found: Run) -> Run:
+        return replace(found, notes=(*found.notes, *self.notes(found.never)))
+
     def notes(self, lacking: Never) -> tuple[str, ...]:
         """What a run lacked, as people read it."""
         return notes_of(lacking, self._rules, self._parsed.source)
@@ -250,8 +240,8 @@ class Program:
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """All that the program derives from events that have been read; whoever calls has judged the program."""
-        found = run_reading(reading, self.world(tables), frozenset(emit), self._evaluate(engine), progress)
-        return replace(found, notes=self.notes(found.never))
+        world = self.world(tables)
+        return self._noted(run_reading(reading, world, frozenset(emit), self._evaluate(engine), progress))
 
     def engine(
         self,
@@ -301,7 +291,6 @@ class Program:
         each with a key. A program that would keep something forever is refused unless that is allowed.
         """
         self._judge("live", allowed=allow_unbounded)
-        asked = self._emitted(emit)
         from ephemera.spark.streaming import streaming_of  # noqa: PLC0415 - only who runs on Spark needs it
 
         return streaming_of(
@@ -321,7 +310,7 @@ class Program:
             shards=shards,
             most_files=most_files,
             small=small,
-            emit=asked,
+            emit=asked_for(emit, self._rules.resolved),
         )
 
     def world(

@@ -9,8 +9,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import py4j.protocol
 import pytest
+from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
@@ -154,7 +154,7 @@ def test_a_java_that_ended_is_told_as_that(monkeypatch: pytest.MonkeyPatch, stat
         proc: Any = subprocess.Popen(["/bin/sh", "-c", status])
 
     monkeypatch.setattr(SparkContext, "_gateway", Gateway)
-    line = str(failure(py4j.protocol.Py4JNetworkError("Answer from Java side is empty")))
+    line = str(failure(Py4JNetworkError("Answer from Java side is empty")))
     assert line.startswith(f"Java ended ({told}) while Spark was at work")
     assert "\n" not in line
 

@@ -30,3 +30,12 @@ def unknown_emitted(names: Iterable[str], programs: Sequence[Resolved]) -> str |
     hint = f"did you mean `{meant}`? " if meant is not None else ""
     there = f"there are {', '.join(known)}" if known else "no rule derives anything"
     return f"{what}; {hint}{there}"
+
+
+def asked_for(emit: str | Iterable[str], program: Resolved) -> frozenset[str]:
+    """The names that a program is asked for, one or several; one that it cannot give is a `ValueError`."""
+    names = [emit] if isinstance(emit, str) else list(emit)
+    wrong = unknown_emitted(names, [program])
+    if wrong is not None:
+        raise ValueError(wrong)
+    return frozenset(names)
