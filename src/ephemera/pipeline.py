@@ -8,40 +8,39 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, overload
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from ephemera.algebra import explain as algebra_explain
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
 from ephemera.analysis import explain as analysis_explain
 from ephemera.analysis import explain_bounds
-from ephemera.analysis.findings import tell
+from ephemera.analysis.findings import tell, tell_unbounded
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
+from ephemera.analysis.unbounded import Use, unbounded_in
 from ephemera.base.diagnostic import Report, Severity, report
-from ephemera.base.errors import ProgramError
+from ephemera.base.errors import EphemeraWarning, ProgramError
 from ephemera.base.span import Source
-from ephemera.engine import batch
-from ephemera.engine import tables as columnar
 from ephemera.engine.clocks import wall_clock
-from ephemera.engine.compiled import Compiled, Given, Reading
+from ephemera.engine.compiled import Compiled, Reading
+from ephemera.engine.given import Options, is_spark_frame
 from ephemera.engine.live import LiveEngine, Stamp
-from ephemera.io.jsonl import (
-    BadEvent,
-    read_row,
-    read_time,
-    write_event,
-)
+from ephemera.engine.never import Never
+from ephemera.engine.results import Run, notes_of
+from ephemera.engine.whole import run_given, run_reading
+from ephemera.io.jsonl import read_row, read_time
 from ephemera.physical import explain as physical_explain
 from ephemera.rules import explain as rules_explain
+from ephemera.rules.emitted import asked_for
 from ephemera.rules.findings import Findings
 from ephemera.rules.growth import growth
 from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.normalize import normalize
-from ephemera.rules.outcome import DeadLetter, World
+from ephemera.rules.outcome import Outcome, World
 from ephemera.rules.resolve import resolve
 from ephemera.rules.size import check_size
 from ephemera.rules.stratify import stratify
@@ -49,7 +48,6 @@ from ephemera.semantics.oracle import evaluate
 from ephemera.syntax import explain as syntax_explain
 from ephemera.syntax.parser import Parsed, parse
 from ephemera.terms.events import Event
-from ephemera.terms.values import Key
 
 if TYPE_CHECKING:
     from ephemera.spark.streaming import Streaming
@@ -95,20 +93,6 @@ def check(source: Source, *, unbounded: Severity | None = None) -> Checked:
     return Checked(parsed, None if found().failed else rules, plan, facts, found())
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What came of a run: answers and messages as JSON objects, bad events, and heads that had no value."""
-
-    answers: list[dict[str, Any]]
-    messages: list[dict[str, Any]]
-    bad: list[BadEvent]
-    undefined: list[DeadLetter]
-    output: list[tuple[Key, dict[str, Any]]]
-    """Answers and messages together, by end, begin, event and data, each behind what it is sorted by."""
-    notes: tuple[str, ...] = ()
-    """What is to be said of the input, such as that times had no zone."""
-
-
 class Program:
     """A program that passed its checks, ready to be explained and run.
 
@@ -138,28 +122,12 @@ class Program:
         return self._rules.resolved.catalogue
 
     @overload
-    def run(
-        self,
-        events: Iterable[Mapping[str, Any]],
-        *,
-        engine: str = ...,
-        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = ...,
-        calendars: Mapping[str, Iterable[Event]] | None = ...,
-        until: int | float | str | None = ...,
-    ) -> list[dict[str, Any]]: ...
+    def run(self, events: Iterable[Mapping[str, Any]], **options: Unpack[Options]) -> list[dict[str, Any]]: ...
 
     @overload
-    def run(
-        self,
-        events: Any,
-        *,
-        engine: str = ...,
-        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = ...,
-        calendars: Mapping[str, Iterable[Event]] | None = ...,
-        until: int | float | str | None = ...,
-    ) -> Any: ...
+    def run(self, events: Any, **options: Unpack[Options]) -> Any: ...
 
-    def run(
+    def run(  # noqa: PLR0913 - all of them named
         self,
         events: Any,
         *,
@@ -167,78 +135,114 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
+        emit: Iterable[str] = (),
+        allow_unbounded: bool = False,
     ) -> Any:
         """All that the program derives from events, given and returned as the objects of JSON lines.
 
         A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind. So is a data frame of Spark, on
-        Spark: its answer is computed when somebody reads it. What is to be said of the input, such as that times had
-        no zone, is a warning; `run_all` has it under `notes`.
+        Spark: its answer is computed when somebody reads it. What could not be used, and what is to be said of the
+        input, such as that times had no zone, is told by an `EphemeraWarning`; `run_all` has it.
 
         >>> import ephemera
-        >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);")
+        >>> program = ephemera.compile("EVENT order(id: string); late(id) <- o: order(id), w: extend(o, 6);")
         >>> program.run([{"event": "order", "time": 1, "data": ["a"]}])
         [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
         """
-        if _is_frame(events):
-            if _known(engine) == "oracle":
-                raise ValueError("a data frame of Spark runs on Spark; give the oracle what it collects")
+        frame = is_spark_frame(events)
+        asked, world = self._asked(engine, emit, allow_unbounded, frame), self.world(tables, calendars, until)
+        if frame:
             from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
-            answers, notes = run_frame(self._compiled, events, self.world(tables, calendars, until))
-            _warn(notes)
+            answers, said = run_frame(self._compiled, events, world, asked)
+            _warn(said)
             return answers
-        if columnar.is_table(events):
-            oracle = partial(evaluate, self._rules) if _known(engine) == "oracle" else None
-            world = self.world(tables, calendars, until)
-            table = columnar.run_table(self._compiled, events, world, oracle)
-            _warn(table.notes)
-            return table.answers
-        run = self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until)
-        _warn(run.notes)
-        return run.answers
+        found = run_given(self._compiled, events, world, asked, self._evaluate(engine))
+        _warn(found.said if found.complaint is None else (found.complaint, *found.said))
+        return found.answers
 
     def run_all(  # noqa: PLR0913 - all of them named
         self,
-        events: Iterable[Given],
+        events: Any,
         *,
         engine: str = "local",
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
-        progress: Callable[[float], None] = lambda _part: None,
+        emit: Iterable[str] = (),
+        allow_unbounded: bool = False,
     ) -> Run:
-        """The same with what could not be read or computed; events may be lines of JSON, too."""
-        reading = self.reading()
-        for event in events:
-            reading.add(event)
-        return self.run_read(reading, engine=engine, tables=tables, calendars=calendars, until=until, progress=progress)
+        """The same with messages, with what could not be read or computed, and with what was lacking.
+
+        Events may be lines of JSON, too. A data frame of Spark is run at once.
+
+        >>> import ephemera
+        >>> program = ephemera.compile("EVENT a(x: int); EVENT b(x: int); p(x) <- i: a(x); q(x) <- i: b(x);")
+        >>> run = program.run_all([{"event": "a", "time": 1, "data": [1]}, {"event": "a", "time": 2, "data": ["one"]}])
+        >>> len(run.answers), len(run.bad), run.notes
+        (1, 1, ('never came: `b`', 'never matched: rule 2 `q` (program.eq:1)'))
+        """
+        frame = is_spark_frame(events)
+        asked, world = self._asked(engine, emit, allow_unbounded, frame), self.world(tables, calendars, until)
+        if not frame:
+            return self._noted(run_given(self._compiled, events, world, asked, self._evaluate(engine)))
+        from ephemera.spark.frames import run_whole_frame  # noqa: PLC0415 - only who runs on Spark needs it
+
+        return self._noted(run_whole_frame(self._compiled, events, world, asked))
+
+    def _asked(self, engine: str, emit: str | Iterable[str], allowed: bool, frame: bool) -> frozenset[str]:
+        """What a batch run is asked for, if everything about it is right."""
+        if _known(engine) == "oracle" and frame:
+            raise ValueError("a data frame of Spark runs on Spark; give the oracle what it collects")
+        self._judge("oracle" if engine == "oracle" else "batch", allowed=allowed)
+        return asked_for(emit, self._rules.resolved)
+
+    def _evaluate(self, engine: str) -> Callable[[list[Event], World], Outcome] | None:
+        return partial(evaluate, self._rules) if _known(engine) == "oracle" else None
+
+    def _judge(self, use: Use, *, allowed: bool) -> None:
+        """Refuses state without a bound, or warns of it, as the use asks."""
+        severity = unbounded_in(use, allowed=allowed)
+        if severity is None or not self._unbounded.diagnostics:
+            return
+        if severity == "error":
+            error = ProgramError(self._unbounded)
+            error.add_note("in Python, `allow_unbounded=True` accepts it")
+            raise error
+        told = "; ".join(dict.fromkeys(d.message for d in self._unbounded.diagnostics))
+        text = f"{told} (`ephemera check` says why and what would help; `allow_unbounded=True` accepts it)"
+        warnings.warn(text, EphemeraWarning, stacklevel=4)
+
+    @cached_property
+    def _unbounded(self) -> Report:
+        """What would be kept forever, as `check` tells it."""
+        findings = Findings()
+        tell_unbounded(self._rules, self._plan, self._facts, findings)
+        return report(self._parsed.source, findings.diagnostics)
+
+    def _noted(self, found: Run) -> Run:
+        return replace(found, notes=(*found.said, *self.notes(found.never)))
+
+    def notes(self, lacking: Never) -> tuple[str, ...]:
+        """What a run lacked, as people read it."""
+        return notes_of(lacking, self._rules, self._parsed.source)
 
     def reading(self) -> Reading:
         """Where the events of a run are gathered as this program reads them, so that several may share the input."""
         return Reading(self._compiled)
 
-    def run_read(  # noqa: PLR0913 - all of them named
+    def run_read(
         self,
         reading: Reading,
         *,
         engine: str = "local",
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
-        calendars: Mapping[str, Iterable[Event]] | None = None,
-        until: int | float | str | None = None,
+        emit: Iterable[str] = (),
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
-        """All that the program derives from events that have been read."""
-        world = self.world(tables, calendars, until)
-        if _known(engine) == "oracle":
-            outcome = evaluate(self._rules, reading.events, world)
-        else:
-            outcome = batch.run(self._rules, self._plan, self._compiled.facts, reading.events, world, progress)
-        written = partial(write_event, catalogue=self.catalogue, as_numbers=reading.as_numbers)
-        answers = [written(e) for e in outcome.events]
-        messages = [{**written(m.event), "recipient": m.recipient, "transport": m.transport} for m in outcome.messages]
-        keys = [e.key for e in outcome.events] + [m.event.key for m in outcome.messages]
-        output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
-        return Run(answers, messages, reading.bad, outcome.dead_letters, output, reading.notes)
+        """All that the program derives from events that have been read; whoever calls has judged the program."""
+        world = self.world(tables)
+        return self._noted(run_reading(reading, world, frozenset(emit), self._evaluate(engine), progress))
 
     def engine(
         self,
@@ -247,11 +251,14 @@ class Program:
         now: Callable[[], int] = wall_clock,
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
+        allow_unbounded: bool = False,
     ) -> LiveEngine:
         """The program as an engine in this process, to which events are sent as they come.
 
         With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
+        A program that would keep something forever is refused unless that is allowed.
         """
+        self._judge("live", allowed=allow_unbounded)
         return LiveEngine(self._compiled, self.world(tables, calendars, None), stamp=stamp, now=now)
 
     def stream(  # noqa: PLR0913 - all of them named
@@ -274,6 +281,7 @@ class Program:
         emit: Iterable[str] = (),
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
+        allow_unbounded: bool = False,
     ) -> Streaming:
         """The program as a live query on Spark Structured Streaming; `start` on what this returns starts it.
 
@@ -281,8 +289,9 @@ class Program:
         reads what the program declares. A batch takes `most_files` of a folder at most, and runs in one task without
         an exchange where fewer than `small` events are likely to come.
         Answers go to a folder or a table, at `location` if that is given, exactly once, or to functions at least once,
-        each with a key.
+        each with a key. A program that would keep something forever is refused unless that is allowed.
         """
+        self._judge("live", allowed=allow_unbounded)
         from ephemera.spark.streaming import streaming_of  # noqa: PLC0415 - only who runs on Spark needs it
 
         return streaming_of(
@@ -302,7 +311,7 @@ class Program:
             shards=shards,
             most_files=most_files,
             small=small,
-            emit=frozenset(emit),
+            emit=asked_for(emit, self._rules.resolved),
         )
 
     def world(
@@ -380,12 +389,7 @@ class Program:
 def _warn(notes: Iterable[str]) -> None:
     """Says what there is to say where only answers are returned."""
     for note in notes:
-        warnings.warn(note, stacklevel=3)
-
-
-def _is_frame(given: object) -> bool:
-    """Whether something is a data frame of Spark, which need not be installed."""
-    return any(c.__name__ == "DataFrame" and c.__module__.startswith("pyspark.sql.") for c in type(given).__mro__)
+        warnings.warn(note, EphemeraWarning, stacklevel=3)
 
 
 def _known(engine: str) -> str:

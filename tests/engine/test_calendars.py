@@ -39,9 +39,9 @@ def test_only_patterns_by_its_name_see_a_calendar(rules: str, count: int | None,
     events: list[dict[str, Any]] = [*ORDERS[:2], *([STRANGER] if stranger else []), *ORDERS[2:]]
     calendars = {"cal:shift": SHIFTS}
     expected = program.run(events, engine="oracle", calendars=calendars)
-    engine = program.engine(calendars=calendars)
+    engine = program.engine(calendars=calendars, allow_unbounded=True)
     live = [answer for event in events for answer in engine.send(event)]
-    assert program.run(events, calendars=calendars) == expected
+    assert program.run(events, calendars=calendars, allow_unbounded=True) == expected
     assert live + engine.finish() == expected
     assert len(expected) == (len(events) if count is None else count)
     assert engine.stats().received == len(events)
@@ -52,17 +52,18 @@ def test_the_days_of_a_calendar_wait_for_no_source() -> None:
         "TIME UNIT 1 hour; EVENT order(i: string); STREAM s CARRIES order;"
         "busy(count(i)) <- d: cal:shift(), while d: collect order(i);"
     )
-    engine = program.engine(calendars={"cal:shift": SHIFTS})
+    engine = program.engine(calendars={"cal:shift": SHIFTS}, allow_unbounded=True)
     assert [len(engine.send(event)) for event in ORDERS] == [0, 0, 1, 1]
 
 
 def test_days_are_told_once_across_a_snapshot() -> None:
     program = ephemera.compile("TIME UNIT 1 hour; busy(count(i)) <- d: cal:shift(), while d: collect order(i);")
     calendars = {"cal:shift": SHIFTS}
-    first = program.engine(calendars=calendars)
+    first = program.engine(calendars=calendars, allow_unbounded=True)
     answers = first.send_many(ORDERS[:3])
-    second = program.engine(calendars=calendars).restore(first.snapshot())
-    assert answers + second.send_many(ORDERS[3:]) + second.finish() == program.run(ORDERS, calendars=calendars)
+    second = program.engine(calendars=calendars, allow_unbounded=True).restore(first.snapshot())
+    expected = program.run(ORDERS, calendars=calendars, allow_unbounded=True)
+    assert answers + second.send_many(ORDERS[3:]) + second.finish() == expected
 
 
 CLOCKED = """

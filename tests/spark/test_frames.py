@@ -56,7 +56,7 @@ def both(spark: SparkSession, text: str, rows: list[dict[str, Any]], schema: str
     """What Spark answers, and what the engine in this process answers, as tables of Arrow."""
     program = ephemera.compile(text)
     frame = frame_of(spark, rows, schema)
-    return program.run(frame).toArrow(), program.run(frame.toArrow())
+    return program.run(frame).toArrow(), program.run_all(frame.toArrow()).answers
 
 
 def test_a_data_frame_is_answered_with_one_that_holds_what_arrow_would(spark: SparkSession) -> None:
@@ -149,7 +149,7 @@ def test_tables_come_with_the_run(spark: SparkSession) -> None:
     )
     found = program.run(frame, tables=given).toArrow()
     assert found.num_rows == 20
-    assert rows_of(found) == rows_of(program.run(frame.toArrow(), tables=given))
+    assert rows_of(found) == rows_of(program.run_all(frame.toArrow(), tables=given).answers)
 
 
 def test_rules_that_ask_the_clock_answer_the_same(spark: SparkSession) -> None:

@@ -53,7 +53,7 @@ def test_answers_are_those_of_the_local_engine(
     program = ephemera.compile(DECLARED + rules)
     started = start(spark, [Job(program.compiled)], [Input(str(folder))], 2)
     found = as_lines(started.shipped, started.spreads, as_numbers=started.as_numbers).collect()
-    expected = program.run(ROWS)
+    expected = program.run_all(ROWS).answers
     answers = sorted((row.e, row.s) for row in found if row.kind == "answer")
     assert answers == sorted(zip(_microseconds(expected["end"]), _microseconds(expected["begin"]), strict=True))
     if way == "Python":

@@ -123,7 +123,7 @@ def test_programs_of_every_kind_over_the_same_rows_answer_as_in_one_process(
     programs = _compiled(names)
     found = collected(start(spark, _jobs(names, programs), [_columns(spark, tmp_path, FLAT, "parquet")], 3))
     for name, program, came in zip(names, programs, found, strict=True):
-        run = program.run_all(FLAT, **_world(name))
+        run = program.run_all(FLAT, **_world(name), allow_unbounded=True)
         assert run.output
         assert (name, plain(came.answers)) == (name, plain([answer for _, answer in run.output]))
         assert (name, len(came.dead), came.bad) == (name, len(run.undefined), [])
@@ -138,7 +138,7 @@ def test_programs_over_the_same_lines_answer_as_in_one_process_and_tell_what_is_
     events = [*FLAT[::2], *BAD, *TERMS, *FLAT[1::2]]
     found = collected(start(spark, _jobs(names, programs), [_lines(tmp_path / "shop.jsonl", events)], 3))
     for name, program, came in zip(names, programs, found, strict=True):
-        run = program.run_all(events)
+        run = program.run_all(events, allow_unbounded=True)
         assert run.output
         assert (name, plain(came.answers)) == (name, plain([answer for _, answer in run.output]))
         assert sorted(b["reason"] for b in came.bad) == sorted(b.reason for b in run.bad)

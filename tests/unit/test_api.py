@@ -16,7 +16,8 @@ MODULES = sorted(
 
 
 def test_the_public_names_are_these() -> None:
-    assert ephemera.__all__ == ["Diagnostic", "EphemeraError", "Program", "ProgramError", "Report", "compile"]
+    names = ["Diagnostic", "EphemeraError", "EphemeraWarning", "Program", "ProgramError", "Report", "compile"]
+    assert ephemera.__all__ == names
 
 
 def test_a_wrong_program_raises_with_all_that_is_wrong() -> None:

@@ -149,7 +149,7 @@ def test_calendars_are_events_and_conditions() -> None:
     )
     shifts = [Event(Term("cal:shift"), Interval(0, 8 * HOUR)), Event(Term("cal:shift"), Interval(8 * HOUR, 16 * HOUR))]
     events = [event("order", t, name) for t, name in ((1, "a"), (7, "b"), (9, "c"), (20, "d"))]
-    assert program.run(events, calendars={"cal:shift": shifts}) == [
+    assert program.run(events, calendars={"cal:shift": shifts}, allow_unbounded=True) == [
         event("same", [1, 7], "a", "b"),
         event("busy", [0, 8], 2),
         event("busy", [8, 16], 1),

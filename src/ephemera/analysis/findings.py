@@ -23,15 +23,25 @@ CLOCK = "timer:datetime"
 def tell(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings, unbounded: Severity | None) -> None:
     """Adds what is wrong; state without a bound counts as much as is asked for, None not at all."""
     _tell_never(rules, plan, facts, findings)
-    for found in blame(plan, facts):
-        point = plan.points[found.relevance.point]
-        if point.normal is None:
-            continue
-        normal = rules.normal[point.normal]
+    for normal, found in _blamed(rules, plan, facts):
         if found.relevance.input == CLOCK:
             _too_far(normal, found, findings)
         elif unbounded is not None:
             _unbounded(normal, plan, found, findings, unbounded)
+
+
+def tell_unbounded(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings) -> None:
+    """Adds only what would be kept forever."""
+    for normal, found in _blamed(rules, plan, facts):
+        if found.relevance.input != CLOCK:
+            _unbounded(normal, plan, found, findings, "error")
+
+
+def _blamed(rules: Ruleset, plan: Plan, facts: Facts) -> Iterator[tuple[NormalRule, Blame]]:
+    for found in blame(plan, facts):
+        point = plan.points[found.relevance.point]
+        if point.normal is not None:
+            yield rules.normal[point.normal], found
 
 
 def _tell_never(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings) -> None:

@@ -33,3 +33,7 @@ class InternalError(EphemeraError):
 
     def __init__(self, stage: str, message: str) -> None:
         super().__init__(f"{stage}: {message} (this is a bug in Ephemera, please report it with the program)")
+
+
+class EphemeraWarning(UserWarning):
+    """What is not wrong enough to stop: events that could not be used, or state without a bound."""

@@ -24,7 +24,7 @@ from ephemera.base.scratch import scratch
 from ephemera.base.time import SECOND, SPELLINGS, microseconds
 from ephemera.cli.files import WRONG_COMMAND, no_output, tell, tell_notes, write_out
 from ephemera.cli.inputs import LiveInput
-from ephemera.cli.progress import is_terminal
+from ephemera.cli.progress import is_shown, note_lines
 from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.watch import counted, shown_batches
@@ -104,6 +104,10 @@ def run_live(
             query.stop(in_a_hurry=lambda: len(signals) > 1)
         is_over = printed is not None and printed.is_over
         stack.close()
+        if is_shown(wanted=wanted.progress):
+            lacking = [program.notes(query.never(number)) for number, program in enumerate(programs)]
+            for line in note_lines(lacking, wanted.names):
+                typer.echo(line, err=True)
         _tell_end(query, signals, live)
         if printed is not None and is_over:
             raise printed.failure or CannotWrite("cannot write standard output: Broken pipe")
@@ -270,7 +274,7 @@ def _watched(names: Sequence[str], wanted: Wanted, live: LiveWanted) -> Iterator
     """Whoever is told of each batch: the terminal, and those who ask for metrics."""
     with ExitStack() as stack:
         watches: list[Any] = []
-        if wanted.progress or is_terminal():
+        if is_shown(wanted=wanted.progress):
             watches.append(stack.enter_context(shown_batches(names)))
         if live.metrics is not None:
             watches.append(stack.enter_context(_offered(live.metrics, names)))

@@ -20,7 +20,8 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from ephemera.base.diagnostic import Report, Severity
+from ephemera.analysis.unbounded import unbounded_in
+from ephemera.base.diagnostic import Report
 from ephemera.base.span import Source
 from ephemera.cli.demo import demo_command
 from ephemera.cli.files import (
@@ -142,7 +143,7 @@ def check_command(
 ) -> None:
     """Check programs; print what is wrong with them, where, and what would help."""
     sources = [read_program(path) for path in programs]
-    unbounded: Severity | None = None if allow_unbounded else "error"
+    unbounded = unbounded_in("check", allowed=allow_unbounded)
     reports = [s if isinstance(s, Report) else check(s, unbounded=unbounded).report for s in sources if s is not None]
     print_reports(reports, machine=form == Format.json)
     _exit(missing=None in sources, wrong=any(found.failed for found in reports))
@@ -192,7 +193,7 @@ def explain_command(
 ) -> None:
     """Show what a stage of the compiler makes of a program; what would be kept forever is told on standard error."""
     shows_state = stage in (Stage.plan, Stage.relevance)
-    explained = compile_all([program], unbounded="warning" if shows_state and not allow_unbounded else None)[0]
+    explained = compile_all([program], unbounded_in("explain", allowed=allow_unbounded or not shows_state))[0]
     if form == Format.json:
         plain = explained.explain_json(stage.value, points=points.value)
         write_out(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")

@@ -23,20 +23,29 @@ _HISTORIES = 12
 """So many histories are told of, the largest."""
 
 
+def is_shown(*, wanted: bool) -> bool:
+    """Whether progress and a summary are shown: on a terminal, or if they are asked for."""
+    return wanted or (sys.stderr is not None and sys.stderr.isatty())
+
+
+def note_lines(notes: Sequence[Sequence[str]], names: Sequence[dict[str, str]]) -> list[str]:
+    """What people should know of each program of a run, such as what it lacked."""
+    return [
+        f"note: {note}{f' (in {program})' if program else ''}"
+        for own, program in zip(notes, (name.get("program") for name in names), strict=True)
+        for note in own
+    ]
+
+
 @contextmanager
 def shown_progress(what: str, *, wanted: bool) -> Iterator[Callable[[float], None]]:
     """Something to tell the part that is done to, from 0 to 1."""
-    if not wanted and not is_terminal():
+    if not is_shown(wanted=wanted):
         yield lambda _part: None
         return
     with _bar(TextColumn("{task.percentage:>3.0f}%"), wanted=wanted) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda done: bar.update(task, completed=done)
-
-
-def is_terminal() -> bool:
-    """Whether somebody looks at standard error."""
-    return sys.stderr is not None and sys.stderr.isatty()
 
 
 def _bar(column: TextColumn, *, wanted: bool) -> Progress:
@@ -47,7 +56,7 @@ def _bar(column: TextColumn, *, wanted: bool) -> Progress:
 @contextmanager
 def shown_stages(*, wanted: bool) -> Iterator[Shown]:
     """Something to tell how far Spark has come, and at the end what came of it."""
-    if not wanted and not is_terminal():
+    if not is_shown(wanted=wanted):
         yield Shown(None)
         return
     with _bar(TextColumn("{task.fields[counts]}"), wanted=wanted) as bar:
@@ -97,15 +106,18 @@ class Shown:
             self.told = told
 
 
+def count_lines(read: int, answers: Counter[str], letters: int, seconds: float) -> list[str]:
+    """How many events were read, and what came of them."""
+    first = f"{read:,} events read, {answers.total():,} answers, {letters:,} dead letters in {seconds:.1f} s"
+    return [first, *(f"  {label}: {count:,}" for label, count in sorted(answers.items()))]
+
+
 def summary_lines(summary: Summary, names: Sequence[dict[str, str]], seconds: float) -> list[str]:
     """What there is to tell of a run: events, answers, dead letters, and what was kept at most."""
-    read = max(summary.read.values(), default=0)
-    letters = summary.bad + summary.dead
-    lines = [f"{read:,} events read, {summary.total:,} answers, {letters:,} dead letters in {seconds:.1f} s"]
     by_label: Counter[str] = Counter()
     for (_, label), count in summary.answers.items():
         by_label[label] += count
-    lines += [f"  {label}: {count:,}" for label, count in sorted(by_label.items())]
+    lines = count_lines(max(summary.read.values(), default=0), by_label, summary.bad + summary.dead, seconds)
     largest = sorted(summary.histories, key=lambda h: (-h.peak, h.program, h.name))
     kept = [h for h in largest if h.peak]
     if kept:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import time
+from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
 from heapq import merge
@@ -12,6 +14,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+from ephemera.analysis.unbounded import Use, unbounded_in
 from ephemera.base.diagnostic import Report, Severity
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import (
@@ -31,11 +34,13 @@ from ephemera.cli.files import (
 from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, input_names, live_inputs, read_all
 from ephemera.cli.live import LiveWanted, check_names, run_live
 from ephemera.cli.outputs import check_outputs
-from ephemera.cli.progress import shown_progress
+from ephemera.cli.progress import count_lines, is_shown, note_lines, shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
 from ephemera.engine.cells import read_cell
-from ephemera.pipeline import Checked, Program, Run, check
+from ephemera.engine.results import Run
+from ephemera.pipeline import Checked, Program, check
+from ephemera.rules.emitted import unknown_emitted
 
 
 class Engine(StrEnum):
@@ -145,7 +150,7 @@ def run_command(
         if engine == RunsOn.oracle:
             _refuse("stream mode runs on the engines `spark` and `local`")
         _run_stream(
-            compile_all(programs, unbounded=None if allow_unbounded else "error"),
+            _compiled(programs, "live", wanted, allowed=allow_unbounded),
             programs,
             inputs,
             wanted,
@@ -157,7 +162,7 @@ def run_command(
     if follow or asked.first() is not None:
         _refuse(f"{'--follow' if follow else asked.first()} is for live runs: `--mode stream`")
     on = engine or RunsOn.spark
-    compiled = compile_all(programs, unbounded=None if allow_unbounded or on == RunsOn.oracle else "warning")
+    compiled = _compiled(programs, "oracle" if on == RunsOn.oracle else "batch", wanted, allowed=allow_unbounded)
     if on != RunsOn.spark and master is not None:
         _refuse("--master is for the engine `spark`")
     if on != RunsOn.spark and output is not None and not is_one_file(output):
@@ -174,17 +179,20 @@ def run_command(
     if on == RunsOn.spark:
         run_on_spark(compiled, tables, given, wanted)
         return
+    began = time.monotonic()
     runs: list[Run] = []
     for program, path, own, reading in zip(compiled, programs, tables, read_all(compiled, given), strict=True):
         try:
             with shown_progress(path.name, wanted=progress) as tell:
-                runs.append(program.run_read(reading, engine=on.value, tables=own, progress=tell))
+                runs.append(program.run_read(reading, engine=on.value, tables=own, emit=wanted.emit, progress=tell))
         except EphemeraError as error:
             typer.echo(f"{path}: {error}", err=True)
             raise typer.Exit(FAILED) from None
-    _write_answers(runs, None if output is None else Path(output), emit)
-    _write_dead_letters(runs, names_of(programs), letters)
-    tell_notes(note for run in runs for note in run.notes)
+    _write_answers(runs, None if output is None else Path(output))
+    _write_dead_letters(runs, wanted.names, letters)
+    tell_notes(note for run in runs for note in run.said)
+    if is_shown(wanted=progress):
+        _print_summary(runs, wanted.names, time.monotonic() - began)
 
 
 def _run_stream(
@@ -221,9 +229,15 @@ def _run_stream(
         return
     if asked.first() is not None or wanted.master is not None:
         _refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
-    engines = [program.engine(tables=own) for program, own in zip(live, tables, strict=True)]
+    engines = [program.engine(tables=own, allow_unbounded=True) for program, own in zip(live, tables, strict=True)]
     target = None if wanted.output is None else Path(wanted.output)
-    stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit)
+
+    def noted() -> list[str]:
+        lacking = [program.notes(own.never(wanted.emit)) for program, own in zip(live, engines, strict=True)]
+        return note_lines(lacking, wanted.names)
+
+    shown = noted if is_shown(wanted=wanted.progress) else None
+    stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit, shown)
     stream.run([one.name for one in given], follow=follow)
 
 
@@ -255,7 +269,7 @@ def _refuse(message: str) -> NoReturn:
     raise typer.Exit(WRONG_COMMAND)
 
 
-def compile_all(paths: Sequence[Path], *, unbounded: Severity | None = None) -> list[Program]:
+def compile_all(paths: Sequence[Path], unbounded: Severity | None = None) -> list[Program]:
     """The programs ready to run; prints what was found in any, and ends the command if one is wrong or missing."""
     sources = [read_program(path) for path in paths]
     found = [s if isinstance(s, Report) else check(s, unbounded=unbounded) for s in sources if s is not None]
@@ -264,6 +278,15 @@ def compile_all(paths: Sequence[Path], *, unbounded: Severity | None = None) -> 
     if None in sources or any(report.failed for report in reports):
         raise typer.Exit(WRONG_COMMAND if None in sources else WRONG_PROGRAM)
     return [Program(f) for f in found if isinstance(f, Checked)]
+
+
+def _compiled(paths: Sequence[Path], use: Use, wanted: Wanted, *, allowed: bool) -> list[Program]:
+    """The programs of a run, if they can give what is asked for."""
+    programs = compile_all(paths, unbounded_in(use, allowed=allowed))
+    wrong = unknown_emitted(wanted.emit, [program.compiled.rules.resolved for program in programs])
+    if wrong is not None:
+        _refuse(wrong)
+    return programs
 
 
 def _tables(program: Program, folder: Path) -> dict[str, list[dict[str, Any]]]:
@@ -279,10 +302,9 @@ def _tables(program: Program, folder: Path) -> dict[str, list[dict[str, Any]]]:
     return rows
 
 
-def _write_answers(runs: list[Run], output: Path | None, emit: list[str] | None) -> None:
+def _write_answers(runs: list[Run], output: Path | None) -> None:
     merged = merge(*(run.output for run in runs), key=lambda line: line[0])
-    answers = [answer for _, answer in merged if not emit or answer["event"] in emit]
-    text = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in answers)
+    text = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for _, answer in merged)
     if output is None:
         write_out(text)
     else:
@@ -298,3 +320,11 @@ def _write_dead_letters(runs: Sequence[Run], names: Sequence[dict[str, str]], ou
     elif letters:
         typer.echo(f"{len(letters)} events could not be used, the first: {letters[0]['reason']}", err=True)
         typer.echo("`--dead-letter PATH` keeps them", err=True)
+
+
+def _print_summary(runs: Sequence[Run], names: Sequence[dict[str, str]], seconds: float) -> None:
+    answers = Counter(answer["event"] for run in runs for _, answer in run.output)
+    letters = sum(len(run.bad) + len(run.undefined) for run in runs)
+    lines = count_lines(max((run.read for run in runs), default=0), answers, letters, seconds)
+    lacking = [[note for note in run.notes if note not in run.said] for run in runs]
+    typer.echo("\n".join([*lines, *note_lines(lacking, names)]), err=True)

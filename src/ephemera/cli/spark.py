@@ -21,7 +21,7 @@ import typer
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import FAILED, WRONG_COMMAND, tell, tell_notes, write_out
 from ephemera.cli.inputs import Given, literal, spooled
-from ephemera.cli.progress import Shown, shown_stages, summary_lines
+from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines
 from ephemera.cli.signals import exit_code, heed_again, was_stopped
 from ephemera.io.targets import layout
 from ephemera.pipeline import Program
@@ -113,7 +113,9 @@ def _run(
         finally:
             computed.close()
     tell_notes(computed.summary.notes)
-    shown.end(summary_lines(computed.summary, wanted.names, time.monotonic() - began))
+    lacking = [program.notes(computed.never(number)) for number, (program, _) in enumerate(programs)]
+    lines = summary_lines(computed.summary, wanted.names, time.monotonic() - began)
+    shown.end([*lines, *note_lines(lacking, wanted.names)])
 
 
 def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:

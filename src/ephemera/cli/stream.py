@@ -33,18 +33,23 @@ LATE = "it came behind the bound of its source"
 class Stream:
     """Engines, and where their answers and dead letters go."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0917 - what a run has
         self,
         engines: Sequence[LiveEngine],
         names: Sequence[dict[str, str]],
         output: Path | None,
         dead: Path | None,
         emit: Sequence[str],
+        noted: Callable[[], Sequence[str]] | None = None,
     ) -> None:
-        """`names` is what the dead letters of each engine say of where they come from."""
+        """`names` is what the dead letters of each engine say of where they come from.
+
+        `noted` gives what to tell at the end besides the summary; without it there is none unless something was wrong.
+        """
         self._engines = engines
         self._names = names
         self._emit = frozenset(emit)
+        self._noted = noted
         self._output = None if output is None else GrowingFile(output)
         self._dead = None if dead is None else GrowingFile(dead)
 
@@ -60,13 +65,17 @@ class Stream:
             with noted(1):
                 self._each(LiveEngine.finish)
         except KeyboardInterrupt:
-            tell(f"stopped: {self._summary()}")
+            self._tell("stopped: ")
             raise typer.Exit(exit_code(is_live=True)) from None
         finally:
             self._close()
-        if any(engine.stats().bad or engine.stats().late for engine in self._engines):
-            typer.echo(self._summary(), err=True)
+        if self._noted is not None or any(engine.stats().bad or engine.stats().late for engine in self._engines):
+            self._tell()
         tell_notes(note for engine in self._engines for note in engine.notes)
+
+    def _tell(self, what: str = "") -> None:
+        notes = self._noted() if self._noted is not None else ()
+        tell("\n".join([what + self._summary(), *notes]))
 
     def _each(self, work: Callable[[LiveEngine], list[dict[str, Any]]]) -> None:
         for engine, name in zip(self._engines, self._names, strict=True):

@@ -92,6 +92,7 @@ class Batch:
         found.events = sorted(dict.fromkeys(found.events), key=lambda e: e.key)
         found.messages = sorted(dict.fromkeys(found.messages), key=lambda m: (m.event.key, m.recipient, m.transport))
         found.dead_letters = self.engine.take_dead_letters()
+        found.matched = self.engine.matched
         return found
 
     def _take(self, found: Found) -> None:

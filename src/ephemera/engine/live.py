@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Literal
@@ -19,8 +19,10 @@ import pyarrow as pa
 from ephemera.engine.beginning import live_engine, missed, reached
 from ephemera.engine.clocks import Clock, Onward, passing, wall_clock
 from ephemera.engine.compiled import Compiled, Given, given_message
+from ephemera.engine.given import one, several
 from ephemera.engine.identity import program_of, warn_of_changes, world_of
 from ephemera.engine.local import Found
+from ephemera.engine.never import Never, never
 from ephemera.engine.silence import Silence
 from ephemera.engine.snapshot import Snapshot, WrongSnapshot, restore, take
 from ephemera.engine.stats import Stats, stats_of
@@ -101,7 +103,7 @@ class LiveEngine:
 
     def send(self, event: Given) -> list[Answer]:
         """One event; what is certain then."""
-        return self.send_many([event])
+        return self.send_many([one(event)])
 
     def send_many(self, events: Iterable[Given] | Any) -> list[Answer]:
         """Several events in the order in which they arrive; what is certain then.
@@ -110,7 +112,7 @@ class LiveEngine:
         """
         with self._lock:
             answers = self._let_pass()
-            answers += self._send_table(to_arrow(events)) if is_table(events) else self._send_each(events)
+            answers += self._send_table(to_arrow(events)) if is_table(events) else self._send_each(several(events))
             return answers + self._advanced(self._now()) if self._stamp == "arrival" else answers
 
     def _send_each(self, events: Iterable[Given]) -> list[Answer]:
@@ -146,6 +148,7 @@ class LiveEngine:
 
     def _refuse(self, bad: Sequence[BadEvent]) -> None:
         self._bad_count += len(bad)
+        self._engine.awaited.difference_update(one.label for one in bad if one.label is not None)
         self.bad += bad
 
     def _hear(self, labels: Iterable[str]) -> None:
@@ -274,6 +277,12 @@ class LiveEngine:
         """What is stored, for how long, and what became of all events that came in."""
         with self._lock:
             return stats_of(self._engine, self._received, self._bad_count)
+
+    def never(self, emit: Collection[str] = ()) -> Never:
+        """What has been lacking so far: types of events that never came, and rules that never matched."""
+        with self._lock:
+            engine = self._engine
+            return never(self._compiled.rules, self._compiled.plan, engine.awaited, engine.matched, emit)
 
     # ---- time ----------------------------------------------------------------------------------------------
 

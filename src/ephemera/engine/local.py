@@ -18,6 +18,7 @@ from ephemera.engine.dependencies import CLOCK, lanes_of
 from ephemera.engine.events import BEGIN, END, Events, distinct, of_events
 from ephemera.engine.heads import is_message
 from ephemera.engine.lanes import Lane
+from ephemera.engine.never import awaited
 from ephemera.engine.sources import UNNAMED, Sources, sources_of
 from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.columns import Batch, Ints, Mask
@@ -80,6 +81,10 @@ class Engine:
         self.late_count = 0
         self.given = 0
         """How many answers there were."""
+        self.awaited = set(awaited(plan, world.calendars))
+        """The types of events from outside that have not come yet."""
+        self.matched: set[int] = set()
+        """The numbers of the rules that have given something, or a head without a value."""
         self.journal: dict[frozenset[str], list[Events]] | None = None
         """For each lane what came to wait since it was last taken down; None if nobody does that."""
 
@@ -140,6 +145,7 @@ class Engine:
     def _be_late(self, events: Sequence[Event]) -> None:
         self.late += events
         self.late_count += len(events)
+        self.awaited.difference_update(event.term.label for event in events)
 
     def attributes(self, label: str) -> Names:
         """The attributes of a type, if it is declared with them."""
@@ -148,7 +154,9 @@ class Engine:
     def take_dead_letters(self) -> list[DeadLetter]:
         """The heads that had no value since the last time; what the clock tells ahead is found once more."""
         found = {names: lane.take_dead_letters() for names, lane in self.lanes.items()}
-        return [letter for names, letters in found.items() if names != CLOCK for letter in letters]
+        letters = [letter for names, letters in found.items() if names != CLOCK for letter in letters]
+        self.matched.update(letter.rule for letter in letters)
+        return letters
 
     def _arrival(self, event: Event) -> int:
         """When an event is known: at its end, or at its begin if its type is declared so."""
@@ -192,6 +200,7 @@ class Engine:
 
         One that no stream carries also waits in all lanes if rules derive it, and in those that ask for any label.
         """
+        self.awaited.discard(part.label)
         source = self.sources.source(part.label)
         is_derived = part.label in self._plan.catalogue.derived
         late = np.zeros(len(part), dtype=np.bool_)
@@ -222,6 +231,7 @@ class Engine:
             derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
+            self.matched.update(self._plan.points[name].rule or 0 for name, _ in lane.few)
             if names != CLOCK:
                 found.few += [e for name, e in lane.few if self._is_wanted(self._plan.points[name], e.time.end)]
         if found.few and found.events:
@@ -235,6 +245,7 @@ class Engine:
     def _give(self, name: str, parts: Sequence[Events], names: frozenset[str], found: Found) -> None:
         """What a rule derived, to those who asked, and to the lanes that go on from it."""
         point = self._plan.points[name]
+        self.matched.add(point.rule or 0)
         lane = self.lanes[names]
         wanted = _wanted(parts, point, self._is_wanted) if names != CLOCK else []
         if is_message(lane.builders[name].head):

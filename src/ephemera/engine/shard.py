@@ -206,4 +206,5 @@ def _held(engine: Engine, group: int) -> dict[str, Any]:
         "waiting": engine.waiting,
         "pending": sum(len(rule.pending) for rule in rules),
         "given": engine.given,
+        "matched": sorted(engine.matched),
     }

@@ -25,6 +25,7 @@ from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, REFERENCE, Events, distinct, of_events
 from ephemera.engine.local import Engine, Found, Part
 from ephemera.engine.matching import Query
+from ephemera.engine.never import awaited
 from ephemera.engine.parameters import asked_for
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
 from ephemera.engine.surroundings import Surroundings
@@ -59,11 +60,14 @@ class Spread:
     """The labels that are asked for; none are all."""
     merged: Merged = field(init=False)
     stages: Stages = field(init=False)
+    awaited: frozenset[str] = field(init=False)
+    """The types of events that should come from outside."""
 
     def __post_init__(self) -> None:
         one = merged(self.compiled.plan, self.compiled.facts)
         object.__setattr__(self, "merged", one)
         object.__setattr__(self, "stages", stages(one, frozenset(self.world.calendars)))
+        object.__setattr__(self, "awaited", awaited(self.compiled.plan, self.world.calendars))
 
     def __getstate__(self) -> dict[str, object]:
         """What is made when it is first asked for does not travel."""
@@ -334,6 +338,7 @@ class Spread:
             "events": received,
             "examined": sum(rule.examined for rule in rules),
             "given": engine.given,
+            "matched": sorted(engine.matched),
             "histories": {name: [peak, reaches[name]] for name, peak in peaks.items()},
             "peak_mb": peak_memory(),
         }

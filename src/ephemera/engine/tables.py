@@ -10,7 +10,7 @@ same JSON object would be: other types and undeclared labels, and whatever may b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias
@@ -22,7 +22,7 @@ from ephemera.analysis.nodes import Facts
 from ephemera.engine.batch import Batch as History
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, Events
-from ephemera.engine.table_reading import BadRow, Reader
+from ephemera.engine.table_reading import BadRow, Read, Reader
 from ephemera.engine.table_writing import Writer
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, Outcome, World
@@ -42,9 +42,15 @@ class TableRun:
 
     answers: Any
     bad: list[BadRow]
-    undefined: list[DeadLetter]
-    notes: tuple[str, ...] = ()
+    outcome: Outcome
+    given: pa.Table
+    read: Read
+    said: tuple[str, ...] = ()
     """What is to be said of the input, such as that times had no zone."""
+
+    @property
+    def undefined(self) -> list[DeadLetter]:
+        return self.outcome.dead_letters
 
 
 def is_table(given: object) -> bool:
@@ -52,22 +58,30 @@ def is_table(given: object) -> bool:
     return _kind(given) is not None
 
 
-def run_table(compiled: Compiled, given: Any, world: World, evaluate: Evaluate | None = None) -> TableRun:
+def run_table(
+    compiled: Compiled,
+    given: Any,
+    world: World,
+    evaluate: Evaluate | None = None,
+    emit: Collection[str] = (),
+) -> TableRun:
     """All that a program derives from the rows of a table, as a table of the same kind.
 
-    `evaluate` runs the events instead of the engine.
+    `evaluate` runs the events instead of the engine; `emit` names what is asked for, if that is not everything.
     """
     local = compiled.rules.resolved.catalogue.local
     assumed = local.assumed
-    read = Reader(to_arrow(given), compiled).read()
+    table = to_arrow(given)
+    read = Reader(table, compiled).read()
     if evaluate is not None:
         outcome = evaluate([event for part in read.parts for event in part.events()], world)
     else:
         history = _Columns(compiled.rules, compiled.plan, compiled.facts, read.parts, world)
         outcome = history.run(history.slices())
+    outcome.only(emit)
     answers = Writer(compiled.rules, read).table(outcome)
     bad = sorted(read.bad, key=lambda bad: bad.row)
-    return TableRun(_like(given, answers), bad, outcome.dead_letters, local.note_since(assumed))
+    return TableRun(_like(given, answers), bad, outcome, table, read, local.note_since(assumed))
 
 
 class _Columns(History):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ephemera.base.errors import EphemeraError
@@ -39,6 +39,14 @@ class Outcome:
     events: list[Event] = field(default_factory=list)
     messages: list[Message] = field(default_factory=list)
     dead_letters: list[DeadLetter] = field(default_factory=list)
+    matched: set[int] = field(default_factory=set)
+    """The numbers of the rules that gave something, or a head without a value."""
+
+    def only(self, emit: Collection[str]) -> None:
+        """Leaves what is not asked for out; no names at all ask for everything."""
+        if emit:
+            self.events = [event for event in self.events if event.term.label in emit]
+            self.messages = [message for message in self.messages if message.event.term.label in emit]
 
 
 @dataclass(frozen=True, slots=True)

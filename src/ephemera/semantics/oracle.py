@@ -70,6 +70,7 @@ class _Evaluation:
         self._derived: dict[Event, Event] = {}
         self._messages: dict[tuple[Event, str, str], Message] = {}
         self._dead: dict[tuple[int, str], DeadLetter] = {}
+        self._matched: set[int] = set()
         self._clocked = self._rules_by_the_clock()
 
     def run(self) -> Outcome:
@@ -82,6 +83,7 @@ class _Evaluation:
             sorted(given, key=lambda e: e.key),
             sorted(sent, key=lambda m: (m.event.key, m.recipient, m.transport)),
             list(self._dead.values()),
+            self._matched,
         )
 
     def _in_one_form(self, members: list[int]) -> None:
@@ -143,10 +145,12 @@ class _Evaluation:
                 raise Undefined(TOO_FAR)
             built = _build(rule, group, answer.origin, scope, self._reader)
         except Undefined as undefined:
+            self._matched.add(number)
             letter = DeadLetter(number, dict(group[0].variables), str(undefined))
             self._dead.setdefault((number, repr(sorted(letter.variables.items(), key=lambda v: v[0]))), letter)
             return
         for term in built:
+            self._matched.add(number)
             event = Event(term, answer.time, positional=isinstance(rule.head, Derive))
             if number in self._series:
                 self._series[number].add((answer.time.begin, answer.time.end), group[0].variables, term)

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
 
-from pyspark import SparkContext
-
 from ephemera.base.errors import EphemeraError
+from ephemera.spark.java_end import java_ended
 from ephemera.spark.ship import missing
 
 T = TypeVar("T")
@@ -42,12 +40,12 @@ def told_by(stage: str, found: Iterable[T]) -> Iterator[T]:
         raise _InWorker(f"{_MARK}{json.dumps(told)}:end") from error
 
 
-def failure(error: BaseException) -> Failed:
+def failure(error: BaseException) -> EphemeraError:
     """What to tell people of a job that failed."""
-    text = str(error)
-    ended = _end_of_java()
+    ended = java_ended(error)
     if ended is not None:
-        return Failed(f"Java, in which Spark runs, has ended ({ended}); start the run again")
+        return ended
+    text = str(error)
     lacking = missing(error)
     if lacking is not None:
         return Failed(str(lacking))
@@ -59,15 +57,6 @@ def failure(error: BaseException) -> Failed:
         )
     word = json.loads(found[1])
     return Failed("; ".join([word["error"], *word["notes"]]))
-
-
-def _end_of_java() -> str | None:
-    """How the Java that this process started has ended; None if it lives, or is not ours."""
-    process = getattr(SparkContext._gateway, "proc", None)
-    code = None if process is None else process.poll()
-    if code is None:
-        return None
-    return f"by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
 
 
 def _cause(text: str) -> str:

@@ -6,21 +6,32 @@ somebody reads it; only if rules ask the clock, the first and the last end of th
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
+from ephemera.base.errors import EphemeraWarning
 from ephemera.engine.answer_parts import Counting, Held, Layout, layout
 from ephemera.engine.compiled import Compiled
-from ephemera.engine.shipments import OUT, Shipment, unpack
+from ephemera.engine.results import Run
+from ephemera.engine.shipments import BAD, DEAD, OUT, Shipment, unpack
 from ephemera.engine.table_reading import stamp_columns
+from ephemera.io.jsonl import BadEvent
 from ephemera.rules.nodes import Catalogue
-from ephemera.rules.outcome import World
+from ephemera.rules.outcome import DeadLetter, World
 from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.failures import told_by
+from ephemera.spark.failures import failure, told_by
+from ephemera.spark.java_end import GONE, told_of_java
+from ephemera.spark.output import Computed
 from ephemera.spark.places import shipments_of
 from ephemera.spark.reading import Input
 from ephemera.spark.run import Job, start
@@ -39,23 +50,77 @@ _TYPES: dict[Held, t.DataType] = {
 
 @dataclass(frozen=True, slots=True)
 class ToColumns:
-    """Writes answers by columns; what else engines ship is left out."""
+    """Writes answers by columns; what else engines ship is left out, but the first bad event is told."""
 
     layout: Layout
+    first: Accumulator[str] | None = None
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from told_by("write", (self._batch(s) for s in shipments_of(given) if s.group == OUT))
+        yield from told_by("write", (self._batch(s) for s in self._heard(given) if s.group == OUT))
+
+    def _heard(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        for shipment in shipments_of(given):
+            if self.first is not None and shipment.group in {BAD, DEAD}:
+                self.first.add(str(json.loads(bytes(shipment.load))["reason"]))
+            yield shipment
 
     def _batch(self, shipment: Shipment) -> pa.RecordBatch:
         return self.layout.batch(unpack(shipment, self.layout.catalogue), shipment.rule)
 
 
-def run_frame(compiled: Compiled, frame: DataFrame, world: World) -> tuple[DataFrame, tuple[str, ...]]:
+class _FirstReason(AccumulatorParam[str]):
+    """The first reason why something could not be used; where the session is, there is a warning with it."""
+
+    def zero(self, value: str) -> str:
+        del value
+        return ""
+
+    def addInPlace(self, value1: str, value2: str) -> str:  # noqa: N802 - as Spark calls it
+        if not value1 and value2 and TaskContext.get() is None:
+            text = f"some rows could not be used, the first: {value2}; `run_all(…).bad` and `.undefined` have them"
+            # It is told by a thread of Spark's, which must go on even where warnings are errors.
+            with suppress(EphemeraWarning):
+                warnings.warn(text, EphemeraWarning, stacklevel=2)
+        return value1 or value2
+
+
+def run_frame(
+    compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str] = frozenset()
+) -> tuple[DataFrame, tuple[str, ...]]:
     """All that a program derives from the rows of a data frame: `event`, `begin`, `end` and the values; and notes."""
+    with told_of_java():
+        columns = _layout(compiled, frame, world)
+        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)])
+        first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
+        return map_in_arrow(started.shipped, ToColumns(columns, first), _schema(columns)), started.notes
+
+
+def run_whole_frame(compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str]) -> Run:
+    """The same at once, with what could not be used. Spark keeps the answers as long as somebody has them in hand."""
+    try:
+        columns = _layout(compiled, frame, world)
+        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)])
+        kept = started.shipped.localCheckpoint()
+        computed = Computed(replace(started, shipped=kept))
+        letters = [letter for _, letter in computed.letters()]
+        messages = list(computed.messages())
+        computed.close()
+    except (PySparkException, *GONE) as error:
+        raise failure(error) from error
+    return Run(
+        map_in_arrow(kept, ToColumns(columns), _schema(columns)),
+        messages,
+        [BadEvent(letter["event"], letter["reason"]) for letter in letters if "rule" not in letter],
+        [DeadLetter(one["rule"], one["variables"], one["reason"]) for one in letters if "rule" in one],
+        read=sum(computed.summary.read.values()),
+        never=computed.never(),
+        said=computed.summary.notes,
+    )
+
+
+def _layout(compiled: Compiled, frame: DataFrame, world: World) -> Layout:
     days = [day for given in world.calendars.values() for day in given]
-    columns = layout(compiled.rules, _counting(frame, compiled.rules.resolved.catalogue), days)
-    started = start(frame.sparkSession, [Job(compiled, world)], [Input(frame)])
-    return map_in_arrow(started.shipped, ToColumns(columns), _schema(columns)), started.notes
+    return layout(compiled.rules, _counting(frame, compiled.rules.resolved.catalogue), days)
 
 
 def _schema(columns: Layout) -> t.StructType:

@@ -28,7 +28,7 @@ from ephemera.spark.parquet import FromParquet, counts, units_of
 from ephemera.spark.places import batches
 from ephemera.spark.programs import Programs
 from ephemera.spark.reading import apart, read_rest, rest_messages
-from ephemera.spark.routes import FromSource, Waiting, assumed_by, bad_shipment, read_shipment
+from ephemera.spark.routes import Counts, FromSource, Waiting, bad_shipment
 from ephemera.spark.threads import side_by_side
 from ephemera.spark.turns import Turn, turn_of_task
 from ephemera.terms.events import Event
@@ -44,12 +44,11 @@ class Entrance:
         self.spread = spread
         self.gate = Gate(spread, before)
         self._waiting = Waiting(spread.places)
-        self._read = 0
-        self._assumed = assumed_by(spread)
+        self._counts = Counts(spread)
 
     def add(self, parts: Sequence[Events]) -> Iterator[Shipment]:
         """Events by columns; they go when there are enough of them."""
-        self._read += sum(map(len, parts))
+        self._counts.add(parts)
         yield from self.gate.let_in(self._waiting.add([part for part in parts if len(part)]))
 
     def add_each(self, events: Iterable[Event | BadEvent]) -> Iterator[Shipment]:
@@ -57,7 +56,7 @@ class Entrance:
         good: list[Event] = []
         for event in events:
             if isinstance(event, BadEvent):
-                self._read += 1
+                self._counts.add_bad(event)
                 yield bad_shipment(self.spread, event)
             else:
                 good.append(event)
@@ -66,8 +65,7 @@ class Entrance:
     def close(self) -> Iterator[Shipment]:
         """What is left, how many were read, and a word to all places of what was seen."""
         yield from self.gate.let_in(self._waiting.take())
-        if self._read:
-            yield read_shipment(self.spread, self._read, self._assumed)
+        yield from self._counts.told()
         yield from self.gate.words(range(self.spread.places))
 
 

@@ -23,8 +23,10 @@ from pyspark.sql import functions as f
 
 from ephemera.engine.events import BEGIN, END, Events, flat_term
 from ephemera.engine.lines import lines
+from ephemera.engine.never import Never, never
 from ephemera.engine.shipments import BAD, DEAD, OUT, READ, STATS, Shipment, unpack
 from ephemera.engine.spread import Spread
+from ephemera.physical.wanted import wanted
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.columns import as_columns
 from ephemera.spark.failures import told_by
@@ -69,6 +71,10 @@ class Summary:
 
     read: dict[int, int] = field(default_factory=dict)
     """For each program how many events were read for it."""
+    came: dict[int, set[str]] = field(default_factory=dict)
+    """For each program the types of which events came."""
+    matched: dict[int, set[int]] = field(default_factory=dict)
+    """For each program the rules that gave something."""
     answers: dict[tuple[int, str], int] = field(default_factory=dict)
     dead: int = 0
     bad: int = 0
@@ -93,7 +99,7 @@ class Computed:
         shipped = started.shipped.where(group.isin(OUT, DEAD, STATS, BAD, READ))
         self._kept = shipped.persist(StorageLevel.MEMORY_AND_DISK)
         told = (
-            self._kept.groupBy("group", "program", f.when(group == OUT, f.col("label")).alias("label"))
+            self._kept.groupBy("group", "program", f.when(group.isin(OUT, READ), f.col("label")).alias("label"))
             .agg(
                 f.sum("count").alias("events"),
                 f.count(f.lit(1)).alias("rows"),
@@ -104,6 +110,14 @@ class Computed:
         )
         self.summary = _summary([row.asDict() for row in told])
         self.summary.notes = tuple(dict.fromkeys((*started.notes, *self.summary.notes)))
+
+    def never(self, number: int = 0) -> Never:
+        """What a program lacked. Of types that are not read, or not wholly, nothing is known."""
+        spread, summary = self._spreads[number], self.summary
+        asked = wanted(spread.compiled.plan)
+        expected = spread.awaited if asked is None else spread.awaited & asked.keys()
+        missing = expected - self._started.filtered - summary.came.get(number, set())
+        return never(spread.compiled.rules, spread.compiled.plan, missing, summary.matched.get(number, ()), spread.emit)
 
     def close(self) -> None:
         """Frees what Spark keeps of it."""
@@ -131,6 +145,12 @@ class Computed:
         joined = map_in_arrow(ordered, Joined(self._spreads), "text string")
         yield from (row[0] for row in joined.toLocalIterator(prefetchPartitions=not few))
 
+    def messages(self) -> Iterator[dict[str, Any]]:
+        """The messages as objects, in no order."""
+        sent = self.shipped.where(f.col("rule") > 0)
+        rows = map_in_arrow(sent, ToRows(self._spreads, self._started.as_numbers, ties=False), _ROWS)
+        yield from (json.loads(row["line"]) for row in rows.select("line").toLocalIterator())
+
     def letters(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The dead letters with the numbers of their programs: bad events first, then heads without a value."""
         letter = f.decode("load", "utf-8").alias("letter")
@@ -152,7 +172,8 @@ def _summary(told: Sequence[Mapping[str, Any]]) -> Summary:
             case group if group == OUT:
                 found.answers[row["program"], row["label"]] = row["events"]
             case group if group == READ:
-                found.read[row["program"]] = row["events"]
+                found.read[row["program"]] = found.read.get(row["program"], 0) + row["events"]
+                found.came.setdefault(row["program"], set()).add(row["label"])
             case group if group == BAD:
                 found.bad += row["rows"]
             case group if group == DEAD:
@@ -160,6 +181,7 @@ def _summary(told: Sequence[Mapping[str, Any]]) -> Summary:
         for place, load in row["words"]:
             word = json.loads(bytes(load))
             busy |= {place} if word["events"] else set()
+            found.matched.setdefault(row["program"], set()).update(word["matched"])
             for name, (peak, reach) in word["histories"].items():
                 key = (row["program"], name)
                 if key not in peaks or peak > peaks[key].peak:

@@ -30,7 +30,7 @@ from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import ANY
 from ephemera.spark.places import SCHEMA, batches
-from ephemera.spark.routes import Waiting, assumed_by, bad_shipment, read_shipment
+from ephemera.spark.routes import Counts, Waiting, bad_shipment
 from ephemera.spark.session import is_local
 
 _ROWS = 131_072
@@ -101,16 +101,18 @@ class FromParquet:
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         waiting = Waiting(self.spreads[0].places)
-        count = 0
-        assumed = [assumed_by(spread) for spread in self.spreads]
+        counts = [Counts(spread) for spread in self.spreads]
         for batch in given:
             for path, group in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 for parts, bad in self.read(path, group):
-                    count += sum(map(len, parts)) + len(bad)
+                    for own in counts:
+                        own.add(parts)
+                        for letter in bad:
+                            own.add_bad(letter)
                     yield from (bad_shipment(spread, letter) for spread in self.spreads for letter in bad)
                     yield from self._all(waiting.add(parts))
         yield from self._all(waiting.take())
-        yield from (read_shipment(s, count, before) for s, before in zip(self.spreads, assumed, strict=True))
+        yield from (word for own in counts for word in own.told())
 
     def read(self, path: str, group: int) -> Iterator[tuple[list[Events], list[BadEvent]]]:
         """The events of a group of rows, some at a time, and what is none."""

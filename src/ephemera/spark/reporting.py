@@ -34,6 +34,8 @@ def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
         parts=dict(seconds),
         events=max(events_in(rows).values(), default=0),
         answers=counts.answers,
+        came=frozenset((row.program, row.label) for row in rows if row.group == READ),
+        matched=frozenset((program, number) for program, engine in engines for number in engine["matched"]),
         bad=counts.bad,
         late=counts.late,
         dead=counts.dead,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -47,33 +48,36 @@ class FromSource:
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         waiting = Waiting(self.spreads[0].places)
-        count = 0
-        assumed = [assumed_by(spread) for spread in self.spreads]
+        counts = [Counts(spread) for spread in self.spreads]
         for batch in given:
             vouched, rest = apart(batch, self.form)
             if vouched.num_rows:
-                yield from self._all(waiting.add(list(self.events(vouched))))
-            several = 0
-            for spread in self.spreads if rest.num_rows else ():
-                several = yield from self._one_by_one(spread, rest)
-            count += vouched.num_rows + several
+                parts = list(self.events(vouched))
+                for own in counts:
+                    own.add(parts)
+                    own.add_others(vouched.num_rows - sum(map(len, parts)))
+                yield from self._all(waiting.add(parts))
+            for spread, own in zip(self.spreads, counts, strict=True) if rest.num_rows else ():
+                yield from self._one_by_one(spread, rest, own)
         yield from self._all(waiting.take())
-        yield from (read_shipment(s, count, before) for s, before in zip(self.spreads, assumed, strict=True))
+        yield from (word for own in counts for word in own.told())
 
     def _all(self, parts: list[Events]) -> Iterator[Shipment]:
         for spread in self.spreads:
             yield from spread.route(parts)
 
-    def _one_by_one(self, spread: Spread, rest: pa.RecordBatch) -> Generator[Shipment, None, int]:
-        """Events that are read one by one, and how many there were, bad ones included."""
-        count = 0
+    def _one_by_one(self, spread: Spread, rest: pa.RecordBatch, counts: Counts) -> Iterator[Shipment]:
+        """Events that are read one by one, and counted, bad ones included."""
         events = read_rest(spread.compiled, self.form, rest)
         while several := list(islice(events, _SOME)):
-            count += len(several)
-            yield from (bad_shipment(spread, event) for event in several if isinstance(event, BadEvent))
+            for event in several:
+                if isinstance(event, BadEvent):
+                    counts.add_bad(event)
+                    yield bad_shipment(spread, event)
             good = [event for event in several if isinstance(event, Event)]
-            yield from spread.route(of_events(good, spread.compiled.plan.catalogue.attributes))
-        return count
+            parts = list(of_events(good, spread.compiled.plan.catalogue.attributes))
+            counts.add(parts)
+            yield from spread.route(parts)
 
     def events(self, batch: pa.RecordBatch) -> Iterator[Events]:
         """The events of a batch, label by label."""
@@ -160,15 +164,34 @@ def _column(values: pa.Array, held: Held) -> Column:
     return Column(np.ascontiguousarray(values.to_numpy(zero_copy_only=False)), held.kind)
 
 
-def read_shipment(spread: Spread, count: int, assumed: int) -> Shipment:
-    """A word of how many events were read, and what is to be said of them; `assumed` is where local times stood."""
-    notes = "\n".join(spread.compiled.rules.resolved.catalogue.local.note_since(assumed))
-    return Shipment(spread.number, READ, 0, 0, count, "", None, 0, notes.encode())
+class Counts:
+    """How many events were read for a program: of each type that should come, and of all others together."""
 
+    def __init__(self, spread: Spread) -> None:
+        self._spread = spread
+        self._counts: Counter[str] = Counter()
+        self._local = spread.compiled.rules.resolved.catalogue.local
+        self._assumed = self._local.assumed
 
-def assumed_by(spread: Spread) -> int:
-    """How many times without a zone were read so far."""
-    return spread.compiled.rules.resolved.catalogue.local.assumed
+    def add(self, parts: Iterable[Events]) -> None:
+        """Events that were read."""
+        for part in parts:
+            self._counts[part.label if part.label in self._spread.awaited else ""] += len(part)
+
+    def add_bad(self, bad: BadEvent) -> None:
+        """One that is none; still its type has come."""
+        self._counts[bad.label if bad.label is not None and bad.label in self._spread.awaited else ""] += 1
+
+    def add_others(self, count: int) -> None:
+        """Events that no rule asks for."""
+        self._counts[""] += count
+
+    def told(self) -> Iterator[Shipment]:
+        """Words of how many there were, with what is to be said of them."""
+        notes = "\n".join(self._local.note_since(self._assumed)).encode()
+        for label, count in self._counts.items():
+            if count:
+                yield Shipment(self._spread.number, READ, 0, 0, count, label, None, 0, notes)
 
 
 def notes_of(loads: Iterable[bytes]) -> tuple[str, ...]:

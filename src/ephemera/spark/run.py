@@ -55,6 +55,8 @@ class Started:
     places: int
     notes: tuple[str, ...] = ()
     """What is to be said of the input, as far as its columns tell."""
+    filtered: frozenset[str] = frozenset()
+    """Types of which only those events were read that have constants for which rules ask."""
 
 
 def places_of(spark: SparkSession) -> int:
@@ -75,6 +77,7 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
     spreads: list[Spread] = []
     numbers = True
     notes: list[str] = []
+    filtered: set[str] = set()
     for same in declaring_alike(jobs):
         catalogue = jobs[same[0]].compiled.rules.resolved.catalogue
         alike = [jobs[n] for n in same]
@@ -88,14 +91,15 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
         own = [_spread(n, jobs[n], [*by_spark, *others], count) for n in same]
         spreads += own
         notes += catalogue.local.note_since(assumed)
+        filtered |= set(_constants(alike)) if any(source.form in ("rows", "cells") for source in by_spark) else set()
         frames += [parquet.routed(spark, units, own, _wanted(alike)) for units in by_python]
         frames += [_routed(source, own) for source in by_spark]
         numbers = numbers and all(_has_numbers(source, jobs[n]) for source in by_spark for n in same)
         numbers = numbers and all(parquet.counts(units, catalogue) for units in by_python)
     routed = reduce(DataFrame.unionAll, frames)
     spreads.sort(key=lambda spread: spread.number)
-    levels = run_levels(routed, spreads, Programs(spreads), count)
-    return Started(levels, tuple(spreads), numbers, count, tuple(dict.fromkeys(notes)))
+    shipped = run_levels(routed, spreads, Programs(spreads), count)
+    return Started(shipped, tuple(spreads), numbers, count, tuple(dict.fromkeys(notes)), frozenset(filtered))
 
 
 def _groups_of_rows(spark: SparkSession, given: Input) -> list[parquet.Unit] | None:

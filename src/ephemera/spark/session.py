@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from ephemera.base.scratch import scratch_of_process
@@ -98,7 +99,7 @@ def _memory() -> int:
 
 def _close() -> None:
     """Ends the session at the end of the process, so that Java does not write into its folder as it goes."""
-    with suppress(Exception):  # Java may be gone, and nobody could be told any more
+    with suppress(Py4JError, OSError):  # Java may be gone
         active = SparkSession.getActiveSession()
         if active is not None:
             active.stop()

@@ -19,9 +19,8 @@ from pyspark.sql import SparkSession
 from ephemera.base.errors import EphemeraError
 from ephemera.base.scratch import scratch_of_process
 from ephemera.spark.session import is_local
+from ephemera.spark.worker_python import NEEDED, check_python, is_same
 
-NEEDED = {"lxml": "lxml", "numpy": "numpy", "pyarrow": "pyarrow", "re2": "google-re2"}
-"""What workers must have, by module; the package itself is sent."""
 _PACKAGE = Path(__file__).parent.parent
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 """Files in a zip have a date; with the same one the same sources make the same zip."""
@@ -32,9 +31,13 @@ class MissingPackage(EphemeraError):
 
 
 def ship(spark: SparkSession, folder: Path | None = None) -> Path | None:
-    """Sends the package to the workers; those of a local session need nothing."""
-    if is_local(spark) or not _PACKAGE.is_dir():
-        return None  # in the second case it came in a zip itself, which `spark-submit` has sent
+    """Sends the package to the workers; those of a local session need nothing, if they run this Python."""
+    if is_local(spark):
+        if is_same(spark):
+            return None
+        check_python(spark)
+    if not _PACKAGE.is_dir():
+        return None  # it came in a zip itself, which `spark-submit` has sent
     archive = packed(scratch_of_process("ship") if folder is None else folder)
     spark.sparkContext.addPyFile(str(archive))
     return archive
@@ -66,7 +69,15 @@ def _bytecode(path: str, source: bytes) -> bytes:
 
 
 def missing(error: BaseException) -> MissingPackage | None:
-    """What to tell people if a job failed because workers lack a package; None if it failed otherwise."""
+    """What to tell people if a job failed because of the Python of the workers; None if it failed otherwise."""
+    other = re.search(
+        r"Python in worker has different version:? \(?([\d., ]+?)\)? than that in driver:? ([\d.]+)", str(error)
+    )
+    if other is not None:
+        return MissingPackage(
+            f"the workers run Python {other[1]}, and this is {other[2]}; run both with the same one, "
+            "which PYSPARK_PYTHON or --conf spark.pyspark.python names for the workers"
+        )
     told = re.search(r"No module named '([A-Za-z0-9_]+)", str(error)) or re.search(
         r"\[PACKAGE_NOT_INSTALLED\] (\w+)", str(error)
     )

@@ -16,6 +16,7 @@ from ephemera.base.errors import EphemeraError
 from ephemera.base.scratch import scratch_of_process
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.holding import Hold, hold
+from ephemera.engine.never import Never, never
 from ephemera.engine.sealed import WAY_OUT, Broken
 from ephemera.rules.outcome import World
 from ephemera.spark.answer_forms import forms_of
@@ -23,6 +24,7 @@ from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachB
 from ephemera.spark.failures import failure
 from ephemera.spark.folders import Folder, folder_at
 from ephemera.spark.inlets import open_inlets
+from ephemera.spark.java_end import GONE, java_ended, told_of_java
 from ephemera.spark.ledger import Ledger
 from ephemera.spark.letting_in import Heartbeat
 from ephemera.spark.live import Host, spread_live
@@ -80,7 +82,8 @@ class Streaming:
         checkpoint = self.checkpoint or str(scratch_of_process("checkpoint"))
         own = self.hold or hold(checkpoint)
         try:
-            return self._started(checkpoint, own, taker, watch)
+            with told_of_java():
+                return self._started(checkpoint, own, taker, watch)
         except BaseException:
             own.release()
             raise
@@ -200,16 +203,31 @@ class LiveQuery:
 
     @property
     def is_active(self) -> bool:
-        return bool(self.query.isActive)
+        try:
+            return bool(self.query.isActive)
+        except GONE as error:
+            if java_ended(error) is None:
+                raise
+            return False
 
     @property
     def last(self) -> BatchReport | None:
         """The report of the last batch."""
         return self.totals.last
 
+    def never(self, number: int = 0) -> Never:
+        """What a program has lacked since the start: types of events that never came, rules that never matched."""
+        spread = self.host.spreads[number]
+        missing = spread.awaited - {label for program, label in self.totals.came if program == number}
+        matched = {rule for program, rule in self.totals.matched if program == number}
+        return never(spread.compiled.rules, spread.compiled.plan, missing, matched, spread.emit)
+
     def progress(self) -> dict[str, Any] | None:
         """What Spark tells of the last batch, with what there is to tell of the program under `ephemera`."""
-        told = self.query.lastProgress
+        try:
+            told = self.query.lastProgress
+        except GONE as error:
+            raise self._told(error) from error
         if not told:
             return None
         own = as_progress(self.totals.last) if self.totals.last is not None else None
@@ -242,9 +260,13 @@ class LiveQuery:
 
         Who is `in_a_hurry` does not wait for it.
         """
-        with self.host.paused(patience, in_a_hurry):
-            self.query.stop()
-        self.hold.release()
+        try:
+            with self.host.paused(patience, in_a_hurry):
+                self.query.stop()
+        except GONE as error:
+            raise self._told(error) from error
+        finally:
+            self.hold.release()
 
     def _told(self, error: Exception) -> EphemeraError:
         if self.host.failed is not None:

@@ -76,6 +76,10 @@ class BatchReport:
     events: int = 0
     answers: Mapping[tuple[int, str], int] = field(default_factory=dict)
     """By program and label."""
+    came: frozenset[tuple[int, str]] = frozenset()
+    """By program, the types of which events came."""
+    matched: frozenset[tuple[int, int]] = frozenset()
+    """By program, the rules that have given something since a shard was opened."""
     bad: int = 0
     late: int = 0
     dead: int = 0
@@ -109,6 +113,8 @@ class Totals:
     events: int = 0
     seconds: float = 0.0
     answers: Counter[tuple[int, str]] = field(default_factory=Counter)
+    came: set[tuple[int, str]] = field(default_factory=set)
+    matched: set[tuple[int, int]] = field(default_factory=set)
     bad: int = 0
     late: int = 0
     dead: int = 0
@@ -130,6 +136,8 @@ class Totals:
         self.events += report.events
         self.seconds += report.seconds
         self.answers.update(report.answers)
+        self.came |= report.came
+        self.matched |= report.matched
         self.bad += report.bad
         self.late += report.late
         self.dead += report.dead

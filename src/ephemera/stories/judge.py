@@ -144,7 +144,7 @@ def _run_whole(one: Ready, engine: str) -> Found:
     arrivals = _arrivals(program, story)
     late = late_arrivals(arrivals, program.catalogue) if story.is_live else []
     given = [step.event for k, step in enumerate(story.steps) if step.event is not None and k not in late]
-    run = program.run_all(given, engine=engine, tables=one.tables, until=one.until)
+    run = program.run_all(given, engine=engine, tables=one.tables, until=one.until, allow_unbounded=True)
     return Found([*run.answers, *run.messages], None, run.bad, [e for k in late if (e := arrivals[k].event)])
 
 
@@ -171,7 +171,7 @@ def _run_live(program: Program, story: Story, tables: Tables) -> Found:
     """Row by row, by the clock of the story."""
     clock = clock_of(story, program.catalogue.unit)
     now = clock[0] if clock else 0
-    live = program.engine(now=lambda: now, tables=tables)
+    live = program.engine(now=lambda: now, tables=tables, allow_unbounded=True)
     answers: list[tuple[int, dict[str, Any]]] = []
     for number, step in enumerate(story.steps, 1):
         now = clock[number - 1]
