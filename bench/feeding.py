@@ -18,7 +18,7 @@ from bench.process import peak
 from bench.queries import Case
 from bench.reference import Answers
 from ephemera.base.span import Source
-from ephemera.engine.events import BEGIN, END, Events, position
+from ephemera.engine.events import BEGIN, END, Events, of_events, position
 from ephemera.engine.local import Engine, Found
 from ephemera.engine.stats import stats_of
 from ephemera.engine.surroundings import Surroundings
@@ -115,7 +115,7 @@ class _Tally:
         self._averages = 0.0
 
     def take(self, found: Found) -> None:
-        for part in found.events:
+        for part in (*found.events, *of_events(found.few, lambda _label: None)):
             if part.label != self._label:
                 continue
             self._count += len(part)

@@ -144,7 +144,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--events", type=int, default=20_000)
     options.add_argument("--times", type=int, default=10)
-    options.add_argument("--units", type=int, default=40)
+    options.add_argument("--units", type=int, default=40, help="at least 8: the first have no answers")
     options.add_argument("--only", type=int, help=argparse.SUPPRESS)
     chosen = options.parse_args()
     if chosen.only:

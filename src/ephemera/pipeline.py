@@ -25,8 +25,9 @@ from ephemera.base.errors import ProgramError
 from ephemera.base.span import Source
 from ephemera.engine import batch
 from ephemera.engine import tables as columnar
+from ephemera.engine.clocks import wall_clock
 from ephemera.engine.compiled import Compiled, Given, Reading
-from ephemera.engine.live import LiveEngine, Stamp, wall_clock
+from ephemera.engine.live import LiveEngine, Stamp
 from ephemera.io.jsonl import (
     BadEvent,
     read_row,
@@ -36,6 +37,7 @@ from ephemera.io.jsonl import (
 from ephemera.physical import explain as physical_explain
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.findings import Findings
+from ephemera.rules.growth import growth
 from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.normalize import normalize
 from ephemera.rules.outcome import DeadLetter, World
@@ -81,7 +83,8 @@ def check(source: Source, *, unbounded: Severity | None = None) -> Checked:
     if found().failed:
         return Checked(parsed, None, None, None, found())
     strata, dependencies = stratify(resolved, findings)
-    rules = Ruleset(resolved, strata, dependencies, normalize(resolved))
+    normal = normalize(resolved)
+    rules = Ruleset(resolved, strata, dependencies, normal, growth(resolved, normal))
     check_size(resolved, rules.normal, findings)
     if found().failed:
         return Checked(parsed, None, None, None, found())
@@ -119,10 +122,7 @@ class Program:
         self._rules = checked.rules
         self._plan = checked.plan
         self._facts = checked.facts
-        at_begin = any(schema.arrives_at_begin for schema in self.catalogue.events.values())
-        # Engines in one process use an event when its end has passed, even if it was known before.
-        kept = derive(checked.plan, at_begin=False) if at_begin else checked.facts
-        self._compiled = Compiled(checked.rules, checked.plan, kept, Limits(checked.plan, checked.facts))
+        self._compiled = Compiled(checked.rules, checked.plan, checked.facts, Limits(checked.plan, checked.facts))
 
     @property
     def compiled(self) -> Compiled:

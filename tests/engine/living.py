@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from random import Random
@@ -12,6 +12,7 @@ from random import Random
 from ephemera.engine.events import of_events
 from ephemera.engine.files import Posix
 from ephemera.engine.gate import Gate
+from ephemera.engine.segments import NOBODY, Origin
 from ephemera.engine.shard import Shard
 from ephemera.engine.shipments import HEARD, SCATTERED, Shipment
 from ephemera.engine.spread import Spread
@@ -73,6 +74,7 @@ class Host:
     carried: list[Shipment] = field(default_factory=list)
     """All that came of all batches."""
     bytes: list[int] = field(default_factory=list)
+    origin: Origin = NOBODY
 
     def beat(self, beat: Beat) -> list[Shipment]:
         """What comes of one more batch."""
@@ -122,7 +124,8 @@ class Host:
         worker = self.dice.randrange(self.workers)
         shard = self.shards.get((worker, level, place))
         if shard is None or (self.fails and self.dice.random() < 0.1):
-            store = Store(Posix(), f"{self.folder}/{level}-{place}")
+            origin = replace(self.origin, level=level, place=place)
+            store = Store(Posix(), f"{self.folder}/{level}-{place}", origin=origin)
             shard = Shard({0: self.spread}, level, place, store)
             self.shards[worker, level, place] = shard
         shard.come_to(self.batch - 1 if self.batch else None)

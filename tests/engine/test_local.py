@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.batch import Batch
+from ephemera.engine.identity import identity
 from ephemera.engine.snapshot import restore, take
 from ephemera.kernels import history, numbering
 from ephemera.kernels.tail import FEW
@@ -47,7 +48,7 @@ def test_the_story_holds_one_instant_at_a_time(path: Path) -> None:
     expected = answers(evaluate(rules, events, world))
     for few in (FEW, 0):
         with rows_at_a_time(few):
-            batch = Batch(rules, plan, derive(plan, at_begin=False), events, world)
+            batch = Batch(rules, plan, derive(plan), events, world)
             found = batch.run(sorted({e.time.end for e in events}))
         assert answers(found) == expected
 
@@ -93,9 +94,10 @@ def test_a_run_goes_on_from_a_snapshot(case: Case, data: st.DataObject) -> None:
     for end in ends:
         batch.advance(end)
         if end == stop:
-            taken = take(batch.engine, plan)
+            program = identity(case.ruleset, plan)
+            taken = take(batch.engine, program)
             fresh = Batch(case.ruleset, plan, facts, case.events, case.world).engine
-            restore(fresh, plan, taken)
-            assert take(fresh, plan).manifest == taken.manifest
+            restore(fresh, program, plan.catalogue, taken)
+            assert take(fresh, program).manifest == taken.manifest
             batch.engine = fresh
     assert answers(batch.finish()) == answers(case.outcome())

@@ -17,13 +17,18 @@ CATALOGUE = ephemera.compile(
 
 
 def test_the_latest_event_of_all_readers_moves_a_source() -> None:
-    words = [Word({"shop": 20 * SECOND}, 16 * SECOND), Word({"shop": 30 * SECOND, "": 7}, 3 * SECOND)]
+    words = [
+        Word({"shop": 20 * SECOND}, 16 * SECOND, 20 * SECOND),
+        Word({"shop": 30 * SECOND, "": 7}, 7, 30 * SECOND),
+    ]
     found = moved(Standing(), words, CATALOGUE)
     assert found.bounds == {"shop": 27 * SECOND - 1, "": 6}
-    assert (found.first, found.last) == (3 * SECOND, 30 * SECOND)
+    assert (found.first, found.last) == (7, 30 * SECOND)
     assert moved(Standing(), reversed(words), CATALOGUE) == found
-    later = moved(found, [Word({"shop": 21 * SECOND}, 0)], CATALOGUE)
-    assert (later.bound("shop"), later.first) == (27 * SECOND - 1, 3 * SECOND)
+    later = moved(found, [Word({"shop": 21 * SECOND})], CATALOGUE)  # a late one
+    assert (later.bound("shop"), later.first, later.last) == (27 * SECOND - 1, 7, 30 * SECOND)
+    earlier = moved(later, [Word({"floor": 6}, 6, 6)], CATALOGUE)
+    assert (earlier.first, earlier.last) == (6, 30 * SECOND)
 
 
 def test_a_silent_source_moves_with_the_clock_from_where_it_stands() -> None:
@@ -42,11 +47,11 @@ def test_a_silent_source_moves_with_the_clock_from_where_it_stands() -> None:
 def test_a_word_closes_an_instant_and_the_end_all_of_them() -> None:
     found = moved(Standing(), [Word(closes=4 * SECOND)], CATALOGUE)
     assert {found.bound(name) for name in ("shop", "floor", "")} == {4 * SECOND}
-    ended = moved(found, [Word({"shop": 9 * SECOND}, 5), Word(ends=True)], CATALOGUE)
+    ended = moved(found, [Word({"shop": 9 * SECOND}, 5 * SECOND, 9 * SECOND), Word(ends=True)], CATALOGUE)
     assert {ended.bound(name) for name in ("shop", "floor", "")} == {FAR}
     assert ended.until == 9 * SECOND
 
 
 def test_a_standing_is_told_and_read() -> None:
-    found = moved(Standing(), [Word({"floor": 50 * SECOND}, 3, now=7, texts=True)], CATALOGUE)
+    found = moved(Standing(), [Word({"floor": 50 * SECOND}, 3, 50, now=7, texts=True)], CATALOGUE)
     assert read_standing(json.loads(json.dumps(found.told()))) == found

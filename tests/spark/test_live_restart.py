@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ephemera
+from ephemera.engine.sealed import Broken
 from ephemera.spark.failures import Failed
 from ephemera.spark.folders import WrongFolder
 from ephemera.spark.ledger import WrongCheckpoint
@@ -78,7 +79,7 @@ def test_another_number_of_shards_is_refused(spark: SparkSession, untouched: Pat
 def test_a_checkpoint_of_another_version_is_refused(spark: SparkSession, shop: Path) -> None:
     path = shop / "checkpoint" / "query.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "format": 99}))
-    with pytest.raises(WrongCheckpoint, match="has format 99"):
+    with pytest.raises(Broken, match="has format 99"):
         _run(spark, shop)
 
 
@@ -108,7 +109,7 @@ def test_a_segment_that_is_gone_is_told(spark: SparkSession, shop: Path) -> None
 def test_lost_progress_is_told(spark: SparkSession, shop: Path) -> None:
     (shop / "checkpoint" / "progress" / "1.json").unlink()
     _put(shop, 2, ("order", 20, "c"))
-    with pytest.raises(WrongCheckpoint, match=r"no readable progress/1\.json"):
+    with pytest.raises(Broken, match=r"no readable progress/1\.json"):
         _run(spark, shop)
 
 

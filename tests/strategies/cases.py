@@ -19,6 +19,7 @@ from hypothesis.strategies import DrawFn, SearchStrategy
 from ephemera.base.span import Source
 from ephemera.pipeline import check
 from ephemera.rules.findings import Findings
+from ephemera.rules.growth import growth
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.normalize import normalize
 from ephemera.rules.outcome import Outcome, World
@@ -82,7 +83,10 @@ def compiled(program: str) -> Ruleset | None:
     if parsed.report.failed or findings.diagnostics:
         return None
     strata, dependencies = stratify(resolved, findings)
-    return None if findings.diagnostics else Ruleset(resolved, strata, dependencies, normalize(resolved))
+    if findings.diagnostics:
+        return None
+    normal = normalize(resolved)
+    return Ruleset(resolved, strata, dependencies, normal, growth(resolved, normal))
 
 
 def tidy(program: str) -> str:
@@ -218,10 +222,19 @@ def _recursion(draft: Draft) -> None:
     pairs = [s for s in draft.shapes.values() if s.arity == 2 and s.kind != "tree"]
     if not pairs:
         return
-    label = draft.dice.pick(pairs).label
-    for values in ((1, 2), (2, 3), (draft.dice.number(1, 3), draft.dice.number(1, 3))):
+    dice = draft.dice
+    label = dice.pick(pairs).label
+    longest = dice.weighed({2: 4, 3: 2, 4: 1})
+    for values in (*((k, k + 1) for k in range(1, longest + 1)), (dice.number(1, 3), dice.number(1, 3))):
         draft.fact(label, values=values)
-    step = f"p(x, z) <- i: p(x, y), j: {label}(y, z), {draft.dice.pick(('i before j', '{i, j} within 9', 'i != j'))};"
+    condition = dice.pick(("i before j", "{i, j} within 9", "i != j"))
+    step = dice.weighed(
+        {
+            f"p(x, z) <- i: p(x, y), j: {label}(y, z), {condition};": 4,
+            f"p(x, z) <- i: p(x, y), j: p(y, z), {condition};": 2,
+            f"p(x, y + 1) <- i: p(x, y), j: {label}(x, _), y < 4;": 1,
+        }
+    )
     draft.rules.append(f"p(x, y) <- i: {label}(x, y);\n{draft.mark('recursion', step)}")
     rules = compiled(render(_written(draft)))
     assert rules is not None, render(_written(draft))

@@ -11,11 +11,9 @@ from typer.testing import CliRunner
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.engine import lanes
 from ephemera.io.jsonl import read_time, write_time
 from ephemera.pipeline import ENGINES
 from ephemera.rules.outcome import Endless
-from ephemera.semantics import oracle
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term
 
@@ -159,11 +157,9 @@ def test_calendars_are_events_and_conditions() -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_recursion_without_end_is_stopped_and_names_its_rules(monkeypatch: pytest.MonkeyPatch, engine: str) -> None:
-    monkeypatch.setattr(oracle, "MOST_ROUNDS", 30)
-    monkeypatch.setattr(lanes, "MOST_ROUNDS", 30)
+def test_a_recursion_without_end_is_stopped_and_names_its_rules(engine: str) -> None:
     program = ephemera.compile("count(n) <- start(n); count(n + 1) <- count(n);")
-    with pytest.raises(Endless, match=r"rules .*2 \(count\)"):
+    with pytest.raises(Endless, match=r"rule 2 \(count\) makes ever new events of `n`"):
         program.run([event("start", 1, 0)], engine=engine)
 
 

@@ -7,7 +7,6 @@ subexpression and instant which instance figure 2 of the paper picks there, as a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import cache
 from itertools import product
 from typing import Any, TypeAlias, assert_never
 
@@ -48,6 +47,9 @@ class _Streams:
         self._values = values
         self._tester = tester
         self._bound: dict[Occurrence, Mapping[str, Value]] = {}
+        self._of_primitive: dict[Primitive, tuple[Occurrence, ...]] = {}
+        self._at_instant: dict[tuple[Detected, int], Instance | None] = {}
+        """What was picked, so that each is worked out once; it goes with the evaluation."""
 
     def tuples(self) -> list[Tuple]:
         chosen = self._picked() if self._e.restricted else self._all(self._e.expression)
@@ -63,8 +65,12 @@ class _Streams:
         name = self._e.name
         return {**bound, begin(name): time.begin, end(name): time.end, reference(name): which}
 
-    @cache  # noqa: B019 -- the object lives as long as one evaluation
     def _occurrences(self, primitive: Primitive) -> tuple[Occurrence, ...]:
+        if primitive not in self._of_primitive:
+            self._of_primitive[primitive] = tuple(self._matching(primitive))
+        return self._of_primitive[primitive]
+
+    def _matching(self, primitive: Primitive) -> list[Occurrence]:
         name = f"{self._e.name}/{primitive.input + 1}"
         made: list[Occurrence] = []
         for t in self._inputs[primitive.input]:
@@ -75,7 +81,7 @@ class _Streams:
                     occurrence = (t[reference(name)], tuple(sorted((n, key(v)) for n, v in variables.items())))
                     self._bound[occurrence] = variables
                     made.append(occurrence)
-        return tuple(made)
+        return made
 
     # ---- all instances -------------------------------------------------------------------------------------
 
@@ -104,9 +110,13 @@ class _Streams:
         picked = (self._at(self._e.expression, now) for now in self._instants)
         return [instance for instance in picked if instance is not None]
 
-    @cache  # noqa: B019
     def _at(self, e: Detected, now: int) -> Instance | None:
         """What is picked for a subexpression at an instant."""
+        if (e, now) not in self._at_instant:
+            self._at_instant[e, now] = self._picked_at(e, now)
+        return self._at_instant[e, now]
+
+    def _picked_at(self, e: Detected, now: int) -> Instance | None:
         match e:
             case Primitive():
                 here = [o for o in self._occurrences(e) if o[0].time.end == now]

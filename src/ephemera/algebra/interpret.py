@@ -43,6 +43,7 @@ from ephemera.algebra.timers import Moved, offsets
 from ephemera.algebra.truth import Tester, is_stamp
 from ephemera.base.errors import InternalError
 from ephemera.rules.patterns import pattern_label
+from ephemera.rules.series import Series, series_of
 from ephemera.syntax.nodes import Derive, Head
 from ephemera.terms.atoms import match_event, match_term
 from ephemera.terms.compute import Undefined
@@ -54,8 +55,6 @@ from ephemera.terms.values import Key, Term, Value, equal, key
 Tuple: TypeAlias = Mapping[str, Any]
 Relation: TypeAlias = list[Tuple]
 Source: TypeAlias = Callable[[Expression], Relation | None]
-
-MOST_ROUNDS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,24 +73,24 @@ def interpret(plan: Plan, given: Given) -> dict[str, Relation]:
     interpreter = Interpreter(plan, given)
     found: dict[str, Relation] = {name: [] for name in plan.points}
     in_cycle = {name: cycle for cycle in plan.cycles for name in cycle}
+    series = series_of(plan.growth)
 
     def stored(node: Expression) -> Relation | None:
         return found[node.point] if isinstance(node, Input) else None
 
     done: set[str] = set()
-    for name, point in plan.points.items():
+    for name in plan.points:
         if name in done:
             continue
         members = in_cycle.get(name, (name,))
         done |= set(members)
-        for _ in range(MOST_ROUNDS):
+        while True:
             before = sum(len(found[m]) for m in members)
             for member in members:
+                interpreter.series = series.get(plan.points[member].rule or 0)
                 found[member] = interpreter.evaluate(plan.points[member].expression, stored)
             if name not in in_cycle or sum(len(found[m]) for m in members) == before:
                 break
-        else:
-            raise InternalError("interpret", f"the recursion of {point.name} does not end")
     return found
 
 
@@ -108,6 +107,8 @@ class Interpreter:
         self._plan = plan
         self._given = given
         self._tester = Tester(plan.catalogue, given.calendars)
+        self.series: Series | None = None
+        """Where the answers of the rule that is evaluated are counted, if it may grow."""
 
     def evaluate(self, e: Expression, source: Source) -> Relation:
         known = source(e)
@@ -145,7 +146,7 @@ class Interpreter:
             case Gap(inner, name, first, last):
                 return _with_timer(self.evaluate(inner, source), name, "gap", (end(first), 0), (begin(last), 0))
             case Merge(inner, name, events):
-                return (_merged(t, name, events) for t in self.evaluate(inner, source))
+                return (self._counted(_merged(t, name, events)) for t in self.evaluate(inner, source))
             case Group():
                 return self._grouped(e, self.evaluate(e.input, source))
             case Join(left, right, condition, _) | Cross(left, right, condition, _):
@@ -188,6 +189,11 @@ class Interpreter:
                     both = {**a, **b}
                     if self._tester.truth(condition, both):
                         yield both
+
+    def _counted(self, t: Tuple) -> Tuple:
+        if self.series is not None and TERM in t:
+            self.series.add((t["$.s"], t["$.e"]), {n: v for n, v in _variables(t).items() if n != TERM}, t[TERM])
+        return t
 
     # ---- heads ---------------------------------------------------------------------------------------------
 

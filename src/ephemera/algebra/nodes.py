@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from ephemera.algebra.scalar import TRUE, Formula
-from ephemera.rules.nodes import Catalogue
+from ephemera.rules.nodes import Catalogue, Growth
 from ephemera.syntax.nodes import AlgebraOperator, Condition, Head
 from ephemera.terms.nodes import Pattern
 
@@ -304,3 +304,5 @@ class Plan:
     cycles: tuple[tuple[str, ...], ...]
     """Points that need each other: recursive rules."""
     catalogue: Catalogue
+    growth: Mapping[int, Growth] = field(default_factory=dict)
+    """The rules that may grow without end, by their numbers."""

@@ -97,18 +97,17 @@ Knowledge = Mapping[str, Known | None]
 class Describer:
     """Evaluates the expressions of a plan over what is known about its points and base events."""
 
-    def __init__(self, knowledge: Knowledge, longest: Mapping[str, int], at_begin: frozenset[str]) -> None:
+    def __init__(self, knowledge: Knowledge, longest: Mapping[str, int]) -> None:
         self._knowledge = knowledge
         self._longest = longest
         """The longest that base events of a label last; those of other labels may last any time."""
-        self._at_begin = at_begin
-        """The labels of base events that arrive when they begin."""
 
     def cases(self, e: Expression) -> list[Case]:
         """All that may hold for a tuple of the expression."""
         match e:
             case Base(label):
-                return [Case(self._base(label), arrivals=(begin("$") if label in self._at_begin else end("$"),))]
+                # Engines use an event when its end has passed, even one that is declared to arrive at its begin.
+                return [Case(self._base(label), arrivals=(end("$"),))]
             case Rename(Input(point), events, _):
                 return self._input(point, dict(events))
             case Input(point):

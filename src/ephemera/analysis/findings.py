@@ -13,6 +13,7 @@ from ephemera.base.span import Span
 from ephemera.rules.declare import head_label_span
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import NormalRule, Ruleset
+from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import primitives
 from ephemera.terms.nodes import Pattern
 
@@ -63,10 +64,17 @@ def _unbounded(normal: NormalRule, plan: Plan, found: Blame, findings: Findings,
         Code.UNBOUNDED_RELEVANCE,
         f"{what} would be kept forever",
         _place(normal, found.relevance.name),
-        notes=[_reason(found)],
+        notes=[_reason(found), *_begins(normal, plan, found.late)],
         help=[*_helps(found), Help("or accept it: `--allow-unbounded`")],
         severity=severity,
     )
+
+
+def _begins(normal: NormalRule, plan: Plan, late: str) -> Iterator[str]:
+    """What to say of an event that is known at its begin: that alone bounds nothing."""
+    labels = {str(label) for e in normal.events if e.name == late and (label := pattern_label(e.pattern)) is not None}
+    if any((schema := plan.catalogue.events.get(label)) and schema.arrives_at_begin for label in labels):
+        yield f"`{late}` is known when it begins, and used when it has ended"
 
 
 def _too_far(normal: NormalRule, found: Blame, findings: Findings) -> None:

@@ -37,19 +37,18 @@ class Described:
     """For each point that holds nothing the distances that cannot be, if that is why."""
 
 
-def describe_plan(plan: Plan, *, at_begin: bool = True) -> Described:
-    """What is known about every point, and its cases; without `at_begin` all events arrive at their ends."""
-    return _Description(plan, at_begin=at_begin).run()
+def describe_plan(plan: Plan) -> Described:
+    """What is known about every point, and its cases."""
+    return _Description(plan).run()
 
 
 class _Description:
-    def __init__(self, plan: Plan, *, at_begin: bool) -> None:
+    def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._found = Described()
         events = plan.catalogue.events
         longest = {label: s.longest for label, s in events.items() if s.longest is not None}
-        begins = frozenset(label for label, s in events.items() if s.arrives_at_begin and at_begin)
-        self._describer = self._found.describer = Describer(self._found.known, longest, begins)
+        self._describer = self._found.describer = Describer(self._found.known, longest)
         self._stamps = {
             name: tuple(a for a, v in schema.items() if v.kind == "stamp") for name, schema in schemas(plan).items()
         }

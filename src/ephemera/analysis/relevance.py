@@ -20,9 +20,9 @@ from ephemera.analysis.weights import ZERO, Weight
 from ephemera.base.tree import find
 
 
-def derive(plan: Plan, *, at_begin: bool = True) -> Facts:
-    """The facts about a plan; without `at_begin` as if all events arrived at their ends."""
-    described = describe_plan(plan, at_begin=at_begin)
+def derive(plan: Plan) -> Facts:
+    """The facts about a plan, as engines use them."""
+    described = describe_plan(plan)
     found: list[Relevance] = []
     idle: list[tuple[str, str]] = []
     for name, point in plan.points.items():

@@ -11,6 +11,7 @@ import re
 import select
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
@@ -29,6 +30,9 @@ from ephemera.cli.inputs import LiveInput
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.stream import INTERRUPTED
 from ephemera.cli.watch import counted, shown_batches
+from ephemera.engine.holding import hold
+from ephemera.engine.identity import ChangedData
+from ephemera.engine.sealed import Broken
 from ephemera.io.jsonl import read_time
 from ephemera.pipeline import Program
 
@@ -91,6 +95,7 @@ def run_live(
     pace = _pace(live.trigger)
     with told(debug=wanted.debug), _ended_at_once(), ExitStack() as stack:
         checkpoint = live.checkpoint or stack.enter_context(_passing())
+        held = stack.enter_context(hold(checkpoint))
         names = [name.get("program", "") for name in wanted.names]
         watch = stack.enter_context(_watched(names, wanted, live))
         from ephemera.spark.session import session  # noqa: PLC0415 - it takes a while to load
@@ -98,7 +103,7 @@ def run_live(
         spark = session(wanted.master, debug=wanted.debug)
         streaming = _streaming(spark, list(zip(programs, tables, strict=True)), inputs, wanted, live)
         printed = _Printed() if wanted.output is None else None
-        streaming = replace(streaming, checkpoint=checkpoint, trigger=pace, foreach_batch=printed)
+        streaming = replace(streaming, checkpoint=checkpoint, trigger=pace, foreach_batch=printed, hold=held)
         signals = stack.enter_context(_heeded())
         query = _started(streaming, watch)
         try:
@@ -157,9 +162,16 @@ def _passing() -> Iterator[str]:
 def _started(streaming: Streaming, watch: Any) -> LiveQuery:
     """The query at work; what keeps it from that is something that the command named."""
     try:
-        return streaming.start(watch)
+        with warnings.catch_warnings(record=True) as noted:
+            warnings.simplefilter("always", ChangedData)
+            query = streaming.start(watch)
+    except Broken:
+        raise  # which is not what the command says, but what it found
     except EphemeraError as error:
         _fail(str(error))
+    for one in noted:
+        typer.echo(str(one.message), err=True)
+    return query
 
 
 def _explained(error: EphemeraError, inputs: Sequence[LiveInput]) -> EphemeraError:

@@ -26,7 +26,6 @@ class Gate:
         self._sources: Sources = sources_of(self._catalogue)
         self._latest: dict[str, int] = {}
         self._counts: dict[str, int] = {}
-        self._first: int | None = None
         self.now: int | None = None
         self.closes: int | None = None
         self.ends = False
@@ -40,8 +39,8 @@ class Gate:
                 continue
             source = self._sources.source(part.label)
             times = self._arrivals(part)
-            self._note(source, times)
             in_time = times > self._before.bound(source)
+            self._note(source, times, part.batch[END][in_time])
             if in_time.all():
                 good.append(part)
                 continue
@@ -54,16 +53,18 @@ class Gate:
         at_begin = schema is not None and schema.arrives_at_begin
         return part.batch[BEGIN if at_begin else END]
 
-    def _note(self, source: str, times: Ints) -> None:
-        latest, earliest = int(times.max()), int(times.min())
+    def _note(self, source: str, times: Ints, ends: Ints) -> None:
+        """Keeps in mind when events arrived, and when those of them end that came in time."""
+        latest = int(times.max())
         self._latest[source] = max(latest, self._latest.get(source, latest))
         self._counts[source] = self._counts.get(source, 0) + len(times)
-        first = earliest - self._sources.watermarks.get(source, 0) - 1
-        self._first = first if self._first is None else min(first, self._first)
+        if len(ends):
+            self._sources.span(int(ends.min()), int(ends.max()))
 
     def words(self, places: Sequence[int]) -> Iterator[Shipment]:
         """What was seen, for each of some places; nothing if nothing was."""
-        word = Word(self._latest, self._first, self.now, self.closes, self.ends, self.texts, self._counts)
+        first, last = self._sources.first, self._sources.last if self._sources.first is not None else None
+        word = Word(self._latest, first, last, self.now, self.closes, self.ends, self.texts, self._counts)
         if word == Word():
             return
         for place in places:

@@ -15,6 +15,7 @@ from ephemera.engine.windows import COUNT, named
 from ephemera.kernels.columns import Batch, Column, column, constant, earliest, ints, latest, objects
 from ephemera.kernels.groups import aggregate, average, grouped
 from ephemera.rules.nodes import Catalogue
+from ephemera.rules.series import Series
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.compute import Undefined, compute
 from ephemera.terms.construct import Origin, Row, construct, value_of
@@ -26,8 +27,17 @@ from ephemera.terms.values import Key, Term, Value, key
 class Builder:
     """Makes events from the tuples of a rule."""
 
-    def __init__(self, head: Group | Imbed, covers: Sequence[str], catalogue: Catalogue, tester: Tester) -> None:
+    def __init__(
+        self,
+        head: Group | Imbed,
+        covers: Sequence[str],
+        catalogue: Catalogue,
+        tester: Tester,
+        series: Series | None = None,
+    ) -> None:
         self.head = head
+        self._series = series
+        """Where the answers of a rule that may grow are counted."""
         self._covers = covers
         self._catalogue = catalogue
         self._tester = tester
@@ -65,13 +75,20 @@ class Builder:
         return earliest(batch, [begin(n) for n in self._covers]), latest(batch, [end(n) for n in self._covers])
 
     def _plain(self, batch: Batch, head: Head) -> list[Events]:
-        if isinstance(head, Derive):
+        if isinstance(head, Derive) and self._series is None:
             columns = _complete([_shown(a, batch) for a in head.arguments])
             if columns is not None:
                 return [self._flat(head, columns, batch)]
-        made = _Made(head, *self._times(batch), self._catalogue)
+        first, last = self._times(batch)
+        made = _Made(head, first, last, self._catalogue)
         for number, t in enumerate(batch.rows()):
-            made.add(number, self._built(head, [Row(_variables(t), (), ())], Origin({}, 0), t))
+            row = Row(_variables(t), (), ())
+            built = self._built(head, [row], Origin({}, 0), t)
+            if self._series is not None:
+                for one in built:
+                    answer = one if isinstance(one, Term) else flat_term(self._shown[0], one, None)
+                    self._series.add((int(first[number]), int(last[number])), row.variables, answer)
+            made.add(number, built)
         return made.events()
 
     def _by_columns(self, batch: Batch, e: Group) -> list[Events] | None:

@@ -20,6 +20,7 @@ from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
+from ephemera.engine import fixpoint
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.engine.heads import Builder, is_message
 from ephemera.engine.matching import Query, timer_tuples, with_events
@@ -35,14 +36,12 @@ from ephemera.physical.alike import Merged
 from ephemera.physical.decompose import leaf, member_head, rule_plan
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.turns import queries_of, told_apart, turns
-from ephemera.rules.outcome import DeadLetter, Endless
+from ephemera.rules.outcome import DeadLetter
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings
+from ephemera.rules.series import series_of
 from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
-
-MOST_ROUNDS = 1_000
-MOST_EVENTS = 100_000
 
 Needed = list[list[tuple[str, int]]] | None
 """For each reader how long before now some stamps count; None if one needs everything."""
@@ -66,6 +65,7 @@ class Lane:
         self._merged = merged
         self._world = world
         self._schemas = schemas(plan)
+        self._series = series_of(plan.growth)
         self._tester = Tester(plan.catalogue, world.calendars)
         self._filter = Filter(self._tester, with_events)
         self._own = frozenset(rules)
@@ -142,7 +142,8 @@ class Lane:
         )
         for member in alike.members if alike is not None else (point,):
             head = member_head(member)
-            self.builders[member.name] = Builder(head, physical.events, self._plan.catalogue, self._tester)
+            series = self._series.get(member.rule or 0)
+            self.builders[member.name] = Builder(head, physical.events, self._plan.catalogue, self._tester, series)
         self._parameters[point.name] = parameters
         self.rules[point.name].gives_rows = self._may_give_rows(point, physical, parameters)
 
@@ -237,10 +238,9 @@ class Lane:
         self.forget()
         return derived
 
-    @property
-    def asks_for_any(self) -> bool:
-        """Whether some query is for events of any label."""
-        return any(self._plan.points[query].label is None for query in self._queries)
+    def asks_for(self, label: str | None) -> bool:
+        """Whether some query is for events of a label, or of any."""
+        return any(self._plan.points[query].label in (label, None) for query in self._queries)
 
     @property
     def kept(self) -> int:
@@ -258,19 +258,17 @@ class Lane:
             for name in members:
                 self._member(name, pool, bound, derived)
             return
-        total = 0
-        for _ in range(MOST_ROUNDS):
-            new = sum(self._member(name, pool, bound, derived) for name in members)
-            total += new
-            if not new:
-                return
-            if total > MOST_EVENTS:
-                break
-        looping = [p for n in members if (p := self._plan.points[n]).rule is not None]
-        names = ", ".join(f"{p.rule} ({p.label or 'any'})" for p in sorted(looping, key=lambda p: p.rule or 0))
-        raise Endless(
-            f"the recursion does not end: more than {MOST_EVENTS:,} events or {MOST_ROUNDS:,} rounds in rules {names}"
-        )
+        growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
+        first = self.tick
+
+        def turn() -> int:
+            # What came in this step, and all rules of the cycle have seen, becomes few runs.
+            seen = min(self.rules[name].seen for name in members if name in self.rules)
+            for history in (self.histories[name] for name in members if name in self.histories):
+                history.compact(seen + 1, first)
+            return sum(self._member(name, pool, bound, derived) for name in members)
+
+        fixpoint.run(turn, pool, growing)
 
     def _member(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
         """One point's part of a step; how many new tuples or events it gave."""

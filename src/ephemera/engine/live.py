@@ -16,16 +16,14 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ephemera.engine.batch import by_the_clock
-from ephemera.engine.beginning import Beginning
-from ephemera.engine.calendars import Days
+from ephemera.engine.beginning import live_engine, missed, reached
+from ephemera.engine.clocks import Clock, Onward, passing, wall_clock
 from ephemera.engine.compiled import Compiled, Given, given_message
-from ephemera.engine.local import Engine, Found
+from ephemera.engine.identity import program_of, warn_of_changes, world_of
+from ephemera.engine.local import Found
 from ephemera.engine.silence import Silence
-from ephemera.engine.snapshot import Snapshot, restore, take
-from ephemera.engine.sources import sources_of
+from ephemera.engine.snapshot import Snapshot, WrongSnapshot, restore, take
 from ephemera.engine.stats import Stats, stats_of
-from ephemera.engine.surroundings import Surroundings
 from ephemera.engine.table_reading import Reader, bad_events, stamped
 from ephemera.engine.tables import is_table, to_arrow
 from ephemera.io.jsonl import (
@@ -37,6 +35,7 @@ from ephemera.io.jsonl import (
     uses_text,
     write_event,
 )
+from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.syntax.nodes import Raise
@@ -44,11 +43,6 @@ from ephemera.terms.events import Event
 
 Answer = dict[str, Any]
 Stamp = Literal["event", "arrival"]
-
-
-def wall_clock() -> int:
-    """The time of day in microseconds."""
-    return time.time_ns() // 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +68,13 @@ class LiveEngine:
     [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
     """
 
-    def __init__(
-        self, compiled: Compiled, world: World, *, stamp: Stamp = "event", now: Callable[[], int] = wall_clock
-    ) -> None:
+    def __init__(self, compiled: Compiled, world: World, *, stamp: Stamp = "event", now: Clock = wall_clock) -> None:
         self._compiled = compiled
+        self._world = world
         self._catalogue = compiled.rules.resolved.catalogue
-        calendars = {name: list(days) for name, days in world.calendars.items()}
-        clocked = by_the_clock(compiled.rules, frozenset(calendars))
-        sources = sources_of(self._catalogue)
-        beginning = Beginning(self._catalogue, compiled.facts.reach, clocked, sources)
-        surroundings = Surroundings(world.tables, calendars, beginning.clock, Days(calendars))
-        self._engine = Engine(compiled.plan, compiled.facts, surroundings, beginning.is_wanted, sources=sources)
+        self._engine = live_engine(compiled, world)
+        self._dead: list[DeadLetter] = []
+        """Heads that had no value in what was found only when the input turned out to begin earlier."""
         self._received = 0
         self._bad_count = 0
         self.bad: list[BadEvent] = []
@@ -92,9 +82,11 @@ class LiveEngine:
         self.late: list[LateEvent] = []
         """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
         self._stamp = stamp
-        self._now = now
+        is_set = now is wall_clock  # by people, and by what keeps it right
+        self._now = Onward(now, passing if is_set else None)
+        self._passing = passing if is_set else self._now
         idle = {s.name: s.idle for s in self._catalogue.sources if s.idle is not None and stamp == "event"}
-        self._silence = Silence(idle, now()) if idle else None
+        self._silence = Silence(idle, self._passing()) if idle else None
         self._as_numbers = True
         self._lock = threading.RLock()
         self._clock: _BackgroundClock | None = None
@@ -113,7 +105,7 @@ class LiveEngine:
         with self._lock:
             answers = self._let_pass()
             answers += self._send_table(to_arrow(events)) if is_table(events) else self._send_each(events)
-            return answers + self._written(self._engine.advance(self._now())) if self._stamp == "arrival" else answers
+            return answers + self._advanced(self._now()) if self._stamp == "arrival" else answers
 
     def _send_each(self, events: Iterable[Given]) -> list[Answer]:
         good: list[Event] = []
@@ -129,20 +121,20 @@ class LiveEngine:
                 originals.append(given)
         self._refuse(bad)
         self._hear(event.term.label for event in good)
-        found = self._engine.send(good)
+        found = self._taken(lambda: self._engine.send(good))
         if self._engine.late:
             known = dict(zip(good, originals, strict=True))
             self._take_late(lambda event: original_text(given_message(known[event]).original))
         return self._written(found)
 
     def _send_table(self, table: pa.Table) -> list[Answer]:
-        stamps = stamped(table, self._now(), self._catalogue) if self._stamp == "arrival" else table
+        stamps = stamped(table, self._arrival(), self._catalogue) if self._stamp == "arrival" else table
         read = Reader(stamps, self._compiled).read()
         self._received += table.num_rows
         self._refuse(bad_events(read.bad, table))
         self._as_numbers = self._as_numbers and (read.numbers or not read.parts)
         self._hear(part.label for part in read.parts)
-        found = self._engine.send_parts(read.parts, read.rows)
+        found = self._taken(lambda: self._engine.send_parts(read.parts, read.rows))
         self._take_late(lambda event: json.dumps(write_event(event, self._catalogue, as_numbers=self._as_numbers)))
         return self._written(found)
 
@@ -152,7 +144,7 @@ class LiveEngine:
 
     def _hear(self, labels: Iterable[str]) -> None:
         if self._silence is not None:
-            self._silence.heard({self._engine.sources.source(label) for label in labels}, self._now())
+            self._silence.heard({self._engine.sources.source(label) for label in labels}, self._passing())
 
     def _take_late(self, original: Callable[[Event], str]) -> None:
         self.late += [LateEvent(event, original(event)) for event in self._engine.late]
@@ -167,14 +159,29 @@ class LiveEngine:
             return self._let_pass()
 
     def _let_pass(self) -> list[Answer]:
-        silent = self._silence.passed(self._now()) if self._silence is not None else {}
+        silent = self._silence.passed(self._passing()) if self._silence is not None else {}
         return self._written(self._engine.let_pass(silent)) if silent else []
 
     def advance(self, now: float | str | None = None) -> list[Answer]:
         """Time passes until then: numbers count the program's unit, texts are ISO 8601; without one, until now."""
         with self._lock:
             bound = self._now() if now is None else read_time(now, self._catalogue.unit)
-            return self._let_pass() + self._written(self._engine.advance(bound))
+            return self._let_pass() + self._advanced(bound)
+
+    def _advanced(self, bound: int) -> list[Answer]:
+        return self._written(self._taken(lambda: self._engine.advance(bound)))
+
+    def _taken(self, step: Callable[[], Found]) -> Found:
+        """What is certain after a step, and what was missed if the input turns out to begin earlier."""
+        before = reached(self._engine.sources)
+        found = step()
+        more = missed(self._compiled, self._world, before, self._engine.sources.first)
+        if more is None:
+            return found
+        earlier, engine = more
+        self._engine.given += engine.given
+        self._dead += engine.take_dead_letters()
+        return Found(found.events + earlier.events, found.few + earlier.few, found.messages + earlier.messages)
 
     def finish(self) -> list[Answer]:
         """The input has ended; everything that was pending is decided."""
@@ -184,12 +191,19 @@ class LiveEngine:
     def _read(self, given: Given) -> Event | BadEvent:
         message = given_message(given)
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
-            message = Message(message.original, at_time(message.data, _as_text(self._now()), self._catalogue))
+            message = Message(message.original, at_time(message.data, _as_text(self._arrival()), self._catalogue))
         event = self._compiled.read(message)
         self._as_numbers = self._as_numbers and not (
             isinstance(event, Event) and uses_text(message.data, self._catalogue)
         )
         return event
+
+    def _arrival(self) -> int:
+        """The time at which something arrives: now, but never an instant that is closed already."""
+        closed = max(self._engine.sources.bounds.values(), default=-FAR)
+        if closed < FAR:
+            self._now.reach(closed + 1)
+        return self._now()
 
     def _written(self, found: Found) -> list[Answer]:
         events = sorted((*found.few, *(e for part in found.events for e in part.events())), key=lambda e: e.key)
@@ -211,14 +225,22 @@ class LiveEngine:
         with self._lock:
             counts = [self._received, self._bad_count, self._engine.late_count]
             sources = self._engine.sources
-            more = {"numbers": self._as_numbers, "first": sources.first, "last": sources.last, "counts": counts}
-            return take(self._engine, self._compiled.plan, since.names if since is not None else (), more)
+            more: dict[str, Any] = {"numbers": self._as_numbers, "counts": counts, "stamp": self._stamp}
+            more |= {"first": sources.first, "last": sources.last, "world": world_of(self._world)}
+            program = program_of(self._compiled, self._world)
+            return take(self._engine, program, since.names if since is not None else (), more)
 
     def restore(self, snapshot: Snapshot) -> LiveEngine:
         """Goes on from a snapshot of the same program; only an engine that has just been made can."""
         with self._lock:
-            restore(self._engine, self._compiled.plan, snapshot)
             more = snapshot.manifest["more"]
+            if more["stamp"] != self._stamp:
+                raise WrongSnapshot(
+                    f'the snapshot is of an engine with stamp="{more["stamp"]}", and this has stamp="{self._stamp}"; '
+                    "make the engine as the other was made"
+                )
+            restore(self._engine, program_of(self._compiled, self._world), self._catalogue, snapshot)
+            warn_of_changes(more["world"], world_of(self._world), "the snapshot was taken")
             sources = self._engine.sources
             self._as_numbers, sources.first, sources.last = more["numbers"], more["first"], more["last"]
             self._received, self._bad_count, self._engine.late_count = more["counts"]
@@ -239,7 +261,8 @@ class LiveEngine:
     def take_dead_letters(self) -> list[DeadLetter]:
         """The heads that had no value since the last time: the rule, what was bound, and why."""
         with self._lock:
-            return self._engine.take_dead_letters()
+            dead, self._dead = self._dead, []
+            return dead + self._engine.take_dead_letters()
 
     def stats(self) -> Stats:
         """What is stored, for how long, and what became of all events that came in."""

@@ -7,14 +7,14 @@ order they arrived within their bounds.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from ephemera.algebra.nodes import Base, Input, Plan, Point
+from ephemera.algebra.nodes import Plan, Point
 from ephemera.analysis.nodes import Facts
-from ephemera.base.tree import find
+from ephemera.engine.dependencies import CLOCK, lanes_of
 from ephemera.engine.events import BEGIN, END, Events, distinct, of_events
 from ephemera.engine.heads import is_message
 from ephemera.engine.lanes import Lane
@@ -69,14 +69,10 @@ class Engine:
         self.lanes: dict[frozenset[str], Lane] = {}
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
         """For each lane the events that wait for its bound to pass them."""
-        by_sources: dict[frozenset[str], list[str]] = {}
         one = merged(plan, facts) if part is None else part.merged
         mine = part.mine if part is not None else {}
-        for name, depends in _dependencies(one.plan, self.sources, world.calendars).items():
-            is_own = name not in one.replaced if part is None else name in part.rules
-            if one.plan.points[name].kind == "rule" and is_own:
-                by_sources.setdefault(depends, []).append(name)
-        for names, rules in sorted(by_sources.items(), key=lambda item: len(item[0])):
+        self._laid_out = lanes_of(one, self.sources, world.calendars, one.plan.points if part is None else part.rules)
+        for names, rules in self._laid_out.rules.items():
             self.lanes[names] = Lane(one, rules, world, mine)
             self.waiting_parts[names] = []
         self.late: list[Event] = []
@@ -97,7 +93,7 @@ class Engine:
         late: set[int] = set()
         for name, numbers in by_source.items():
             times = np.array([self._arrival(events[n]) for n in numbers], dtype=np.int64)
-            in_time = self.sources.arrive(name, times)
+            in_time = self.sources.arrive(name, times, np.array([events[n].time.end for n in numbers], dtype=np.int64))
             late.update(n for n, good in zip(numbers, in_time.tolist(), strict=True) if not good)
         self._be_late([events[n] for n in sorted(late)])
         good = [event for n, event in enumerate(events) if n not in late]
@@ -122,7 +118,8 @@ class Engine:
             order = np.argsort(np.concatenate([orders[k] for k in own]))
             times = np.concatenate([parts[k].batch[BEGIN if self._is_early(parts[k].label) else END] for k in own])
             late = np.empty(len(order), dtype=np.bool_)
-            late[order] = ~self.sources.arrive(name, times[order])
+            ends = np.concatenate([parts[k].batch[END] for k in own])
+            late[order] = ~self.sources.arrive(name, times[order], ends[order])
             for k, rows in zip(own, np.split(late, np.cumsum([len(parts[k]) for k in own])[:-1]), strict=True):
                 found[k] = rows
         return found
@@ -134,7 +131,7 @@ class Engine:
         return self._step(None)
 
     def _send_one(self, event: Event) -> Found:
-        if self.sources.arrive_one(self.sources.source(event.term.label), self._arrival(event)):
+        if self.sources.arrive_one(self.sources.source(event.term.label), self._arrival(event), event.time.end):
             self.load(of_events([event], self._plan.catalogue.attributes))
         else:
             self._be_late([event])
@@ -149,8 +146,9 @@ class Engine:
         return self._plan.catalogue.attributes(label)
 
     def take_dead_letters(self) -> list[DeadLetter]:
-        """The heads that had no value since the last time."""
-        return [letter for lane in self.lanes.values() for letter in lane.take_dead_letters()]
+        """The heads that had no value since the last time; what the clock tells ahead is found once more."""
+        found = {names: lane.take_dead_letters() for names, lane in self.lanes.items()}
+        return [letter for names, letters in found.items() if names != CLOCK for letter in letters]
 
     def _arrival(self, event: Event) -> int:
         """When an event is known: at its end, or at its begin if its type is declared so."""
@@ -200,7 +198,9 @@ class Engine:
         for names in self.waiting_parts:
             if source in names:
                 self._hold(names, [part])
-            elif source == UNNAMED and (is_derived or self.lanes[names].asks_for_any):
+            elif names == CLOCK and not self.lanes[names].asks_for(part.label):
+                continue
+            elif source == UNNAMED and (is_derived or self.lanes[names].asks_for(None)):
                 in_time = part.batch[END] > self.lanes[names].bound
                 late |= ~in_time
                 self._hold(names, [part.take(in_time)])
@@ -215,14 +215,15 @@ class Engine:
     def _step(self, calendar_until: int | None) -> Found:
         found = Found()
         for names, lane in self.lanes.items():
-            bound = self.sources.bound(names)
+            bound = self.sources.bound(names) if names != CLOCK else self.sources.fastest(self._laid_out.every)
             if bound <= lane.bound:
                 continue
             released, self.waiting_parts[names] = split(self.waiting_parts[names], bound)
             derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
-            found.few += [e for name, e in lane.few if self._is_wanted(self._plan.points[name], e.time.end)]
+            if names != CLOCK:
+                found.few += [e for name, e in lane.few if self._is_wanted(self._plan.points[name], e.time.end)]
         if found.few and found.events:
             found.events += of_events(found.few, self._plan.catalogue.attributes)
             found.few = []
@@ -235,13 +236,16 @@ class Engine:
         """What a rule derived, to those who asked, and to the lanes that go on from it."""
         point = self._plan.points[name]
         lane = self.lanes[names]
+        wanted = _wanted(parts, point, self._is_wanted) if names != CLOCK else []
         if is_message(lane.builders[name].head):
-            found.messages += [(point.rule or 0, p) for p in distinct(_wanted(parts, point, self._is_wanted))]
+            found.messages += [(point.rule or 0, p) for p in distinct(wanted)]
             return
-        found.events += _wanted(parts, point, self._is_wanted)
+        found.events += wanted
+        if names != CLOCK and name in self._laid_out.told_ahead:
+            return
         found.derived += parts if self._part is not None else []
         for others in self.waiting_parts:
-            if others > names:
+            if others > names and not (names == CLOCK and others == self._laid_out.every):
                 self._hold(others, parts)
 
 
@@ -274,30 +278,3 @@ def split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Eve
             released.append(part.take(ready))
             kept.append(part.take(~ready))
     return released, kept
-
-
-def _dependencies(plan: Plan, sources: Sources, calendars: Container[str]) -> dict[str, frozenset[str]]:
-    """For each point the sources that its tuples depend on; one that depends on none goes with all of them."""
-    found: dict[str, frozenset[str]] = dict.fromkeys(plan.points, frozenset())
-    derived = plan.catalogue.derived
-
-    def source(label: str) -> frozenset[str]:
-        """What a label is read from; calendars, and what rules derive and no stream carries, need no source."""
-        name = sources.source(label)
-        is_inner = label in calendars or (name == UNNAMED and label in derived)
-        return frozenset() if is_inner else frozenset([name])
-
-    labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
-    used = frozenset[str]().union(*(source(label) for label in labels if label is not None))
-    every = used | frozenset(sources.watermarks) or frozenset([UNNAMED])
-    changed = True
-    while changed:
-        changed = False
-        for name, point in plan.points.items():
-            bases = [every if b.label is None else source(b.label) for b in find(point.expression, Base)]
-            inputs = [found[i.point] for i in find(point.expression, Input)]
-            both = frozenset[str]().union(*bases, *inputs)
-            if both != found[name]:
-                found[name] = both
-                changed = True
-    return {name: names or every for name, names in found.items()}

@@ -24,13 +24,13 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
+from ephemera.algebra.scalar import Formula, begin, end
 from ephemera.algebra.timers import offsets
 from ephemera.base.errors import InternalError
 from ephemera.engine.few import Few
 from ephemera.engine.parameters import Parameters
 from ephemera.engine.pending import Pending
-from ephemera.engine.windows import Looked, Wanted, is_range, keys_of, look, summarized, summary_of
+from ephemera.engine.windows import Looked, Wanted, keys_of, look, stretch, summarized, summary_of
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, paired, stack
 from ephemera.kernels.equality import joins
 from ephemera.kernels.hashing import hash_columns
@@ -136,9 +136,12 @@ class Rule:
 
     def _looked(self, batch: Batch, leaf: Leaf, condition: Formula, wanted: Sequence[Wanted]) -> Looked | None:
         keys = keys_of(leaf, batch)
-        if keys is None or not is_range(leaf, condition):
+        if keys is None:
             return None
-        asked = _asked(batch, leaf, keys, end(leaf.name), *_window(batch, leaf.name, condition))
+        window = stretch(batch, leaf, condition)
+        if not window.says_all:
+            return None
+        asked = _asked(batch, leaf, keys, end(leaf.name), window.least, window.most)
         return look(leaf, self._histories(leaf.source), asked, wanted)
 
     def happens(self, batch: Batch) -> Ints:
@@ -267,7 +270,8 @@ class Rule:
             return self._filter.keep(condition, paired(batch, rows, found, others))
         leaf = self._leaves(right)
         keys = sorted(k for k in leaf.sure if k in batch.columns and batch.columns[k].kind != "any")
-        asked = _asked(batch, leaf, keys, end(leaf.name), *_window(batch, leaf.name, condition))
+        window = stretch(batch, leaf, condition)
+        asked = _asked(batch, leaf, keys, end(leaf.name), window.least, window.most)
         return self._searched(batch, leaf, asked, FAR, (condition,))
 
 
@@ -325,18 +329,3 @@ def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
     timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
     occurs = opens <= closes
     return timed if occurs.all() else timed.take(occurs)
-
-
-def _window(batch: Batch, name: str, condition: Formula) -> tuple[Ints, Ints]:
-    """The range in which the end of something in a window lies: not after its end, and not before its begin."""
-    least = np.full(len(batch), -FAR, dtype=np.int64)
-    most = np.full(len(batch), FAR, dtype=np.int64)
-    for part in condition.parts if isinstance(condition, Every) else (condition,):
-        match part:
-            case Distance(later, earlier, limit, strict) if later == end(name) and earlier in batch.columns:
-                most = np.minimum(most, batch[earlier] + limit - strict)
-            case Distance(later, earlier, limit, strict) if earlier == begin(name) and later in batch.columns:
-                least = np.maximum(least, batch[later] - limit + strict)
-            case _:
-                continue
-    return least, most

@@ -5,7 +5,8 @@
 A piece is one Arrow stream and begins at a multiple of 8 bytes, so that its columns can be used where they lie in a
 mapped file. The manifest is found from the end of the file, without reading the pieces. It lists the pieces of its own
 file; for those of earlier batches it names the segments they are in, so its size hardly grows with the state. A
-checksum goes with each such name, and with each piece: what is torn, or is not what it was, is noticed.
+checksum goes with each such name, and with each piece: what is torn, or is not what it was, is noticed. And it says
+whose it is: a segment of another batch, shard or query is refused, wherever it came from.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from ephemera.base.errors import EphemeraError
 from ephemera.engine.files import Files
+from ephemera.engine.sealed import WAY_OUT, Broken
 
-FORMAT = 1
+FORMAT = 2
 _MAGIC = b"EPHEMSEGMENT"
 _FOOTER = struct.Struct("<QI12s")
 _ALIGNED = 8
@@ -31,8 +32,26 @@ _TAIL = 1 << 14
 """So much is read at the end of a file at first; most manifests are smaller."""
 
 
-class BrokenSegment(EphemeraError):
+class BrokenSegment(Broken):
     """A file that is no segment, or not the one that it should be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Whose a segment is: the query by its name, its programs by their fingerprint, and the shard."""
+
+    query: str = ""
+    programs: str = ""
+    level: int = 0
+    place: int = 0
+    places: int = 1
+
+    def __str__(self) -> str:
+        shard = f"shard {self.place} of {self.places} on level {self.level}"
+        return f"{shard} of query {self.query or 'without a name'}, programs {self.programs or 'unknown'}"
+
+
+NOBODY = Origin()
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +84,7 @@ class Entry:
 class Manifest:
     """What makes up the state after a batch: the pieces of its own file, and those alive in other segments."""
 
+    origin: Origin
     batch: int
     after: int | None
     """The batch from whose state this one went on."""
@@ -131,27 +151,35 @@ def _json(value: Any) -> bytes:
 # ---- reading -----------------------------------------------------------------------------------------------
 
 
-def read_manifest(files: Files, path: str) -> Manifest:
-    """The manifest of a segment; only the end of the file is read."""
+def read_manifest(files: Files, path: str, origin: Origin, batch: int) -> Manifest:
+    """The manifest of the segment of a batch, if it is that; only the end of the file is read."""
     tail = files.read(path, -_TAIL)
     if len(tail) < _FOOTER.size:
-        raise BrokenSegment(f"{path} is no segment: it has only {len(tail)} bytes")
+        raise BrokenSegment(f"{path} is no segment: it has only {len(tail)} bytes; {WAY_OUT}")
     length, check, magic = _FOOTER.unpack(tail[len(tail) - _FOOTER.size :])
     if magic != _MAGIC:
-        raise BrokenSegment(f"{path} is no segment, or is torn: it does not end as segments do")
+        raise BrokenSegment(f"{path} is no segment, or is torn: it does not end as segments do; {WAY_OUT}")
     if length + _FOOTER.size > len(tail):
         tail = files.read(path, -(length + _FOOTER.size))
     begin = len(tail) - _FOOTER.size - length
     text = tail[max(begin, 0) : len(tail) - _FOOTER.size].to_pybytes()
     if begin < 0 or zlib.crc32(text) != check:
-        raise BrokenSegment(f"{path} is torn: its manifest has another checksum than is written there")
+        raise BrokenSegment(f"{path} is torn: its manifest has another checksum than is written there; {WAY_OUT}")
     found = json.loads(text)
     form = found.pop("format")
     if form != FORMAT:
-        raise BrokenSegment(f"{path} has format {form}, and this version of Ephemera reads format {FORMAT}")
+        raise BrokenSegment(
+            f"{path} has format {form}, and this version of Ephemera reads format {FORMAT}; "
+            "go on with the version that wrote it, or begin anew in another folder"
+        )
+    own = Origin(**found.pop("origin"))
+    if (own, found["batch"]) != (origin, batch):
+        raise BrokenSegment(
+            f"{path} is of batch {found['batch']}, {own}; it should be of batch {batch}, {origin}; {WAY_OUT}"
+        )
     segments = tuple((batch, layout) for batch, layout in found.pop("segments"))
     entries = tuple(Entry(**entry) for entry in found.pop("entries"))
-    return Manifest(**found, segments=segments, entries=entries)
+    return Manifest(origin=own, **found, segments=segments, entries=entries)
 
 
 def read_pieces(files: Files, path: str, entries: Iterable[Entry]) -> list[Piece]:
@@ -167,7 +195,9 @@ def read_pieces(files: Files, path: str, entries: Iterable[Entry]) -> list[Piece
         start = entry.start - begin
         load = buffer[start : start + entry.length]
         if len(load) != entry.length or zlib.crc32(load) != entry.check:
-            raise BrokenSegment(f"{path} is damaged: its rows of `{entry.name}` do not have the checksum written there")
+            raise BrokenSegment(
+                f"{path} is damaged: its rows of `{entry.name}` do not have the checksum written there; {WAY_OUT}"
+            )
         with pa.ipc.open_stream(load) as reader:
             found.append(Piece(entry.name, reader.read_all(), entry.until))
     return found

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ephemera.engine.batch import SLICE
+from ephemera.engine.beginning import Reached, missed, reached
 from ephemera.engine.events import of_events
 from ephemera.engine.gate import turned_away
 from ephemera.engine.journal import Journal
@@ -133,17 +134,22 @@ class Shard:
         if running is None:
             spread = self._spreads[program]
             return spread.needs_no_events(group) and self._place == spread.pinned(group)
-        return any(running.engine.sources.bounds.get(name) != b for name, b in standing.bounds.items())
+        sources = running.engine.sources
+        has_moved = any(sources.bounds.get(name) != b for name, b in standing.bounds.items())
+        return has_moved or sources.first != standing.first
 
     def _run(self, program: int, group: int, own: Iterable[Shipment], standing: Standing) -> Iterator[Shipment]:
         spread, engine = self._spreads[program], self._engine(program, group).engine
+        before = reached(engine.sources)
         engine.sources.first, engine.sources.ended = standing.first, standing.until
+        if group == spread.clock_group and self._place == spread.pinned(group):
+            yield from self._missed(spread, before, standing)
         loaded, last = 0, None
         try:
             for shipment in own:
-                before = {name: min(bound, shipment.first - 1) for name, bound in standing.bounds.items()}
-                if loaded >= SLICE and _is_ahead(before, engine.sources.bounds):
-                    yield from spread.given(engine.reach(before), self._level, self._place)
+                so_far = {name: min(bound, shipment.first - 1) for name, bound in standing.bounds.items()}
+                if loaded >= SLICE and _is_ahead(so_far, engine.sources.bounds):
+                    yield from spread.given(engine.reach(so_far), self._level, self._place)
                     loaded = 0
                 last = shipment
                 engine.load([unpack(shipment, spread.merged.plan.catalogue)])
@@ -158,6 +164,13 @@ class Shard:
         for late in of_events(engine.late, engine.attributes):
             yield from turned_away(spread, late, as_numbers=not standing.texts)
         engine.late.clear()
+
+    def _missed(self, spread: Spread, before: Reached, standing: Standing) -> Iterator[Shipment]:
+        """What all groups were not asked for before, and are now that the input begins earlier."""
+        found = missed(spread.compiled, spread.world, before, standing.first)
+        if found is not None:
+            yield from spread.given(found[0], self._level, self._place)
+            yield from spread.letters(found[1], self._place)
 
     def told(self, written: Committed) -> Iterator[Shipment]:
         """What the engines hold, for whoever watches; one word for each program."""

@@ -2,13 +2,14 @@
 
 A segment holds the tuples of one run. Runs never change, so a later snapshot needs only the segments that an earlier
 one does not have. The manifest says which segments make up each history, where the bounds stand, and of which program
-it is the state: an engine of another program refuses it, with what differs. `docs/snapshots.md` describes the form.
+it is the state: an engine of another program refuses it, with what differs. In a folder it has a checksum of its own
+and of each segment, so that what is damaged, or comes from elsewhere, is noticed. `docs/engine.md` describes the form.
 """
 
 from __future__ import annotations
 
-import json
 import os
+import zlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,18 +17,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from ephemera.algebra import explain
-from ephemera.algebra.nodes import Plan
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.counters import count_on, counted
 from ephemera.engine.events import Events
+from ephemera.engine.identity import AnotherProgram, compare
 from ephemera.engine.lanes import Lane
 from ephemera.engine.local import Engine
+from ephemera.engine.sealed import WAY_OUT, Broken, seal, unseal
 from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.history import Run
+from ephemera.rules.nodes import Catalogue
 
-FORMAT = 2
+FORMAT = 3
+KIND = "snapshot"
 MANIFEST = "manifest.json"
+CHECKS = "checks"
+"""Where the manifest in a folder has the checksums of the segments."""
 
 
 class WrongSnapshot(EphemeraError):
@@ -49,38 +54,72 @@ class Snapshot:
     def save(self, folder: Path) -> None:
         """Writes segments, then the manifest, each under another name first; what nothing needs any more goes last."""
         folder.mkdir(parents=True, exist_ok=True)
-        for name, table in self.segments.items():
-            temporary = folder / f"{name}.tmp"
-            with pa.OSFile(str(temporary), "wb") as file, pa.ipc.new_file(file, table.schema) as writer:
-                writer.write_table(table)
-            _rename(temporary, folder / f"{name}.arrow")
-        temporary = folder / f"{MANIFEST}.tmp"
-        temporary.write_text(json.dumps(self.manifest, ensure_ascii=False), encoding="utf-8")
-        _rename(temporary, folder / MANIFEST)
+        packed = {name: _packed(table) for name, table in self.segments.items()}
+        checks = {name: zlib.crc32(load) for name, load in packed.items()}
+        earlier = sorted(self.names - set(checks))
+        if earlier:
+            stored = _manifest(folder).get(CHECKS, {})
+            lacking = next((name for name in earlier if name not in stored), None)
+            if lacking is not None:
+                raise WrongSnapshot(
+                    f"{folder} lacks {lacking}.arrow of the earlier snapshot; "
+                    "save that there first, or take a whole one"
+                )
+            checks |= {name: stored[name] for name in earlier}
+        for name, load in packed.items():
+            _put(folder, f"{name}.arrow", load)
+        _put(folder, MANIFEST, seal(KIND, FORMAT, {**self.manifest, CHECKS: checks}))
         for old in folder.glob("*.arrow"):
             if old.stem not in self.names:
                 old.unlink()
 
 
-def _rename(temporary: Path, final: Path) -> None:
-    with temporary.open("rb") as file:
+def _packed(table: pa.Table) -> pa.Buffer:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def _put(folder: Path, name: str, load: bytes | pa.Buffer) -> None:
+    temporary = folder / f"{name}.tmp"
+    with temporary.open("wb") as file:
+        file.write(load)
+        file.flush()
         os.fsync(file.fileno())
-    temporary.replace(final)
+    temporary.replace(folder / name)
 
 
 def load(folder: Path) -> Snapshot:
     """The snapshot in a folder, with all its segments."""
+    manifest = _manifest(folder)
+    checks = manifest.pop(CHECKS, {})
+    return Snapshot(manifest, {name: _segment(folder / f"{name}.arrow", check) for name, check in checks.items()})
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    path = folder / MANIFEST
     try:
-        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        data = path.read_bytes()
+    except OSError as error:
         raise WrongSnapshot(f"there is no snapshot in {folder}: {error}") from None
-    if manifest.get("format") != FORMAT:
-        raise WrongSnapshot(f"the snapshot has format {manifest.get('format')}, and this is format {FORMAT}")
-    segments: dict[str, pa.Table] = {}
-    for name in _segments(manifest):
-        with pa.memory_map(str(folder / f"{name}.arrow")) as file:
-            segments[name] = pa.ipc.open_file(file).read_all()
-    return Snapshot(manifest, segments)
+    try:
+        return unseal(data, KIND, FORMAT, str(path))
+    except Broken as error:
+        raise WrongSnapshot(str(error)) from None
+
+
+def _segment(path: Path, check: int) -> pa.Table:
+    try:
+        load = pa.py_buffer(path.read_bytes())
+    except OSError as error:
+        raise WrongSnapshot(f"the snapshot lacks {path}: {error.strerror}; {WAY_OUT}") from None
+    if zlib.crc32(load) != check:
+        raise WrongSnapshot(
+            f"{path} is damaged, or the segment of another snapshot: the manifest has another checksum; {WAY_OUT}"
+        )
+    with pa.ipc.open_file(load) as reader:
+        return reader.read_all()
 
 
 def _segments(manifest: Mapping[str, Any]) -> list[str]:
@@ -94,8 +133,10 @@ def _segments(manifest: Mapping[str, Any]) -> list[str]:
 # ---- taking ------------------------------------------------------------------------------------------------
 
 
-def take(engine: Engine, plan: Plan, known: Collection[str] = (), more: Mapping[str, Any] | None = None) -> Snapshot:
-    """The state of an engine, and what else belongs to it; the segments that are known already are left out."""
+def take(
+    engine: Engine, program: Mapping[str, str], known: Collection[str] = (), more: Mapping[str, Any] | None = None
+) -> Snapshot:
+    """The state of an engine of a program, and what else belongs to it; segments that are known are left out."""
     segments: dict[str, pa.Table] = {}
     step = sum(lane.tick for lane in engine.lanes.values())
     waiting: list[dict[str, Any]] = []
@@ -106,8 +147,7 @@ def take(engine: Engine, plan: Plan, known: Collection[str] = (), more: Mapping[
             waiting.append({"lane": sorted(names), "label": part.label, "arity": part.arity, "segment": segment})
     lanes = [_lane(number, lane, known, segments, step) for number, lane in enumerate(engine.lanes.values())]
     manifest = {
-        "format": FORMAT,
-        "program": program_of(plan),
+        "program": dict(program),
         "bounds": engine.sources.bounds,
         "given": engine.given,
         "more": dict(more or {}),
@@ -136,23 +176,27 @@ def _lane(number: int, lane: Lane, known: Collection[str], segments: dict[str, p
     return {**counted(lane), "histories": histories, "pending": pending}
 
 
-def program_of(plan: Plan) -> dict[str, str]:
-    """What the state belongs to: each point with its expression."""
-    return {name: explain.point_text(plan, point) for name, point in plan.points.items()}
-
-
 # ---- going on ----------------------------------------------------------------------------------------------
 
 
-def restore(engine: Engine, plan: Plan, snapshot: Snapshot) -> None:
-    """Puts an engine that has just been made into the state of a snapshot."""
-    compare(snapshot.manifest["program"], program_of(plan))
+def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, snapshot: Snapshot) -> None:
+    """Puts an engine of a program that has just been made into the state of a snapshot."""
     manifest = snapshot.manifest
+    try:
+        compare(manifest["program"], program, "snapshot")
+    except AnotherProgram as error:
+        raise WrongSnapshot(str(error)) from None
+    lacking = sorted(snapshot.names - set(snapshot.segments))
+    if lacking:
+        raise WrongSnapshot(
+            f"the snapshot lacks the segment {lacking[0]}: it has only what an earlier one had not; "
+            "save both in one folder, and load them from there"
+        )
     engine.sources.bounds.update(manifest["bounds"])
     engine.given = manifest["given"]
     by_names = {tuple(sorted(names)): parts for names, parts in engine.waiting_parts.items()}
     for part in manifest["waiting"]:
-        names = plan.catalogue.attributes(part["label"])
+        names = catalogue.attributes(part["label"])
         batch = from_arrow(snapshot.segments[part["segment"]])
         by_names[tuple(part["lane"])].append(Events(part["label"], batch, part["arity"], names))
     for lane, state in zip(engine.lanes.values(), manifest["lanes"], strict=True):
@@ -165,16 +209,3 @@ def restore(engine: Engine, plan: Plan, snapshot: Snapshot) -> None:
                 history.stored.append(Run(batch, run["step"], run["number"], latest))
         for name, segment in state["pending"].items():
             lane.rules[name].wait_for(from_arrow(snapshot.segments[segment]))
-
-
-def compare(theirs: Mapping[str, str], ours: Mapping[str, str]) -> None:
-    """Refuses what belongs to another program, with what differs."""
-    for name in dict.fromkeys([*theirs, *ours]):
-        if name not in ours:
-            raise WrongSnapshot(f"the snapshot is of another program: it has `{name}`, and this has not")
-        if name not in theirs:
-            raise WrongSnapshot(f"the snapshot is of another program: it lacks `{name}`")
-        if theirs[name] != ours[name]:
-            raise WrongSnapshot(
-                f"the snapshot is of another program: `{name}` was\n{theirs[name]}\nand is\n{ours[name]}"
-            )

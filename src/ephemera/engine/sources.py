@@ -30,9 +30,9 @@ class Sources:
     """For each label the source that it is read from."""
     bounds: dict[str, int] = field(default_factory=dict)
     first: int | None = None
-    """The first bound of all: that which the first event makes, or the first instant that is closed."""
+    """The earliest end of all events that were not late, and of all instants that were closed."""
     last: int = -FAR
-    """The latest time of all: that of an event, or an instant that is closed."""
+    """The latest of them, or how far time has passed for a silent source."""
     ended: int | None = None
     """The latest time of all when the input ended, if it has: clocks go no further."""
 
@@ -43,7 +43,11 @@ class Sources:
         """The bound of what depends on some sources: that of the slowest."""
         return min((self.bounds.get(name, -FAR) for name in names), default=-FAR)
 
-    def arrive(self, name: str, times: Ints) -> Mask:
+    def fastest(self, names: frozenset[str]) -> int:
+        """The bound of the fastest of some sources."""
+        return max((self.bounds.get(name, -FAR) for name in names), default=-FAR)
+
+    def arrive(self, name: str, times: Ints, ends: Ints) -> Mask:
         """Which events of a source come in time, given by when they arrive, in that order; its bound moves on.
 
         That is when they end, or when they begin where they are known from then on.
@@ -52,10 +56,10 @@ class Sources:
         reached = np.maximum.accumulate(times) - (self.watermarks.get(name, 0) + 1)
         known = np.maximum(np.concatenate([[before], reached[:-1]]), before)
         self.bounds[name] = max(before, int(reached[-1]))
-        self.last = max(self.last, int(times.max()))
-        if self.first is None:
-            self.first = int(reached[0])
-        return np.asarray(times > known, dtype=np.bool_)
+        in_time = np.asarray(times > known, dtype=np.bool_)
+        if in_time.any():
+            self.span(int(ends[in_time].min()), int(ends[in_time].max()))
+        return in_time
 
     def let_pass(self, name: str, time: int) -> None:
         """Time has passed for a silent source; one that was never heard begins where the slowest other stands."""
@@ -67,20 +71,23 @@ class Sources:
             self.bounds[name] = min(others)
         self.last = max(self.last, self.bounds.get(name, -FAR))
 
-    def arrive_one(self, name: str, time: int) -> bool:
+    def arrive_one(self, name: str, time: int, end: int) -> bool:
         """The same for one event."""
         before = self.bounds.get(name, -FAR)
         self.bounds[name] = max(before, time - self.watermarks.get(name, 0) - 1)
-        self.last = max(self.last, time)
-        if self.first is None:
-            self.first = self.bounds[name]
+        if time > before:
+            self.span(end, end)
         return time > before
+
+    def span(self, first: int, last: int) -> None:
+        """There are ends between these two, both included."""
+        self.first = first if self.first is None else min(first, self.first)
+        self.last = max(last, self.last)
 
     def advance(self, bound: int) -> None:
         """Everything that ends by then is here, whatever the source."""
-        if self.first is None:
-            self.first = bound
-        self.last = max(self.last, bound) if bound < FAR else self.last
+        if bound < FAR:
+            self.span(bound, bound)
         for name in {*self.watermarks, *self.carried_by.values(), UNNAMED}:
             self.bounds[name] = max(self.bounds.get(name, -FAR), bound)
 

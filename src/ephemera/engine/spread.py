@@ -19,7 +19,7 @@ import numpy as np
 from ephemera.algebra.nodes import Match, Point
 from ephemera.base.tree import find
 from ephemera.engine.batch import SLICE, by_the_clock
-from ephemera.engine.beginning import Beginning
+from ephemera.engine.beginning import live_engine
 from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, REFERENCE, Events, distinct, of_events
@@ -27,8 +27,6 @@ from ephemera.engine.local import Engine, Found, Part
 from ephemera.engine.matching import Query
 from ephemera.engine.parameters import asked_for
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
-from ephemera.engine.sources import Sources, sources_of
-from ephemera.engine.surroundings import Clock as Timing
 from ephemera.engine.surroundings import Surroundings
 from ephemera.io.jsonl import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
@@ -69,7 +67,7 @@ class Spread:
 
     def __getstate__(self) -> dict[str, object]:
         """What is made when it is first asked for does not travel."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "_clocked")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "_clocked", "clock_group")}
 
     # ---- routing -------------------------------------------------------------------------------------------
 
@@ -201,10 +199,13 @@ class Spread:
             yield self.word(DEAD, place, told)
 
     def live(self, group: int, place: int) -> Engine:
-        """The engine of a group in one place that runs from its first bound on, for ever."""
-        sources = sources_of(self.merged.plan.catalogue)
-        beginning = Beginning(self.merged.plan.catalogue, self.compiled.facts.reach, self._clocked, sources)
-        return self._made(group, place, beginning.clock, beginning.is_wanted, sources)
+        """The engine of a group in one place that runs from the beginning of its input on, for ever."""
+        return live_engine(self.compiled, self.world, self._part(group, place))
+
+    @cached_property
+    def clock_group(self) -> int | None:
+        """The first group that may derive something with no event at all; all others do so only with its help."""
+        return next((n for n in range(len(self.stages.groups)) if self.needs_no_events(n)), None)
 
     def _engine(self, group: int, place: int) -> Engine:
         """The engine of a group in one place over a history."""
@@ -213,20 +214,12 @@ class Spread:
         def is_wanted(point: Point, end: int) -> bool:
             return self.first <= end and (point.rule not in clocked or end <= self.last)
 
-        return self._made(group, place, self._clock, is_wanted)
-
-    def _made(
-        self,
-        group: int,
-        place: int,
-        clock: Timing,
-        is_wanted: Callable[[Point, int], bool],
-        sources: Sources | None = None,
-    ) -> Engine:
         calendars = {name: list(days) for name, days in self.world.calendars.items()}
-        surroundings = Surroundings(self.world.tables, calendars, clock, Days(calendars))
-        part = Part(self.merged, frozenset(self.stages.groups[group].rules), self._mine(group, place))
-        return Engine(self.compiled.plan, self.compiled.facts, surroundings, is_wanted, part, sources)
+        surroundings = Surroundings(self.world.tables, calendars, self._clock, Days(calendars))
+        return Engine(self.compiled.plan, self.compiled.facts, surroundings, is_wanted, self._part(group, place))
+
+    def _part(self, group: int, place: int) -> Part:
+        return Part(self.merged, frozenset(self.stages.groups[group].rules), self._mine(group, place))
 
     def _clock(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
         first = self.first - self.compiled.facts.reach if after <= -FAR else after + 1

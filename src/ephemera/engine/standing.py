@@ -24,7 +24,9 @@ class Word:
     latest: Mapping[str, int] = field(default_factory=dict)
     """For each source that was heard the latest time at which an event of it arrives."""
     first: int | None = None
-    """The earliest bound that an event makes by itself."""
+    """The earliest end of an event that was not late."""
+    last: int | None = None
+    """The latest of them."""
     now: int | None = None
     """The time of day, if the reader was told."""
     closes: int | None = None
@@ -47,9 +49,9 @@ class Standing:
 
     bounds: Mapping[str, int] = field(default_factory=dict)
     first: int | None = None
-    """The first bound of all."""
+    """The earliest end of all events that were not late, and of all instants that were closed."""
     last: int = -FAR
-    """The latest time of all."""
+    """The latest of them, or how far time has passed for a silent source."""
     now: int | None = None
     """What time it was when that was last told."""
     silent: Mapping[str, int] = field(default_factory=dict)
@@ -81,9 +83,9 @@ def moved(before: Standing, words: Iterable[Word], catalogue: Catalogue) -> Stan
     silent = _pass(before, after, latest, now, catalogue)
     for name, time in latest.items():
         after.bounds[name] = max(after.bounds.get(name, -FAR), time - sources.watermarks.get(name, 0) - 1)
-        after.last = max(after.last, time)
-    if after.first is None:
-        after.first = min((w.first for w in heard if w.first is not None), default=None)
+    for word in heard:
+        if word.first is not None and word.last is not None:
+            after.span(word.first, word.last)
     if closes is not None:
         after.advance(closes)
     until = before.until
@@ -128,10 +130,11 @@ def read_standing(told: Mapping[str, Any]) -> Standing:
 
 
 def lag_of(standing: Standing, name: str = UNNAMED, clock: int | None = None) -> int | None:
-    """How far a source is behind the time of day, if both are known; `clock` is what counts if nothing was told.
+    """How far a source is behind the time of day, if both are known; `clock` says it to those who write such times.
 
-    It means nothing to a program whose events count their times from anywhere.
+    Otherwise what counts is the time that was told. It means nothing to a program whose events count theirs from
+    anywhere.
     """
-    now = standing.now if standing.now is not None else clock if standing.texts else None
+    now = clock if clock is not None and standing.texts else standing.now
     bound = standing.bound(name)
     return None if now is None or bound <= -FAR else now - bound

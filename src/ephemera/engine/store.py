@@ -23,9 +23,9 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ephemera.base.errors import EphemeraError
 from ephemera.engine.files import FOLDER, Files
-from ephemera.engine.segments import Entry, Manifest, Packing, Piece, read_manifest, read_pieces, size
+from ephemera.engine.sealed import WAY_OUT, Broken
+from ephemera.engine.segments import NOBODY, Entry, Manifest, Origin, Packing, Piece, read_manifest, read_pieces, size
 
 TIERS = (64 << 10, 512 << 10, 4 << 20)
 """The largest segment of each tier, in bytes; what is larger is not merged any more."""
@@ -37,7 +37,7 @@ KEPT = 8
 _NAME = re.compile(r"\.?(0|[1-9][0-9]*)\.segment(\..*\.tmp)?")
 
 
-class NoState(EphemeraError):
+class NoState(Broken):
     """A state that is not there, or cannot be gone on from."""
 
 
@@ -74,20 +74,22 @@ class Committed:
 
 
 class Store:
-    """The segments in one folder; `mark` is told of each step of a commit before it is done."""
+    """The segments of one owner in one folder; `mark` is told of each step of a commit before it is done."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - most of them named
         self,
         files: Files,
         folder: str,
         mark: Callable[[str], None] = lambda _: None,
         *,
+        origin: Origin = NOBODY,
         tiers: Sequence[int] = TIERS,
         kept: int = KEPT,
     ) -> None:
         self.files = files
         self.folder = folder
         self.mark = mark
+        self.origin = origin
         self.tiers = tiers
         self.kept = kept
         self._last: Manifest | None = None
@@ -106,7 +108,7 @@ class Store:
         if self._last is None or self._last.batch != batch:
             return False
         try:
-            return read_manifest(self.files, self._path(batch)).layout == self._last.layout
+            return self._read(batch).layout == self._last.layout
         except FileNotFoundError:
             return False
 
@@ -125,7 +127,7 @@ class Store:
         except FileNotFoundError as error:
             raise NoState(
                 f"the state after batch {batch} is not in {self.folder}, or not all of it: {error}; "
-                f"there are files of batches {', '.join(map(str, there)) or '(none)'}"
+                f"there are files of batches {', '.join(map(str, there)) or '(none)'}; {WAY_OUT}"
             ) from None
         return State(batch, last.words, pieces)
 
@@ -138,7 +140,7 @@ class Store:
         number: int | None = batch
         try:
             while number is not None and number > known:
-                heads.append(read_manifest(self.files, self._path(number)))
+                heads.append(self._read(number))
                 number = heads[-1].after
             if number != known:
                 return None
@@ -149,20 +151,24 @@ class Store:
 
     def _open(self, batch: int) -> Manifest:
         """Goes to the state after a batch; of the segments it is made of, only manifests not known yet are read."""
-        last = read_manifest(self.files, self._path(batch))
+        last = self._read(batch)
         heads: dict[int, Manifest] = {}
         for number, layout in last.segments:
             head = self._heads.get(number)
             if head is None or head.layout != layout:
-                head = read_manifest(self.files, self._path(number))
+                head = self._read(number)
             if head.layout != layout:
                 raise NoState(
                     f"{self._path(number)} is not the segment that batch {batch} went on from: "
-                    f"batch {number} has been done again with other rows since, or the file is of another run"
+                    f"batch {number} has been done again with other rows since, or the file is of another run; "
+                    f"{WAY_OUT}"
                 )
             heads[number] = head
         self._last, self._heads = last, {**heads, batch: last}
         return last
+
+    def _read(self, batch: int) -> Manifest:
+        return read_manifest(self.files, self._path(batch), self.origin, batch)
 
     def _pieces(self, head: Manifest, entries: Sequence[Entry]) -> list[Piece]:
         return read_pieces(self.files, self._path(head.batch), entries)
@@ -207,6 +213,7 @@ class Store:
                 packing.add(piece, fresh=True)
         others = [head for k, head in enumerate(old) if k not in chosen]
         manifest = Manifest(
+            origin=self.origin,
             batch=batch,
             after=base.batch if base else None,
             words=words,

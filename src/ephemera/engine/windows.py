@@ -1,7 +1,8 @@
 """This module looks into windows without unfolding them: whether anything is in one, how much, its sum and extremes.
 
 That is possible where a window is exactly a range of one stamp in an index: the events in it are points, and nothing
-but the window and equal variables is asked of them. Then windows that overlap cost no more than windows that do not.
+but when they happen and equal variables is asked of them. Then windows that overlap cost no more than windows that do
+not. Elsewhere the range only narrows the search, and what it finds is tested.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ import numpy as np
 from ephemera.algebra.nodes import Cross, Group, Join, Rename
 from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
 from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints
-from ephemera.kernels.history import History, Question, Run, extremes, ranges, running_sum
+from ephemera.kernels.history import FAR, History, Question, Run, extremes, ranges, running_sum
+from ephemera.kernels.truth import is_stamp, stamp
 from ephemera.physical.nodes import Leaf, RulePlan
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.construct import direct_variables
@@ -34,11 +36,41 @@ def named(wanted: Wanted) -> str:
     return "#" + " ".join(wanted)
 
 
-def is_range(leaf: Leaf, condition: Formula) -> bool:
-    """Whether a window asks for nothing but a range of time, of events that are points."""
-    parts = condition.parts if isinstance(condition, Every) else (condition,)
-    own = {begin(leaf.name), end(leaf.name)}
-    return leaf.is_point and all(isinstance(p, Distance) and len(own & {p.later, p.earlier}) == 1 for p in parts)
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """For each of some rows the range in which what lies in its window ends."""
+
+    least: Ints
+    most: Ints
+    says_all: bool
+    """Whether whatever ends in the range lies in the window: nothing else is asked of it but equal variables."""
+
+
+def stretch(batch: Batch, leaf: Leaf, condition: Formula) -> Stretch:
+    """The range of ends that a window's condition, with its own conditions on time, leaves for each row.
+
+    A limit on an end, and a begin that is not before something, always narrow it. A begin that is not after something
+    does so where events are points.
+    """
+    opens, closes = begin(leaf.name), end(leaf.name)
+    not_after = (opens, closes) if leaf.is_point else (closes,)
+    least = np.full(len(batch), -FAR, dtype=np.int64)
+    most = np.full(len(batch), FAR, dtype=np.int64)
+    says_all = leaf.is_point
+    for part in condition.parts if isinstance(condition, Every) else (condition,):
+        match part:
+            case Distance(later, earlier, limit, strict) if later in not_after and is_stamp(batch, earlier):
+                most = np.minimum(most, stamp(batch, earlier) + _near(limit) - strict)
+            case Distance(later, earlier, limit, strict) if earlier in (opens, closes) and is_stamp(batch, later):
+                least = np.maximum(least, stamp(batch, later) - _near(limit) + strict)
+            case _:
+                says_all = False
+    return Stretch(least, most, says_all)
+
+
+def _near(limit: int) -> int:
+    """A limit with which times can be added up."""
+    return max(-FAR, min(limit, FAR))
 
 
 def keys_of(leaf: Leaf, batch: Batch) -> list[str] | None:

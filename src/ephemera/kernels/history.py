@@ -187,19 +187,21 @@ class History:
         self.next_number += 1
         return Run(batch, step, self.next_number, latest)
 
-    def compact(self, before: int) -> None:
-        """Merges neighbours of about the same size that arrived before a step, and makes many new rows a run.
+    def compact(self, before: int, after: int = -1) -> None:
+        """Merges neighbours of about the same size that arrived before and after a step; many new rows become a run.
 
         Runs that would span much of the time for which their tuples are relevant are not merged, since a run is kept as
         long as its last tuple.
         """
-        if len(self.tail) >= MANY:
+        if len(self.tail) >= MANY and after < self.tail.entries[0][0] and self.tail.entries[-1][0] < before:
             step = self.tail.entries[-1][0]
             self._store(of_rows([row for _, row in self.tail.entries]), step)
             self.tail = Tail()
         runs = self.stored
         while len(runs) > 1 and runs[-1].step < before:
             last, other = runs[-1], runs[-2]
+            if other.step <= after:
+                break
             rows = len(other.batch) + len(last.batch)
             if len(other.batch) > 2 * len(last.batch) or rows > MERGE_BELOW:
                 break

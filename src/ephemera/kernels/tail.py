@@ -95,11 +95,11 @@ def of_rows(rows: Sequence[Row]) -> Batch:
 def key_of(row: Row, names: Sequence[str]) -> Any:
     """What some values of a row are told apart by."""
     if len(names) == 1:
-        return _key(row[names[0]])
-    return tuple(_key(row[name]) for name in names)
+        return plain_key(row[names[0]])
+    return tuple(plain_key(row[name]) for name in names)
 
 
-def _key(value: Value) -> Any:
+def plain_key(value: Value) -> Any:
     """Python tells numbers and texts apart as the language does; all else has a key, which equals none of them."""
     kind = type(value)
     return value if kind is int or kind is str or kind is float else key(value)

@@ -66,7 +66,7 @@ class Filter:
     def _by_columns(self, f: Formula, batch: Batch) -> Mask | None:
         match f:
             case Distance(later, earlier, limit, strict):
-                distance = _stamp(batch, later) - _stamp(batch, earlier)
+                distance = stamp(batch, later) - stamp(batch, earlier)
                 return np.asarray(distance < limit if strict else distance <= limit, dtype=np.bool_)
             case SameEvent(left, right, same):
                 a, b = batch.columns.get(reference(left)), batch.columns.get(reference(right))
@@ -85,8 +85,14 @@ class Filter:
                 return None
 
 
-def _stamp(batch: Batch, stamp: str) -> Any:
-    return int(stamp[1:]) if stamp.startswith("@") else batch[stamp]
+def stamp(batch: Batch, name: str) -> Any:
+    """A stamp of each row, or a moment for all of them."""
+    return int(name[1:]) if name.startswith("@") else batch[name]
+
+
+def is_stamp(batch: Batch, name: str) -> bool:
+    """Whether a stamp is known."""
+    return name.startswith("@") or name in batch.columns
 
 
 def _operand(e: Expression, batch: Batch) -> Column | tuple[Any, Kind] | None:

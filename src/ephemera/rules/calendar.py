@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime, timedelta
-from functools import cache
+from functools import lru_cache
 
 MONTHS = (
     "January",
@@ -135,7 +135,7 @@ def _impossible_day(fields: Mapping[str, int | str]) -> str | None:
     return "there is no day with " + ", ".join(f"{name} {fields[name]}" for name in _DAY_FIELDS if name in fields)
 
 
-@cache
+@lru_cache(maxsize=1_000)
 def _some_day(wanted: tuple[tuple[str, int | str], ...]) -> bool:
     fields = dict(wanted)
     tests = [(_DAY_FIELDS[name], value) for name, value in wanted]

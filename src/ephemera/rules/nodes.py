@@ -224,6 +224,19 @@ class Resolved:
 
 
 @dataclass(frozen=True, slots=True)
+class Growth:
+    """A recursive rule whose answers may grow without end."""
+
+    rule: int
+    cycle: tuple[tuple[int, str], ...]
+    """The rules that need each other, it among them, and what they derive."""
+    grows: tuple[str, ...]
+    """The variables of its head that may get ever new values."""
+    fixed: tuple[str, ...]
+    """Those that may not."""
+
+
+@dataclass(frozen=True, slots=True)
 class Ruleset:
     """The product of the stage: resolved rules with their strata, dependencies and normal forms."""
 
@@ -231,3 +244,5 @@ class Ruleset:
     strata: tuple[int, ...]
     dependencies: tuple[tuple[Dependency, ...], ...]
     normal: tuple[NormalRule, ...]
+    growth: Mapping[int, Growth] = field(default_factory=dict)
+    """The rules that may grow, by their numbers."""

@@ -18,6 +18,7 @@ from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings, variable_names
 from ephemera.semantics import algebra
 from ephemera.semantics.conditions import Calendars, holds, microseconds
+from ephemera.semantics.facts import Facts
 from ephemera.syntax.nodes import (
     CONDITIONS,
     Absent,
@@ -75,17 +76,23 @@ class Reader:
     def holds(self, condition: Condition, variables: Substitution, trace: Trace) -> bool:
         return holds(condition, variables, trace, self.scope(trace), self.calendars) is True
 
-    def candidates(self, pattern: Pattern, facts: Sequence[Event]) -> Sequence[Event]:
+    def candidates(self, pattern: Pattern, facts: Facts, known: Substitution) -> Sequence[Event]:
         """The events that a pattern is matched against: the facts, or those of a clock or calendar."""
         label = pattern_label(pattern)
         if label is not None and str(label) == "timer:datetime":
             return self.clock.events(pattern)
-        return self.recorded(pattern, facts)
+        return self.recorded(pattern, facts, known)
 
-    def recorded(self, pattern: Pattern, facts: Sequence[Event]) -> Sequence[Event]:
+    def recorded(self, pattern: Pattern, facts: Facts, known: Substitution) -> Sequence[Event]:
         """Those of them that were told: the facts, or the days of a calendar; no clock takes part in the algebra."""
         label = pattern_label(pattern)
-        return list(self.calendars.get(str(label), facts)) if label is not None else facts
+        days = self.calendars.get(str(label)) if label is not None else None
+        return list(days) if days is not None else facts.asked(pattern, known)
+
+    def is_given(self, pattern: Pattern) -> bool:
+        """Whether a pattern asks for what no rule derives: a clock or a calendar."""
+        label = pattern_label(pattern)
+        return label is not None and (str(label) == "timer:datetime" or str(label) in self.calendars)
 
     def is_table(self, pattern: Pattern) -> bool:
         label = pattern_label(pattern)
@@ -105,10 +112,13 @@ class Reader:
         return attributes_term(label, list(zip(schema.names, values, strict=True)))
 
 
-def answers(body: Query, facts: Sequence[Event], reader: Reader) -> Iterator[Answer]:
-    """The answers to a body, disjunct by disjunct: aggregates are per disjunct."""
+def answers(body: Query, facts: Facts, reader: Reader, new: Facts | None = None) -> Iterator[Answer]:
+    """The answers to a body, disjunct by disjunct: aggregates are per disjunct.
+
+    If it was answered before, but without some new facts, only answers that use one of these are asked for.
+    """
     for literals in disjuncts(body):
-        yield from _Disjunct(literals, facts, reader).answers()
+        yield from _Disjunct(literals, facts, reader).answers(new)
 
 
 # ---- disjuncts ---------------------------------------------------------------------------------------------
@@ -148,7 +158,7 @@ class _Pair:
 
 
 class _Disjunct:
-    def __init__(self, literals: list[Literal], facts: Sequence[Event], reader: Reader) -> None:
+    def __init__(self, literals: list[Literal], facts: Facts, reader: Reader) -> None:
         self._facts = facts
         self._reader = reader
         self._events = [x for x in literals if isinstance(x, EventQuery) and not reader.is_table(x.pattern)]
@@ -168,11 +178,23 @@ class _Disjunct:
         outer = [pattern_bindings(e.pattern).sure for e in (*self._events, *self._tables)]
         return (bound.sure | bound.perhaps).difference(*outer)
 
-    def answers(self) -> Iterator[Answer]:
-        partials = [_Partial({}, {})]
-        for position, event in enumerate(self._events):
-            name = event.name.name if event.name else f"${position}"
-            partials = [more for p in partials for more in self._with_event(p, name, event.pattern)]
+    def answers(self, new: Facts | None) -> Iterator[Answer]:
+        # A collection or an instance may grow with what is new, so their answers are asked for again as a whole.
+        if new is None or self._collects or self._algebra:
+            yield from self._answers([_Partial({}, {})], self._events_by_name())
+            return
+        for name, event in self._events_by_name().items():
+            if not self._reader.is_given(event.pattern):
+                # This event is a new one, and the others are any.
+                others = {n: e for n, e in self._events_by_name().items() if n != name}
+                yield from self._answers(list(self._with_event(_Partial({}, {}), name, event.pattern, new)), others)
+
+    def _events_by_name(self) -> dict[str, EventQuery]:
+        return {e.name.name if e.name else f"${k}": e for k, e in enumerate(self._events)}
+
+    def _answers(self, partials: list[_Partial], events: Mapping[str, EventQuery]) -> Iterator[Answer]:
+        for name, event in events.items():
+            partials = [more for p in partials for more in self._with_event(p, name, event.pattern, self._facts)]
         for position, literal in enumerate(self._algebra):
             name = literal.name.name if literal.name else f"$a{position}"
             partials = [more for p in partials for more in self._with_algebra(p, name, literal)]
@@ -185,8 +207,8 @@ class _Disjunct:
             partials = [replace(p, variables=v) for p in partials for v in self._reader.rows(at.pattern, p.variables)]
         yield from self._grouped(partials)
 
-    def _with_event(self, partial: _Partial, name: str, pattern: Pattern) -> Iterator[_Partial]:
-        for event in self._reader.candidates(pattern, self._facts):
+    def _with_event(self, partial: _Partial, name: str, pattern: Pattern, facts: Facts) -> Iterator[_Partial]:
+        for event in self._reader.candidates(pattern, facts, partial.variables):
             for variables, forbidden in search_event(pattern, event, partial.variables, self._reader.attributes):
                 yield _Partial({**partial.trace, name: event}, variables, partial.forbidden + forbidden)
 
@@ -194,7 +216,7 @@ class _Disjunct:
         found = algebra.instances(
             literal.expression,
             restricted=literal.restricted,
-            facts=lambda pattern: self._reader.recorded(pattern, self._facts),
+            facts=lambda pattern: self._reader.recorded(pattern, self._facts, {}),
             catalogue=self._reader.catalogue,
         )
         for time, variables, identity in found:
@@ -276,7 +298,7 @@ class _Disjunct:
         return merged
 
     def _collect(self, collect: Accumulation, partial: _Partial) -> Iterator[_Pair]:
-        for event in self._reader.candidates(collect.event.pattern, self._facts):
+        for event in self._reader.candidates(collect.event.pattern, self._facts, partial.variables):
             if not in_window(event.time, collect, partial.trace):
                 continue
             for variables in match_event(collect.event.pattern, event, partial.variables, self._reader.attributes):
@@ -308,7 +330,7 @@ class _Disjunct:
         )
 
     def _is_absent(self, absence: Accumulation, partial: _Partial, variables: Substitution) -> bool:
-        for event in self._reader.candidates(absence.event.pattern, self._facts):
+        for event in self._reader.candidates(absence.event.pattern, self._facts, variables):
             if in_window(event.time, absence, partial.trace):
                 for found in match_event(absence.event.pattern, event, variables, self._reader.attributes):
                     if self._own_conditions_hold(absence, event, found, partial):

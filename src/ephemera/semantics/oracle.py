@@ -1,23 +1,25 @@
 """This module is the oracle: program and finite history in, all derived events out, straight from the definitions.
 
 For each stratum in turn the rules are applied until nothing new appears (thesis 10.2, 10.3). A rule is applied by
-going through all ways to give its positive literals events (τ) and its variables values (Σ), as in figure 9.1.
-Nothing is optimized: a reader can check it line by line.
+going through all ways to give its positive literals events (τ) and its variables values (Σ), as in figure 9.1. From
+the second time on one of the events is new. Nothing else is optimized: a reader can check it line by line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
 
 from ephemera.base.tree import find
 from ephemera.rules.clock import Clock
-from ephemera.rules.declare import head_label
 from ephemera.rules.nodes import Ruleset
-from ephemera.rules.outcome import DeadLetter, Endless, Message, Outcome, World
+from ephemera.rules.outcome import DeadLetter, Message, Outcome, World
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import plain_variables
+from ephemera.rules.series import series_of
 from ephemera.semantics.answers import Answer, Reader, answers
 from ephemera.semantics.conditions import holds, microseconds
+from ephemera.semantics.facts import Facts
 from ephemera.syntax.nodes import Derive, Detect, Raise, Rule
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.compute import Scope, Undefined
@@ -26,8 +28,8 @@ from ephemera.terms.events import Event
 from ephemera.terms.nodes import ConstructTerm, Duration
 from ephemera.terms.values import Term
 
-MOST_ROUNDS = 1_000
-MOST_EVENTS = 100_000
+PORTION = 16
+"""So many new events are used at a time where recursion may grow."""
 
 
 def look_back(rules: Ruleset) -> int:
@@ -50,13 +52,12 @@ class _Evaluation:
     def __init__(self, rules: Ruleset, events: list[Event], world: World) -> None:
         self._rules = rules
         self._world = world
-        ends = [e.time.end for e in events] or ([world.until] if world.until is not None else [])
+        ends = [e.time.end for e in events] + ([world.until] if world.until is not None else [])
         self._first, self._last = (min(ends), max(ends)) if ends else (0, -1)
-        if world.until is not None:
-            self._last = max(self._last, world.until)
         clock = Clock(rules.resolved.catalogue.zone, self._first - look_back(rules), self._last)
         self._reader = Reader(rules.resolved.catalogue, world.tables, world.calendars, clock)
-        self._facts: dict[Event, Event] = {e: e for e in events}
+        self._facts = Facts(events, rules.resolved.catalogue.attributes)
+        self._series = series_of(rules.growth)
         self._derived: dict[Event, Event] = {}
         self._messages: dict[tuple[Event, str, str], Message] = {}
         self._dead: dict[tuple[int, str], DeadLetter] = {}
@@ -75,31 +76,30 @@ class _Evaluation:
         )
 
     def _fixpoint(self, members: list[int]) -> None:
-        """The rules of a stratum, again and again until nothing is new."""
-        for _ in range(MOST_ROUNDS):
-            before = len(self._facts) + len(self._messages)
-            known = list(self._facts.values())
-            for number in members:
-                self._apply(number, known)
-            if len(self._facts) + len(self._messages) == before:
-                return
-            if len(self._facts) > MOST_EVENTS:
-                break
-        names = ", ".join(f"{n} ({head_label(self._rules.resolved.rules[n - 1].head) or 'message'})" for n in members)
-        raise Endless(
-            f"the recursion does not end: more than {MOST_EVENTS:,} events or {MOST_ROUNDS:,} rounds in rules {names}"
-        )
+        """The rules of a stratum, again and again until nothing is new; each time for what the last time was new."""
+        # What does not end shows early if a few events are followed to their last answer before the others.
+        most = PORTION if self._series.keys() & set(members) else sys.maxsize
+        new: Facts | None = None
+        waiting: list[Event] = []
+        while new is None or len(new):
+            found = [event for number in members for event in self._apply(number, new)]
+            waiting += [event for event in found if self._facts.add(event)]
+            waiting, taken = waiting[:-most], waiting[-most:]
+            new = Facts(taken, self._rules.resolved.catalogue.attributes)
 
-    def _apply(self, number: int, facts: list[Event]) -> None:
+    def _apply(self, number: int, new: Facts | None) -> list[Event]:
+        """What a rule derives from the facts, or from those of them that are new and the others."""
         rule = self._rules.resolved.rules[number - 1]
-        for answer in answers(rule.body, facts, self._reader):
+        found: list[Event] = []
+        for answer in answers(rule.body, self._facts, self._reader, new):
             if number in self._clocked and answer.time.end > self._last:
                 continue
             scope = self._reader.scope(answer.trace)
             for group in partition(answer.rows, plain_variables(rule.head)):
-                self._derive(number, rule, answer, group, scope)
+                found += self._derive(number, rule, answer, group, scope)
+        return found
 
-    def _derive(self, number: int, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> None:
+    def _derive(self, number: int, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> Iterator[Event]:
         try:
             if not self._passes(rule, answer, group, scope):
                 return
@@ -110,12 +110,14 @@ class _Evaluation:
             return
         for term in built:
             event = Event(term, answer.time, positional=isinstance(rule.head, Derive))
+            if number in self._series:
+                self._series[number].add((answer.time.begin, answer.time.end), group[0].variables, term)
             if isinstance(rule.head, Raise):
                 message = Message(event, rule.head.recipient, rule.head.transport)
                 self._messages.setdefault((event, message.recipient, message.transport), message)
             else:
-                self._facts.setdefault(event, event)
                 self._derived.setdefault(event, event)
+                yield event
 
     def _passes(self, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> bool:
         """`having`: conditions on the group, after aggregation."""

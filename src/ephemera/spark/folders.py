@@ -6,7 +6,6 @@ a crash has left of unfinished files is removed.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,9 +13,14 @@ import pyarrow as pa
 
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.files import TEMPORARY, Files, Mark, files_of
+from ephemera.engine.sealed import seal, unseal
 
 OWNER = "_ephemera.json"
 """The file that says which query a folder belongs to; Spark does not read what begins so."""
+
+KIND = "owner of a folder"
+FORMAT = 2
+_WAY_OUT = "bring the file back from a copy, or name a new folder"
 
 
 class WrongFolder(EphemeraError):
@@ -39,7 +43,9 @@ class Folder:
         self.files.make(self.path)
         names = [n for n in self.files.names(self.path) if not n.startswith(".") and not n.endswith(TEMPORARY)]
         if OWNER in names:
-            owner = json.loads(bytes(self.files.read(f"{self.path}/{OWNER}"))).get("query")
+            path = f"{self.path}/{OWNER}"
+            told = unseal(bytes(self.files.read(path)), KIND, FORMAT, path, _WAY_OUT)
+            owner = told["query"]
             if owner != query:
                 raise WrongFolder(
                     f"`{self.path}` holds what query {owner} wrote, and this is query {query}; "
@@ -59,7 +65,7 @@ class Folder:
             self._sign(query)  # which makes all names in the folder durable
 
     def _sign(self, query: str) -> None:
-        self.put(OWNER, json.dumps({"query": query}).encode(), unmarked)
+        self.put(OWNER, seal(KIND, FORMAT, {"query": query}), unmarked)
 
     def put(self, name: str, data: bytes | pa.Buffer, mark: Mark) -> None:
         """A file that is there as a whole or not at all, and stays when this returns."""

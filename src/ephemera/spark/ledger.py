@@ -2,25 +2,30 @@
 
 It stands in the folder of the checkpoint beside what Spark writes there. A query that does not belong to it is refused,
 with what differs. Where the programs stood is written before Spark commits a batch, under the number of the batch; that
-of the batch before stays, since Spark may come back to it.
+of the batch before stays, since Spark may come back to it. Each file says of which query and batch it is, and has a
+checksum. Where Spark would begin a batch that does not follow what is here, nothing is done.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.files import Posix, files_of
-from ephemera.engine.snapshot import WrongSnapshot, compare, program_of
+from ephemera.engine.identity import AnotherProgram, compare, digest, program_of, warn_of_changes, world_of
+from ephemera.engine.sealed import Broken, seal, unseal
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing, read_standing
 from ephemera.spark.marks import mark
 
-FORMAT = 1
+FORMAT = 2
 QUERY = "query.json"
+CLOCK = "clock"
+_WAY_OUT = "bring the whole checkpoint back from a copy, or begin anew with another checkpoint"
+_OURS = ("progress", "spark", "spark/offsets", "spark/commits", "state/0-0")
+"""Folders in which there are files if a query has been here."""
 
 Standings = Mapping[int, Standing]
 """Where the programs of a query stand."""
@@ -34,29 +39,39 @@ class Ledger:
     """The ledger of a live query."""
 
     def __init__(self, checkpoint: str) -> None:
-        self._files, self._folder = files_of(checkpoint)
+        self._files, self._folder = self.place = files_of(checkpoint)
         self.root = self._folder if isinstance(self._files, Posix) else checkpoint.rstrip("/")
         """The checkpoint as any process finds it, wherever it was started."""
         self.state = f"{self.root}/state"
         """Where the shards have their state."""
         self._known: dict[int, Standings] = {}
+        self._has_begun = False
+        self._has_clock = False
+        self._world: dict[str, str] = {}
         self.query = ""
         """Names the query for as long as its checkpoint lives."""
+        self.programs = ""
+        """A fingerprint of its programs."""
 
     # ---- what it belongs to --------------------------------------------------------------------------------
 
     def open(self, spreads: Sequence[Spread], shards: int | None, default: int) -> int:
         """Takes possession of the checkpoint; says into how many shards state is cut there."""
-        self._files.make(f"{self._folder}/progress")
-        programs = [_told_of(spread) for spread in spreads]
+        programs = [program_of(spread.compiled, spread.world) for spread in spreads]
+        self.programs = digest(programs)
+        self._world = {
+            f"{name}{f' of program {n + 1}' if len(spreads) > 1 else ''}": told
+            for n, spread in enumerate(spreads)
+            for name, told in world_of(spread.world).items()
+        }
         if QUERY not in self._files.names(self._folder):
+            self._see_that_nothing_is_here()
+            self._files.make(f"{self._folder}/progress")
             chosen = shards or default
             self.query = uuid4().hex
-            self._put(QUERY, {"format": FORMAT, "query": self.query, "shards": chosen, "programs": programs})
+            self._put(QUERY, "query", {"query": self.query, "shards": chosen, "programs": programs})
             return chosen
-        told = self._get(QUERY)
-        if told["format"] != FORMAT:
-            raise WrongCheckpoint(f"the checkpoint has format {told['format']}, and this is format {FORMAT}")
+        told = self._get(QUERY, "query")
         if shards is not None and shards != told["shards"]:
             raise WrongCheckpoint(
                 f"the checkpoint has {told['shards']} shards, and {shards} are asked for; the number cannot change"
@@ -67,57 +82,103 @@ class Ledger:
             )
         for theirs, ours in zip(told["programs"], programs, strict=True):
             try:
-                compare(theirs, ours)
-            except WrongSnapshot as error:
+                compare(theirs, ours, "checkpoint")
+            except AnotherProgram as error:
                 raise WrongCheckpoint(
-                    f"{str(error).replace('snapshot', 'checkpoint')}\n"
-                    "start the new program with another checkpoint, or bring the old one back"
+                    f"{error}\nstart the new program with another checkpoint, or bring the old one back"
                 ) from None
         self.query = told["query"]
+        batches = self._batches()
+        if batches:
+            before = self._progress(batches[-1])
+            warn_of_changes(before["world"], self._world, f"batch {batches[-1]}")
         return int(told["shards"])
+
+    def _see_that_nothing_is_here(self) -> None:
+        """A checkpoint without the file that says whose it is must be a new one."""
+        for folder in _OURS:
+            names = [name for name in self._files.names(f"{self._folder}/{folder}") if not name.startswith(".")]
+            if names:
+                raise Broken(
+                    f"{self._folder}/{QUERY} is missing, though there is {folder}/{names[0]} beside it: "
+                    f"whose checkpoint it is cannot be told; {_WAY_OUT}"
+                )
 
     # ---- batches -------------------------------------------------------------------------------------------
 
     def before(self, batch: int) -> Standings:
         """Where the programs stood before a batch."""
+        later = [] if self._has_begun else [number for number in self._batches() if number > batch]
+        self._has_begun = True
+        if later:
+            raise Broken(
+                f"Spark would begin batch {batch}, and {self._folder}/progress has batch {later[-1]} already: "
+                f"files of {self.root}/spark are missing, or older than the others; {_WAY_OUT}"
+            )
         if batch == 0:
             return {}
         if batch - 1 not in self._known:
-            told = self._get(f"progress/{batch - 1}.json")
-            self._known[batch - 1] = {int(number): read_standing(one) for number, one in told["standings"].items()}
+            told = self._progress(batch - 1)["standings"]
+            self._known[batch - 1] = {int(number): read_standing(one) for number, one in told.items()}
         return self._known[batch - 1]
 
     def commit(self, batch: int, standings: Standings) -> None:
         """Where they stand after a batch."""
         told = {str(number): standing.told() for number, standing in standings.items()}
-        self._put(f"progress/{batch}.json", {"standings": told})
+        content = {"query": self.query, "batch": batch, "standings": told, "world": self._world}
+        self._put(_progress(batch), "progress", content)
         self._known = {batch - 1: self._known.get(batch - 1, {}), batch: standings}
         mark("ledger tidy")
-        for name in self._files.names(f"{self._folder}/progress"):
-            number = name.removesuffix(".json")
-            if number.isdigit() and int(number) < batch - 1:
-                self._files.remove(f"{self._folder}/progress/{name}")
+        for number in self._batches():
+            if number < batch - 1:
+                self._files.remove(f"{self._folder}/{_progress(number)}")
+        for number in self._batches(CLOCK) if self._has_clock else ():
+            if number < batch:
+                self._files.remove(f"{self._folder}/{CLOCK}/{number}.json")
         mark("batch done")
 
-    def _get(self, name: str) -> dict[str, Any]:
+    def time_of(self, batch: int) -> int | None:
+        """What time it was when a batch was first begun, if it was."""
+        self._has_clock = True
+        self._files.make(f"{self._folder}/{CLOCK}")
+        if batch not in self._batches(CLOCK):
+            return None
+        return int(self._of_batch(f"{CLOCK}/{batch}.json", "time", batch)["now"])
+
+    def note_time(self, batch: int, now: int) -> None:
+        """What time it is for a batch."""
+        content = {"query": self.query, "batch": batch, "now": now}
+        data = seal("time", FORMAT, content)
+        self._files.put(f"{self._folder}/{CLOCK}/{batch}.json", [data], lambda _: None)
+
+    def _batches(self, folder: str = "progress") -> list[int]:
+        """The batches of which there is progress."""
+        names = [name.removesuffix(".json") for name in self._files.names(f"{self._folder}/{folder}")]
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def _progress(self, batch: int) -> dict[str, Any]:
+        return self._of_batch(_progress(batch), "progress", batch)
+
+    def _of_batch(self, name: str, kind: str, batch: int) -> dict[str, Any]:
+        told = self._get(name, kind)
+        if (told["query"], told["batch"]) != (self.query, batch):
+            raise Broken(
+                f"{self._folder}/{name} is of batch {told['batch']} of query {told['query']}; "
+                f"it should be of batch {batch} of query {self.query}; {_WAY_OUT}"
+            )
+        return told
+
+    def _get(self, name: str, kind: str) -> dict[str, Any]:
+        path = f"{self._folder}/{name}"
         try:
-            found: dict[str, Any] = json.loads(bytes(self._files.read(f"{self._folder}/{name}")))
-        except (OSError, ValueError) as error:
-            raise WrongCheckpoint(f"the checkpoint has no readable {name}: {error}") from None
-        return found
+            data = bytes(self._files.read(path))
+        except OSError as error:
+            raise Broken(f"the checkpoint has no readable {name}: {error}; {_WAY_OUT}") from None
+        return unseal(data, kind, FORMAT, path, _WAY_OUT)
 
-    def _put(self, name: str, told: Mapping[str, Any]) -> None:
-        load = json.dumps(told, ensure_ascii=False).encode()
-        self._files.put(f"{self._folder}/{name}", [load], lambda step: mark(f"ledger {step}"))
+    def _put(self, name: str, kind: str, content: Mapping[str, Any]) -> None:
+        self._files.put(f"{self._folder}/{name}", [seal(kind, FORMAT, content)], lambda step: mark(f"ledger {step}"))
 
 
-def _told_of(spread: Spread) -> dict[str, str]:
-    """What the state of a program belongs to: its rules, and what it declares. A watermark or a location may change."""
-    catalogue = spread.compiled.rules.resolved.catalogue
-    found = program_of(spread.compiled.plan)
-    for label, schema in catalogue.events.items():
-        when = "begin" if schema.arrives_at_begin else "end"
-        found[f"EVENT {label}"] = f"attributes {schema.attributes}, known from its {when} on, lasts {schema.longest}"
-    for source in catalogue.sources:
-        found[f"STREAM {source.name}"] = f"carries {', '.join(source.carries) or 'nothing by name'}"
-    return found
+def _progress(batch: int) -> str:
+    return f"progress/{batch}.json"

@@ -20,6 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.base.errors import EphemeraError
+from ephemera.engine.holding import Hold
+from ephemera.engine.segments import Origin
 from ephemera.engine.shipments import HEARD, OUT, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.kernels.history import FAR
@@ -33,6 +35,7 @@ from ephemera.spark.programs import Programs
 from ephemera.spark.reporting import events_in, report_of
 from ephemera.spark.run import Job, places_of
 from ephemera.spark.ship import ship
+from ephemera.spark.ticking import Ticking
 from ephemera.spark.turns import At, Last, Turn, after
 from ephemera.spark.watching import BatchReport
 
@@ -81,6 +84,10 @@ class Host:
     """A batch that follows one of fewer events, those of all programs together, is run in one task."""
     events: int | None = None
     """How many events came with the last batch that had some."""
+    hold: Hold | None = None
+    """What lets no other run have the checkpoint."""
+    ticking: Ticking | None = None
+    """The time of silent sources, if there are any that move by the clock."""
     query: str = field(default_factory=lambda: uuid.uuid4().hex)
     programs: Programs = field(init=False)
     failed: EphemeraError | None = None
@@ -120,6 +127,8 @@ class Host:
     def _run(self, frame: DataFrame, number: int) -> None:
         begin = time.perf_counter()
         mark("batch begins")
+        if self.hold is not None:
+            self.hold.check()
         before = self.ledger.before(number)
         is_first = not self._has_begun
         if is_first:
@@ -127,7 +136,9 @@ class Host:
             self.sink.open(self.spark, self.ledger.query, number)
             self._has_begun = True
         mark("plan")
-        turn = Turn(self.query, number, number - 1 if number else None, before, self.ledger.state)
+        now = self.ticking.at(number, before) if self.ticking is not None else None
+        origin = Origin(self.ledger.query, self.ledger.programs, places=self.spreads[0].places)
+        turn = Turn(self.query, number, number - 1 if number else None, before, self.ledger.state, origin, now)
         if self._chain is None:
             self._chain = laid_out(frame, self.spreads, self.programs, self.readers, self.sink.last)
         is_small = self.events is not None and self.events < self.small

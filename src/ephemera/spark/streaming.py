@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.compiled import Compiled
+from ephemera.engine.holding import Hold, hold
+from ephemera.engine.sealed import WAY_OUT, Broken
 from ephemera.rules.outcome import World
 from ephemera.spark.answer_forms import forms_of
 from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, Sink, fingerprint
@@ -21,6 +24,7 @@ from ephemera.spark.failures import failure
 from ephemera.spark.folders import Folder, folder_at
 from ephemera.spark.inlets import open_inlets
 from ephemera.spark.ledger import Ledger
+from ephemera.spark.letting_in import Heartbeat
 from ephemera.spark.live import Host, spread_live
 from ephemera.spark.marks import mark
 from ephemera.spark.outlet import Outlet
@@ -29,9 +33,12 @@ from ephemera.spark.run import Job
 from ephemera.spark.sink_formats import Format
 from ephemera.spark.sinks import FolderSink
 from ephemera.spark.table_sink import TableSink
+from ephemera.spark.ticking import Ticking, set_ticks
 from ephemera.spark.watching import BatchReport, Totals, as_progress
 
 ONCE = "once"
+_IN_ITS_LOG = re.compile(r"batch \d+ doesn't exist|[Ll]og file|/spark/(offsets|commits|sources|metadata)")
+"""What Spark says of files of its own that it cannot go on from."""
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 
 
@@ -64,11 +71,23 @@ class Streaming:
     """Batches of fewer events run in one task; None leaves it to what is read."""
     names: Sequence[Mapping[str, str]] = ()
     """What the dead letters of each program say of where they come from."""
+    hold: Hold | None = None
+    """The checkpoint, if it has been taken for this query already."""
 
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
         """Starts the query; `watch` is told of each batch."""
         taker = self._one_taker()
         checkpoint = self.checkpoint or mkdtemp(prefix="ephemera-checkpoint-")
+        own = self.hold or hold(checkpoint)
+        try:
+            return self._started(checkpoint, own, taker, watch)
+        except BaseException:
+            own.release()
+            raise
+
+    def _started(
+        self, checkpoint: str, own: Hold, taker: Sink | None, watch: Callable[[BatchReport], object] | None
+    ) -> LiveQuery:
         ledger = Ledger(checkpoint)
         spreads = spread_live(self.spark, self.jobs, ledger, self.shards)
         forms = forms_of(spreads, self.names)
@@ -87,14 +106,20 @@ class Streaming:
         inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, most_files=self.most_files)
         outlet = Outlet(folders, table, delivery)
         small = inlet.small if self.small is None else self.small
-        host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small)
+        host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small, hold=own)
+        beats = [reader for reader in inlet.readers if isinstance(reader, Heartbeat)]
+        if beats:
+            set_ticks(*ledger.place)
+            host.ticking = Ticking(ledger) if beats[0].programs else None
         writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{ledger.root}/spark")
         if is_once:
             writer = writer.trigger(availableNow=True)
         elif self.trigger is not None:
             writer = writer.trigger(processingTime=self.trigger)
         self.spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", FILES)
-        return LiveQuery(writer.start(), host, totals)
+        query = writer.start()
+        own.is_over = lambda: not query.isActive
+        return LiveQuery(query, host, totals, own)
 
     def _one_taker(self) -> Sink | None:
         """Who gets the answers here, if they go neither to a folder nor to a table."""
@@ -166,6 +191,8 @@ class LiveQuery:
     host: Host
     totals: Totals
     """What all batches since the start did."""
+    hold: Hold
+    """The checkpoint, which no other run can have until this one has ended."""
 
     @property
     def is_active(self) -> bool:
@@ -189,10 +216,15 @@ class LiveQuery:
         try:
             if timeout is None:
                 self.query.awaitTermination()
-                return True
-            return bool(self.query.awaitTermination(timeout))  # type: ignore[arg-type]
+                is_over = True
+            else:
+                is_over = bool(self.query.awaitTermination(timeout))  # type: ignore[arg-type]
         except Exception as error:
+            self.hold.release()
             raise self._told(error) from error
+        if is_over:
+            self.hold.release()
+        return is_over
 
     def drain(self) -> None:
         """Waits until all that is there has been worked on."""
@@ -205,6 +237,12 @@ class LiveQuery:
         """Stops the query when the batch at hand is done; one that takes longer is done again at the next start."""
         with self.host.paused(patience):
             self.query.stop()
+        self.hold.release()
 
     def _told(self, error: Exception) -> EphemeraError:
-        return self.host.failed or failure(error)
+        if self.host.failed is not None:
+            return self.host.failed
+        told = failure(error)
+        if _IN_ITS_LOG.search(str(told)) is None:
+            return told
+        return Broken(f"{self.host.ledger.root}/spark is damaged. {told}. {WAY_OUT.capitalize()}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from threading import Lock
 
 import pyarrow as pa
@@ -19,6 +19,7 @@ from pyspark import TaskContext
 
 from ephemera.base.errors import InternalError
 from ephemera.engine.files import files_of
+from ephemera.engine.segments import NOBODY, Origin
 from ephemera.engine.shard import Shard
 from ephemera.engine.shipments import HEARD, Shipment
 from ephemera.engine.spread import Spread
@@ -46,6 +47,10 @@ class Turn:
     standings: Mapping[int, Standing]
     state: str
     """Where the shards have their state."""
+    origin: Origin = NOBODY
+    """Whose state that is, whatever the level and the place."""
+    now: int | None = None
+    """The time that has passed for silent sources, if there are any that move by the clock."""
 
     def standing(self, program: int) -> Standing:
         return self.standings.get(program, Standing())
@@ -54,7 +59,9 @@ class Turn:
         """The turn as JSON."""
         standings = {str(number): standing.told() for number, standing in self.standings.items()}
         told = {"query": self.query, "number": self.number, "before": self.before, "state": self.state}
-        return json.dumps({**told, "standings": standings}, ensure_ascii=False)
+        return json.dumps(
+            {**told, "origin": asdict(self.origin), "now": self.now, "standings": standings}, ensure_ascii=False
+        )
 
 
 def turn_of_task() -> Turn:
@@ -65,7 +72,7 @@ def turn_of_task() -> Turn:
         raise InternalError("live", "a task of a live query was started without a batch")
     told = json.loads(text)
     standings = {int(number): read_standing(one) for number, one in told.pop("standings").items()}
-    return Turn(**told, standings=standings)
+    return Turn(**{**told, "origin": Origin(**told["origin"])}, standings=standings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +177,9 @@ def _shard(spreads: Programs, turn: Turn, level: int, place: int) -> Shard:
         shard = _REMEMBERED.pop((turn.query, level, place), None)
     if shard is None:
         files, folder = files_of(turn.state)
-        shard = Shard(spreads, level, place, Store(files, f"{folder}/{level}-{place}", mark))
+        origin = replace(turn.origin, level=level, place=place)
+        store = Store(files, f"{folder}/{level}-{place}", mark, origin=origin)
+        shard = Shard(spreads, level, place, store)
     shard.come_to(turn.before)
     return shard
 

@@ -1,0 +1,88 @@
+"""This module says which sources the rules of a plan wait for, and so which of them share a lane.
+
+A rule that reads nothing but the clock and calendars waits for no source. What it answers goes with all of them. Rules
+that wait for fewer sources and read what it derives need that by their own bounds: then it runs a second time in a lane
+without sources, which goes with the fastest of them, only to tell those rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Mapping, Sequence
+from dataclasses import dataclass
+
+from ephemera.algebra.nodes import Base, Input, Plan
+from ephemera.base.tree import find
+from ephemera.engine.sources import UNNAMED, Sources
+from ephemera.physical.alike import Merged
+
+CLOCK: frozenset[str] = frozenset()
+"""The lane of what waits for no source, and tells others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The rules of a plan by the sources that they wait for."""
+
+    rules: Mapping[frozenset[str], Sequence[str]]
+    every: frozenset[str]
+    """All sources."""
+    told_ahead: frozenset[str]
+    """The rules that run in the lane of the clock, too, which tells the others what they derive."""
+
+
+def lanes_of(merged: Merged, sources: Sources, calendars: Container[str], own: Collection[str]) -> Lanes:
+    """The lanes of some rules of a plan; what they tell each other follows from the plan as a whole."""
+    plan = merged.plan
+    depends, every = _dependencies(plan, sources, calendars)
+    rules = [name for name, point in plan.points.items() if point.kind == "rule" and name not in merged.replaced]
+    free = [name for name in rules if not depends[name]]
+    ahead = any(depends[name] not in (CLOCK, every) and _read(name, plan) & set(free) for name in rules)
+    found: dict[frozenset[str], list[str]] = {}
+    for name in rules:
+        if name in own:
+            found.setdefault(depends[name] or every, []).append(name)
+            if ahead and name in free:
+                found.setdefault(CLOCK, []).append(name)
+    members = {m.name for name in free if name in merged.alike for m in merged.alike[name].members}
+    in_order = dict(sorted(found.items(), key=lambda item: len(item[0])))
+    return Lanes(in_order, every, frozenset([*free, *members]) if ahead else frozenset())
+
+
+def _read(name: str, plan: Plan) -> set[str]:
+    """All points that a rule reads, directly or through others."""
+    found: set[str] = set()
+    left = [name]
+    while left:
+        more = {i.point for i in find(plan.points[left.pop()].expression, Input)} - found
+        found |= more
+        left += more
+    return found
+
+
+def _dependencies(
+    plan: Plan, sources: Sources, calendars: Container[str]
+) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    """For each point the sources that its tuples depend on, and all sources."""
+    found: dict[str, frozenset[str]] = dict.fromkeys(plan.points, CLOCK)
+    derived = plan.catalogue.derived
+
+    def source(label: str) -> frozenset[str]:
+        """What a label is read from; calendars, and what rules derive and no stream carries, need no source."""
+        name = sources.source(label)
+        is_inner = label in calendars or (name == UNNAMED and label in derived)
+        return CLOCK if is_inner else frozenset([name])
+
+    labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
+    used = CLOCK.union(*(source(label) for label in labels if label is not None))
+    every = used | frozenset(sources.watermarks) or frozenset([UNNAMED])
+    changed = True
+    while changed:
+        changed = False
+        for name, point in plan.points.items():
+            bases = [every if b.label is None else source(b.label) for b in find(point.expression, Base)]
+            inputs = [found[i.point] for i in find(point.expression, Input)]
+            both = CLOCK.union(*bases, *inputs)
+            if both != found[name]:
+                found[name] = both
+                changed = True
+    return found, every

@@ -1,0 +1,28 @@
+"""This module lets rules that need each other take turns until nothing is new."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ephemera.engine.pool import Pool
+from ephemera.rules.series import Series
+
+PORTION = 16
+"""So many events are taken at a time where recursion may grow."""
+PATIENCE = 1_024
+"""After so many rounds it is twice as many."""
+
+
+def run(turn: Callable[[], int], pool: Pool, growing: Sequence[Series]) -> None:
+    """Turns, each of which says how many events it gave, until the pool has nothing new for anybody.
+
+    What does not end shows early if a few events are followed to their last answer before the others.
+    """
+    for series in growing:
+        series.clear()
+    rounds, new = 0, 1
+    while new or pool.has_left:
+        pool.portion = PORTION << rounds // PATIENCE if growing else None
+        new = turn()
+        rounds += 1
+    pool.portion = None

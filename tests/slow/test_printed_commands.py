@@ -1,0 +1,139 @@
+"""This module runs every command that README, CONTRIBUTING and the documentation print outside of sessions.
+
+Sessions (`console`) and Python are run by `tests/unit/test_docs.py`. What is left are lines of `sh` blocks, and
+commands of ours in the text. Each stands here with the way in which it is run, on few events, or with the reason why it
+is not; a command that is printed and does not stand here fails.
+"""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+FEW = "--events 4000 --keys 50 --repeat 1 --json FOLDER/figures.json"
+RUNS = {
+    "scripts/demo": "scripts/demo",
+    "ephemera demo --keep FOLDER": ".venv/bin/ephemera demo --keep FOLDER/kept",
+    "scripts/hunt": "scripts/hunt 0",  # what it hunts with is chance, so no round is run here
+    "scripts/bench": f"scripts/bench {FEW} --rules 5 --plots FOLDER/plots",
+    "scripts/bench engine --events 1000000": f"scripts/bench engine {FEW} --rules 0 --plots FOLDER/plots",
+    "scripts/bench engine --latency-only": "scripts/bench engine --latency-only --rules 5 --json FOLDER/figures.json",
+    "scripts/bench memory": "scripts/bench memory --events 1000 --times 2 --units 12",
+    "scripts/bench spark": f"scripts/bench spark {FEW}",
+    "scripts/bench live": "scripts/bench live --sizes 2000 --many 1 --batches 2 --warm 1 --keys 50 --stores memory",
+    "scripts/bench compile": "scripts/bench compile --rules 40",
+    ".venv/bin/ephemera test tests/stories/YOUR-STORY.md": ".venv/bin/ephemera test --engine local "
+    "tests/stories/absence-is-known-when-the-window-ends.md",
+    ".venv/bin/ephemera": ".venv/bin/ephemera --help",
+    "python -m ephemera": ".venv/bin/python -m ephemera --help",
+    "python -m tests.spark.live_kill_hunt --runs 25 --kills 5": ".venv/bin/python -m tests.spark.live_kill_hunt "
+    "--runs 1 --kills 0",
+}
+"""What is printed, and how it is run here: on less, and writing to a folder of the test, FOLDER."""
+
+LIVE = (
+    "ephemera run shop.eq --mode stream --input arriving/ --output answers/ "
+    '--checkpoint checkpoint/ --trigger "1 second"',
+    "ephemera run shop.eq --mode stream --input arriving/ --output answers/ --dead-letter dead/ "
+    '--checkpoint checkpoint/ --trigger "1 second"',
+)
+"""Live runs, which go on until somebody stops them: here they take what is there."""
+
+WRITERS = (
+    ".venv/bin/python -m tests.golden.cases",
+    ".venv/bin/python -m tests.golden.test_rules",
+    ".venv/bin/python -m tests.golden.test_physical",
+    ".venv/bin/python -m tests.unit.test_docs",
+)
+"""They write files anew: here in a copy, in which nothing may change."""
+
+NOT_RUN = {
+    "scripts/test": "it runs these tests",
+    "scripts/test -k parser": "it runs tests",
+    "scripts/test --slow": "it runs these tests",
+    "scripts/check": ".ci/run does",
+    "scripts/setup": ".ci/run does, for an environment that is not there",
+    "PYTHON=python3.13 scripts/setup": "it would replace the environment that runs this test",
+}
+
+_SH = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^(`{3,})[\w-]*\n.*?^\1$", re.MULTILINE | re.DOTALL)
+_IN_TEXT = re.compile(r"`((?:PYTHON=\S+ |)(?:scripts/\w+|python -m [\w.]+|\.venv/bin/\w+|ephemera demo)(?: [^`]*)?)`")
+
+
+def printed() -> Iterator[tuple[Path, str]]:
+    """Every command with the page that prints it."""
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for block in _SH.findall(text):
+            for line in block.replace("\\\n", " ").splitlines():
+                command = " ".join(line.split("  #")[0].split())
+                if command:
+                    yield page, command
+        for command in _IN_TEXT.findall(_FENCED.sub("", text)):
+            yield page, " ".join(command.split())
+
+
+COMMANDS = sorted({command for _, command in printed()})
+
+
+def test_every_printed_command_stands_in_these_tables() -> None:
+    known = {*RUNS, *LIVE, *WRITERS, *NOT_RUN}
+    unknown = [f"{page.relative_to(ROOT)}: {command}" for page, command in printed() if command not in known]
+    assert not unknown
+
+
+def test_no_command_stands_in_these_tables_that_nothing_prints() -> None:
+    assert {*RUNS, *LIVE, *WRITERS, *NOT_RUN} <= {*COMMANDS}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", sorted(RUNS))
+def test_printed_commands_run(command: str, tmp_path: Path) -> None:
+    run(RUNS[command].replace("FOLDER", str(tmp_path)), ROOT)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", LIVE)
+def test_printed_live_runs_take_what_is_there(command: str, tmp_path: Path) -> None:
+    (tmp_path / "arriving").mkdir()
+    shutil.copy(ROOT / "examples" / "shop.eq", tmp_path)
+    shutil.copy(ROOT / "examples" / "shop.jsonl", tmp_path / "arriving")
+    run(f"{ROOT}/.venv/bin/{command} --trigger once", tmp_path)  # the last trigger counts
+    answers = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "answers").glob("*.jsonl"))
+    assert answers.count('"overdue"') == 3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", WRITERS)
+def test_printed_writers_write_what_is_there(command: str, tmp_path: Path) -> None:
+    folders = ["src", "tests", "docs", "examples"]
+    for name in folders:
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for page in ROOT.glob("*.md"):
+        shutil.copy(page, tmp_path)
+    run(f"{ROOT}/{command}", tmp_path, PYTHONPATH=f"{tmp_path / 'src'}")
+    changed = [
+        path.relative_to(tmp_path)
+        for path in sorted(tmp_path.rglob("*"))
+        if path.suffix in {".md", ".txt"} and not filecmp.cmp(path, ROOT / path.relative_to(tmp_path), shallow=False)
+    ]
+    assert not changed
+
+
+def run(command: str, folder: Path, **more: str) -> None:
+    """Runs a command, which has to succeed."""
+    done = subprocess.run(
+        ["sh", "-c", command], cwd=folder, env=os.environ | more, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-4000:]}"
