@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import ephemera
+from ephemera.engine.identity import DETAILS, program_of
 from ephemera.io.xml_messages import messages
 from ephemera.terms.namespaces import namespaces
 from ephemera.terms.values import Term
@@ -70,3 +71,12 @@ def test_a_message_that_is_no_xml_is_told_as_that() -> None:
     assert bad.label == "o:order"
     (other,) = program.run_all([{"event": "o:order", "time": 1, "xml": "<order/>"}]).bad
     assert other.reason == "the event is `o:order`, and its text `order`"
+
+
+def test_a_stored_state_belongs_to_one_namespace() -> None:
+    def stored(uri: str) -> dict[str, str]:
+        program = ephemera.compile(f'NAMESPACE o = "{uri}"; seen(var I) <- e: o:order {{{{ o:id {{ var I }} }}}};')
+        return program_of(program.compiled, program.world())
+
+    first, other = stored("urn:o"), stored("urn:x")
+    assert {name for name in first if first[name] != other[name]} == {"NAMESPACE o", DETAILS}

@@ -45,6 +45,7 @@ def identity(rules: Ruleset, plan: Plan, calendars: Iterable[str] = ()) -> dict[
     found = {name: explain.point_text(plan, point) for name, point in plan.points.items()}
     found["TIME UNIT"] = describe(catalogue.unit)
     found["TIME ZONE"] = catalogue.zone
+    found |= {f"NAMESPACE {prefix}": uri for uri, prefix in catalogue.namespaces.prefixes.items()}
     found |= {f"EVENT {label}": _event(schema) for label, schema in catalogue.events.items()}
     found |= {f"TABLE {label}": f"columns {schema.attributes}" for label, schema in catalogue.tables.items()}
     found |= {f"STREAM {source.name}": _stream(source) for source in catalogue.sources}

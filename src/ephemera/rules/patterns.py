@@ -32,8 +32,7 @@ from ephemera.terms.nodes import (
     Var,
     Without,
 )
-from ephemera.terms.regex import NoRegex
-from ephemera.terms.regex import check as check_regex
+from ephemera.terms.regex import NoRegex, check
 
 _LONGEST_SPACED = 200
 
@@ -80,7 +79,7 @@ class _Patterns:
                     for primitive in primitives(expression):
                         self._no_table(primitive, "an algebra expression")
                         self._event(primitive, None, primitive.span)
-                case Regex(pattern):
+                case Regex():
                     self._regex(node)
         self._misplaced()
 
@@ -244,11 +243,10 @@ class _Patterns:
 
     def _at(self, at: At) -> None:
         """No table has versions yet, so that none can be read as it was."""
+        self._table(at.pattern, at.span, "`at`", negated=at.negated)
         label = pattern_label(at.pattern)
         if label is None or str(label) not in self._catalogue.tables:
-            self._table(at.pattern, at.span, "`at`", negated=at.negated)
             return
-        self._table(at.pattern, at.span, "`at`")
         edit = Edit(Span(at.span.start, at.pattern.span.start), "not " if at.negated else "")
         self._findings.add(
             Code.MISUSED_TABLE,
@@ -306,7 +304,7 @@ class _Patterns:
 
     def _regex(self, regex: Regex) -> None:
         try:
-            check_regex(regex.pattern)
+            check(regex.pattern)
         except NoRegex as error:
             advice = "write `.*` for any text, and `\\` before a sign that stands for itself"
             if not error.linear:
