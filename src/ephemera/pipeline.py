@@ -27,9 +27,9 @@ from ephemera.engine import batch
 from ephemera.engine import tables as columnar
 from ephemera.engine.compiled import Compiled, Given, Reading
 from ephemera.engine.live import LiveEngine, Stamp, wall_clock
+from ephemera.engine.table_rows import read_rows
 from ephemera.io.jsonl import (
     BadEvent,
-    read_row,
     read_time,
     write_event,
 )
@@ -143,6 +143,7 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = ...,
         calendars: Mapping[str, Iterable[Event]] | None = ...,
         until: int | float | str | None = ...,
+        lenient: bool = ...,
     ) -> list[dict[str, Any]]: ...
 
     @overload
@@ -154,9 +155,10 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = ...,
         calendars: Mapping[str, Iterable[Event]] | None = ...,
         until: int | float | str | None = ...,
+        lenient: bool = ...,
     ) -> Any: ...
 
-    def run(
+    def run(  # noqa: PLR0913 - all of them named
         self,
         events: Any,
         *,
@@ -164,11 +166,13 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
+        lenient: bool = False,
     ) -> Any:
         """All that the program derives from events, given and returned as the objects of JSON lines.
 
         A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind. So is a data frame of Spark, on
-        Spark: its answer is computed when somebody reads it.
+        Spark: its answer is computed when somebody reads it. A declared attribute that is no column of it is an error;
+        where that is `lenient`, it is null.
 
         >>> import ephemera
         >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);")
@@ -180,12 +184,14 @@ class Program:
                 raise ValueError("a data frame of Spark runs on Spark; give the oracle what it collects")
             from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
-            return run_frame(self._compiled, events, self.world(tables, calendars, until))
+            world = self.world(tables, calendars, until, lenient=lenient)
+            return run_frame(self._compiled, events, world, lenient=lenient)
         if columnar.is_table(events):
             oracle = partial(evaluate, self._rules) if _known(engine) == "oracle" else None
-            world = self.world(tables, calendars, until)
-            return columnar.run_table(self._compiled, events, world, oracle).answers
-        return self.run_all(list(events), engine=engine, tables=tables, calendars=calendars, until=until).answers
+            world = self.world(tables, calendars, until, lenient=lenient)
+            return columnar.run_table(self._compiled, events, world, oracle, lenient=lenient).answers
+        more: dict[str, Any] = {"tables": tables, "calendars": calendars, "until": until, "lenient": lenient}
+        return self.run_all(list(events), engine=engine, **more).answers
 
     def run_all(  # noqa: PLR0913 - all of them named
         self,
@@ -195,13 +201,15 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
+        lenient: bool = False,
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """The same with what could not be read or computed; events may be lines of JSON, too."""
         reading = self.reading()
         for event in events:
             reading.add(event)
-        return self.run_read(reading, engine=engine, tables=tables, calendars=calendars, until=until, progress=progress)
+        more: dict[str, Any] = {"tables": tables, "calendars": calendars, "until": until, "lenient": lenient}
+        return self.run_read(reading, engine=engine, **more, progress=progress)
 
     def reading(self) -> Reading:
         """Where the events of a run are gathered as this program reads them, so that several may share the input."""
@@ -215,10 +223,11 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
+        lenient: bool = False,
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """All that the program derives from events that have been read."""
-        world = self.world(tables, calendars, until)
+        world = self.world(tables, calendars, until, lenient=lenient)
         if _known(engine) == "oracle":
             outcome = evaluate(self._rules, reading.events, world)
         else:
@@ -237,12 +246,14 @@ class Program:
         now: Callable[[], int] = wall_clock,
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
+        lenient: bool = False,
     ) -> LiveEngine:
         """The program as an engine in this process, to which events are sent as they come.
 
         With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
         """
-        return LiveEngine(self._compiled, self.world(tables, calendars, None), stamp=stamp, now=now)
+        world = self.world(tables, calendars, lenient=lenient)
+        return LiveEngine(self._compiled, world, stamp=stamp, now=now, lenient=lenient)
 
     def stream(  # noqa: PLR0913 - all of them named
         self,
@@ -264,6 +275,7 @@ class Program:
         emit: Iterable[str] = (),
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
+        lenient: bool = False,
     ) -> Streaming:
         """The program as a live query on Spark Structured Streaming; `start` on what this returns starts it.
 
@@ -278,8 +290,9 @@ class Program:
         return streaming_of(
             spark,
             self._compiled,
-            self.world(tables, calendars),
+            self.world(tables, calendars, lenient=lenient),
             source,
+            lenient=lenient,
             checkpoint=checkpoint,
             output=output,
             format=format,
@@ -300,13 +313,15 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: float | str | None = None,
+        *,
+        lenient: bool = False,
     ) -> World:
         """What the program runs on besides events, as engines need it."""
         declared = self.catalogue.tables
         unknown = sorted(set(tables or ()) - set(declared))
         if unknown:
             raise ValueError(f"the program declares no table `{unknown[0]}`")
-        rows = {label: [read_row(row, declared[label]) for row in given] for label, given in (tables or {}).items()}
+        rows = {label: read_rows(given, declared[label], lenient=lenient) for label, given in (tables or {}).items()}
         limit = None if until is None else read_time(until, self.catalogue.unit)
         return World(rows, {name: list(given) for name, given in (calendars or {}).items()}, limit)
 

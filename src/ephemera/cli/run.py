@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Sequence
 from enum import StrEnum
@@ -22,7 +21,6 @@ from ephemera.cli.files import (
     names_of,
     print_reports,
     read_program,
-    read_text,
     undefined_letter,
     write_file,
     write_out,
@@ -32,7 +30,9 @@ from ephemera.cli.live import LiveWanted, run_live
 from ephemera.cli.progress import shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
-from ephemera.engine.cells import read_cell
+from ephemera.engine.offered import WrongColumns
+from ephemera.engine.table_rows import read_file
+from ephemera.io.csv_rows import BadFile
 from ephemera.pipeline import Checked, Program, Run, check
 
 
@@ -98,6 +98,9 @@ DeadLetters = Annotated[
         "--dead-letter", help="Where bad and late events go, with the reason: a file; live on Spark, a folder."
     ),
 ]
+Lenient = Annotated[
+    bool, typer.Option("--lenient", help="Read declared attributes that are no columns of the input as null.")
+]
 Follow = Annotated[bool, typer.Option("--follow", help="In stream mode: go on as the last file grows.")]
 Progress = Annotated[bool, typer.Option("--progress", help="Show progress and a summary even if this is no terminal.")]
 Checkpoint = Annotated[
@@ -125,6 +128,7 @@ def run_command(
     emit: Emitted = None,
     dead_letter: DeadLetters = None,
     allow_unbounded: AllowUnbounded = False,
+    lenient: Lenient = False,
     mode: Annotated[Mode, typer.Option("--mode", help="All events at once, or answers as events come.")] = Mode.batch,
     follow: Follow = False,
     progress: Progress = False,
@@ -137,7 +141,7 @@ def run_command(
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
     letters = None if dead_letter is None else Path(dead_letter)
-    wanted = Wanted(output, tuple(emit or ()), letters, names_of(programs), master, debug, progress)
+    wanted = Wanted(output, tuple(emit or ()), letters, names_of(programs), master, debug, progress, lenient)
     asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
     if mode == Mode.stream:
         if engine == RunsOn.oracle:
@@ -157,7 +161,7 @@ def run_command(
     on = engine or RunsOn.spark
     compiled = compile_all(programs, unbounded=None if allow_unbounded or on == RunsOn.oracle else "warning")
     given = found_inputs(inputs, compiled, programs)
-    tables = [_tables(program, path.parent) for program, path in zip(compiled, programs, strict=True)]
+    tables = [_tables(program, path.parent, lenient=lenient) for program, path in zip(compiled, programs, strict=True)]
     if on == RunsOn.spark:
         run_on_spark(compiled, tables, given, wanted)
         return
@@ -166,7 +170,9 @@ def run_command(
     if output is not None and not is_one_file(output):
         _refuse(f"the engine `{on.value}` writes one file of JSON lines; `{output}` is for the engine `spark`")
     runs: list[Run] = []
-    for program, path, own, reading in zip(compiled, programs, tables, read_all(compiled, given), strict=True):
+    for program, path, own, reading in zip(
+        compiled, programs, tables, read_all(compiled, given, lenient=lenient), strict=True
+    ):
         try:
             with shown_progress(path.name, wanted=progress) as tell:
                 runs.append(program.run_read(reading, engine=on.value, tables=own, progress=tell))
@@ -193,7 +199,7 @@ def _run_stream(
         _refuse("there is nothing to read: name a folder with --input, or declare STREAM … FROM")
     given = given or [LiveInput(STANDARD_INPUT)]
     on_spark = _is_on_spark(given, engine, follow=follow)
-    tables = [_tables(program, path.parent) for program, path in zip(live, paths, strict=True)]
+    tables = [_tables(program, path.parent, lenient=wanted.lenient) for program, path in zip(live, paths, strict=True)]
     if on_spark:
         run_live(live, tables, given, wanted, asked)
         return
@@ -201,7 +207,7 @@ def _run_stream(
         _refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
     if wanted.output is not None and not is_one_file(wanted.output):
         _refuse(f"the engine `local` writes one file of JSON lines, and `{wanted.output}` is none; name it .jsonl")
-    engines = [program.engine(tables=own) for program, own in zip(live, tables, strict=True)]
+    engines = [program.engine(tables=own, lenient=wanted.lenient) for program, own in zip(live, tables, strict=True)]
     target = None if wanted.output is None else Path(wanted.output)
     stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit)
     stream.run([one.name for one in given], follow=follow)
@@ -246,16 +252,19 @@ def compile_all(paths: Sequence[Path], *, unbounded: Severity | None = None) -> 
     return [Program(f) for f in found if isinstance(f, Checked)]
 
 
-def _tables(program: Program, folder: Path) -> dict[str, list[dict[str, Any]]]:
+def _tables(program: Program, folder: Path, *, lenient: bool) -> dict[str, list[dict[str, Any]]]:
     """The rows of the declared tables, from CSV files beside the program."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for label, (location, _) in program.catalogue.table_locations.items():
         if location is None:
             continue
-        types = dict(program.catalogue.tables[label].attributes or ())
-        text = read_text(folder / location)
-        given = csv.DictReader(text.splitlines())
-        rows[label] = [{name: read_cell(row.get(name), kind) for name, kind in types.items()} for row in given]
+        try:
+            rows[label] = read_file(folder / location, program.catalogue.tables[label], lenient=lenient)
+        except (WrongColumns, BadFile) as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(WRONG_PROGRAM) from None
+        except (OSError, EOFError) as error:
+            _refuse(f"cannot read {folder / location}: {error}")
     return rows
 
 

@@ -51,6 +51,8 @@ class Wanted:
     master: str | None
     debug: bool
     progress: bool
+    lenient: bool = False
+    """Whether declared attributes that are no columns of the input are null."""
 
 
 def run_on_spark(

@@ -10,8 +10,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from ephemera.engine.compiled import Compiled
 from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
+from ephemera.io.csv_rows import Row, place_of
+from ephemera.io.jsonl import BadEvent, original_text
 from ephemera.rules.nodes import Catalogue
+from ephemera.terms.events import Event
 
 
 def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, Any]:
@@ -28,6 +32,18 @@ def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict
     data = {name: read_cell(row.get(name), types.get(name, "any")) for name in names}
     time = stamps if len(stamps) > 1 else stamps[0] if stamps else None
     return {"event": label, "time": time, "data": {n: v for n, v in data.items() if v is not None}}
+
+
+def event_of_row(row: Row, name: str, compiled: Compiled) -> tuple[Event | BadEvent, dict[str, Any] | None]:
+    """The event of a row of a file, or what is wrong with it and where it stands; and the JSON object that it is."""
+    if row.cells is None:
+        return BadEvent(original_text(row.line.rstrip(b"\r\n")), f"{place_of(name, row)}: {row.complaint}"), None
+    given = object_of_cells(row.cells, compiled.rules.resolved.catalogue)
+    event = compiled.read(given)
+    if isinstance(event, BadEvent):
+        original = json.dumps(row.cells, ensure_ascii=False)
+        return BadEvent(original, f"{place_of(name, row)}: {event.reason}", event.label), given
+    return event, given
 
 
 def read_cell(cell: str | None, declared: str) -> Any:

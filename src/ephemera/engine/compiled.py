@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.limits import Limits
@@ -12,6 +12,9 @@ from ephemera.analysis.nodes import Facts
 from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text, read_message, uses_text
 from ephemera.rules.nodes import Ruleset
 from ephemera.terms.events import Event
+
+if TYPE_CHECKING:
+    from ephemera.engine.offered import Offer
 
 Given: TypeAlias = Mapping[str, Any] | str | bytes | Message
 """An event as it is given: an object, a line of JSON, or such a line decoded."""
@@ -43,6 +46,10 @@ class Reading:
         self.events: list[Event] = []
         self.bad: list[BadEvent] = []
         self.as_numbers = True
+        self.offers: list[Offer] = []
+        """The files among what was read that have columns."""
+        self.notes: list[str] = []
+        """What people should know of the input, though nothing is wrong with any event."""
 
     def add(self, given: Given) -> None:
         """One more event."""

@@ -21,6 +21,7 @@ from ephemera.engine.beginning import Beginning
 from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled, Given, given_message
 from ephemera.engine.local import Engine, Found
+from ephemera.engine.offered import check_columns, offer_of
 from ephemera.engine.silence import Silence
 from ephemera.engine.snapshot import Snapshot, restore, take
 from ephemera.engine.sources import sources_of
@@ -75,9 +76,17 @@ class LiveEngine:
     """
 
     def __init__(
-        self, compiled: Compiled, world: World, *, stamp: Stamp = "event", now: Callable[[], int] = wall_clock
+        self,
+        compiled: Compiled,
+        world: World,
+        *,
+        stamp: Stamp = "event",
+        now: Callable[[], int] = wall_clock,
+        lenient: bool = False,
     ) -> None:
+        """`lenient` says that declared attributes which a table does not have as columns are null."""
         self._compiled = compiled
+        self._lenient = lenient
         self._catalogue = compiled.rules.resolved.catalogue
         calendars = {name: list(days) for name, days in world.calendars.items()}
         clocked = by_the_clock(compiled.rules, frozenset(calendars))
@@ -137,6 +146,7 @@ class LiveEngine:
 
     def _send_table(self, table: pa.Table) -> list[Answer]:
         stamps = stamped(table, self._now(), self._catalogue) if self._stamp == "arrival" else table
+        check_columns([offer_of(stamps, "the table")], self._catalogue, lenient=self._lenient)
         read = Reader(stamps, self._compiled).read()
         self._received += table.num_rows
         self._refuse(bad_events(read.bad, table))

@@ -1,8 +1,9 @@
 """This module runs programs on tables: Arrow, pandas, Polars and DuckDB in, the same kind out.
 
 A table has a column `event` (or the program one type of input), `time` or `begin` and `end`, and a column for each
-attribute; a column that is missing is null. Whole numbers count the program's time unit. Timestamps are instants, in
-UTC unless they have a zone, and what is finer than a microsecond is floored.
+attribute; one that is missing is an error, unless the run is lenient: then it is null. Whole numbers count the
+program's time unit. Timestamps are instants, in UTC unless they have a zone, and what is finer than a microsecond is
+floored.
 
 Rows of declared types go from columns to columns. Only what that cannot vouch for is read row by row, exactly as the
 same JSON object would be: other types and undeclared labels, and whatever may be bad, which gets its reason there.
@@ -22,6 +23,7 @@ from ephemera.analysis.nodes import Facts
 from ephemera.engine.batch import Batch as History
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, Events
+from ephemera.engine.offered import check_columns, offer_of
 from ephemera.engine.table_reading import BadRow, Reader
 from ephemera.engine.table_writing import Writer
 from ephemera.rules.nodes import Ruleset
@@ -50,12 +52,16 @@ def is_table(given: object) -> bool:
     return _kind(given) is not None
 
 
-def run_table(compiled: Compiled, given: Any, world: World, evaluate: Evaluate | None = None) -> TableRun:
+def run_table(
+    compiled: Compiled, given: Any, world: World, evaluate: Evaluate | None = None, *, lenient: bool = False
+) -> TableRun:
     """All that a program derives from the rows of a table, as a table of the same kind.
 
-    `evaluate` runs the events instead of the engine.
+    `evaluate` runs the events instead of the engine. A column that is missing is an error, or null if that is lenient.
     """
-    read = Reader(to_arrow(given), compiled).read()
+    table = to_arrow(given)
+    check_columns([offer_of(table, "the table")], compiled.rules.resolved.catalogue, lenient=lenient)
+    read = Reader(table, compiled).read()
     if evaluate is not None:
         outcome = evaluate([event for part in read.parts for event in part.events()], world)
     else:
