@@ -29,6 +29,7 @@ from ephemera.cli.inputs import LiveInput
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.stream import INTERRUPTED
 from ephemera.cli.watch import counted, shown_batches
+from ephemera.engine.offered import WrongColumns
 from ephemera.io.jsonl import read_time
 from ephemera.pipeline import Program
 
@@ -158,6 +159,8 @@ def _started(streaming: Streaming, watch: Any) -> LiveQuery:
     """The query at work; what keeps it from that is something that the command named."""
     try:
         return streaming.start(watch)
+    except WrongColumns:
+        raise
     except EphemeraError as error:
         _fail(str(error))
 
@@ -206,6 +209,7 @@ def _streaming(
         table=output.removeprefix(TABLE) if output is not None and is_table else None,
         shards=live.shards,
         names=wanted.names,
+        lenient=wanted.lenient,
     )
 
 

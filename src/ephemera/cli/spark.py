@@ -20,10 +20,12 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import typer
 
 from ephemera.base.errors import EphemeraError
-from ephemera.cli.files import FAILED, WRONG_COMMAND, utf_8
+from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, utf_8
 from ephemera.cli.inputs import Given, literal, spooled
 from ephemera.cli.progress import Shown, shown_stages, summary_lines
 from ephemera.cli.stream import INTERRUPTED
+from ephemera.engine.offered import WrongColumns
+from ephemera.io.csv_rows import BadFile
 from ephemera.pipeline import Program
 
 if TYPE_CHECKING:
@@ -105,7 +107,7 @@ def _run(
     inputs = [Input(g.paths if g.is_remote else tuple(map(literal, g.paths)), g.format) for g in given if g.paths]
     if not inputs:
         inputs = [Input(spark.createDataFrame([], "event string, time bigint"))]
-    started = start(spark, jobs, inputs)
+    started = start(spark, jobs, inputs, lenient=wanted.lenient)
     with watched(spark, plan_of(started, len(inputs)), shown.see):
         computed = Computed(started)
         try:
@@ -196,6 +198,10 @@ def told(*, debug: bool) -> Iterator[None]:
 
 def _line(error: Exception) -> tuple[int, str]:
     """The exit code and the line for what went wrong."""
+    if isinstance(error, WrongColumns):
+        return WRONG_PROGRAM, str(error)
+    if isinstance(error, BadFile):
+        return WRONG_COMMAND, str(error)
     if isinstance(error, EphemeraError):
         return FAILED, str(error)
     if isinstance(error, OSError):

@@ -7,12 +7,14 @@ and is a text if it is none: just as the cells of tables are.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ephemera.engine.compiled import Compiled
+from ephemera.engine.offered import Offer, WrongColumns, check_columns, refused_types
 from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
-from ephemera.io.csv_rows import Row, place_of
+from ephemera.io.csv_rows import BadFile, Row, Sheet, place_of
 from ephemera.io.jsonl import BadEvent, original_text
 from ephemera.rules.nodes import Catalogue
 from ephemera.terms.events import Event
@@ -44,6 +46,33 @@ def event_of_row(row: Row, name: str, compiled: Compiled) -> tuple[Event | BadEv
         original = json.dumps(row.cells, ensure_ascii=False)
         return BadEvent(original, f"{place_of(name, row)}: {event.reason}", event.label), given
     return event, given
+
+
+def events_of_sheet(
+    sheet: Sheet | BadFile, compiled: Compiled, *, complete: bool
+) -> Iterator[tuple[Event | BadEvent, dict[str, Any] | None]]:
+    """The events of a file that came while a run was on its way; what is wrong with the file is wrong with each row.
+
+    If rows are to be `complete`, those of a type for which not all columns are there are bad.
+    """
+    if isinstance(sheet, BadFile):
+        yield BadEvent("", str(sheet)), None
+        return
+    if sheet.is_empty:
+        return
+    catalogue = compiled.rules.resolved.catalogue
+    refused, every = refused_types(sheet.columns, sheet.name, catalogue) if complete else {}, None
+    try:
+        check_columns([Offer(sheet.name, sheet.columns)], catalogue, lenient=True)
+        label = None if "event" in sheet.columns else only_label(catalogue)
+    except WrongColumns as error:
+        every, label = str(error).partition("\n")[0], None
+    for row in sheet.rows():
+        why = every or (refused.get(label or row.cells.get("event", "")) if row.cells is not None else None)
+        if row.cells is None or why is None:
+            yield event_of_row(row, sheet.name, compiled)
+        else:
+            yield event_of_row(replace(row, cells=None, complaint=why), sheet.name, compiled)
 
 
 def read_cell(cell: str | None, declared: str) -> Any:

@@ -45,10 +45,14 @@ def check_columns(offers: Sequence[Offer], catalogue: Catalogue, *, lenient: boo
         raise WrongColumns("\n".join(found))
 
 
-def missing_columns(columns: Sequence[str], label: str, name: str, catalogue: Catalogue) -> str | None:
-    """Why no row with these columns is an event of a type: it has no column for an attribute."""
-    lacking = [n for n in catalogue.attributes(label) or () if n not in columns]
-    return None if not lacking else told_missing(lacking[0], name, columns)
+def refused_types(columns: Sequence[str], name: str, catalogue: Catalogue) -> dict[str, str]:
+    """The types of which no row with these columns is an event, since one for an attribute is missing, and which."""
+    lacking = {label: [n for n in catalogue.attributes(label) or () if n not in columns] for label in catalogue.events}
+    return {
+        label: told_missing(names[0], name, columns)
+        for label, names in lacking.items()
+        if names and label not in catalogue.derived
+    }
 
 
 def offer_of(table: pa.Table, name: str) -> Offer:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import csv
 import gzip
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from ephemera.base.errors import EphemeraError
 from ephemera.terms.errors import LARGEST_LINE, BadMessage, excerpt
@@ -39,7 +41,7 @@ class Row:
 
 def opened(path: str | Path) -> IO[bytes]:
     """A file for reading; one that ends in `.gz` is unpacked."""
-    return gzip.open(path, "rb") if str(path).endswith(COMPRESSED) else Path(path).open("rb")
+    return cast("IO[bytes]", gzip.open(path, "rb")) if str(path).endswith(COMPRESSED) else Path(path).open("rb")
 
 
 def header_of(line: bytes, name: str) -> tuple[str, ...]:
@@ -110,6 +112,17 @@ class Sheet:
     def rows(self) -> Iterator[Row]:
         """The rows behind the header."""
         return (row_of(line, number, self.columns) for number, line in self._lines)
+
+
+def sheet_of(data: bytes, name: str) -> Sheet | BadFile:
+    """A file that is here as a whole, or why nothing of it can be read."""
+    try:
+        content = gzip.decompress(data) if name.endswith(COMPRESSED) else data
+        return Sheet(BytesIO(content), name)
+    except (OSError, EOFError, zlib.error) as error:
+        return BadFile(f"cannot read {name}: {error}")
+    except BadFile as error:
+        return error
 
 
 def place_of(name: str, row: Row) -> str:

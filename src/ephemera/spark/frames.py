@@ -15,6 +15,7 @@ from pyspark.sql import types as t
 
 from ephemera.engine.answer_parts import Counting, Held, Layout, layout
 from ephemera.engine.compiled import Compiled
+from ephemera.engine.offered import Offer, check_columns
 from ephemera.engine.shipments import OUT, Shipment, unpack
 from ephemera.engine.table_reading import stamp_columns
 from ephemera.rules.nodes import Catalogue
@@ -50,11 +51,12 @@ class ToColumns:
         return self.layout.batch(unpack(shipment, self.layout.catalogue), shipment.rule)
 
 
-def run_frame(compiled: Compiled, frame: DataFrame, world: World) -> DataFrame:
+def run_frame(compiled: Compiled, frame: DataFrame, world: World, *, lenient: bool = False) -> DataFrame:
     """All that a program derives from the rows of a data frame: `event`, `begin`, `end` and the values."""
+    check_columns([Offer("the data frame", frame.columns)], compiled.rules.resolved.catalogue, lenient=True)
     days = [day for given in world.calendars.values() for day in given]
     columns = layout(compiled.rules, _counting(frame, compiled.rules.resolved.catalogue), days)
-    started = start(frame.sparkSession, [Job(compiled, world)], [Input(frame)])
+    started = start(frame.sparkSession, [Job(compiled, world)], [Input(frame)], lenient=lenient)
     return map_in_arrow(started.shipped, ToColumns(columns), _schema(columns))
 
 

@@ -9,18 +9,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from ephemera.engine.events import Events, of_events
 from ephemera.engine.gate import Gate
+from ephemera.engine.offered import Offer, WrongColumns, check_columns
 from ephemera.engine.shipments import Shipment
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing
-from ephemera.io.jsonl import BadEvent, Message, decode_line, uses_text
+from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text, uses_text
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import TEXT, Form, Held
 from ephemera.spark.marks import mark
@@ -140,6 +143,8 @@ class FromFrame:
     labels: Sequence[str]
     counts: bool
     """Whether the columns of a table that say when hold numbers."""
+    complete: bool = False
+    """Whether rows of a type for which not all columns are there are bad."""
     is_foreign: bool = False
     """Whether the frame is somebody else's, so that there may be much to do before a row of it is here."""
 
@@ -155,7 +160,7 @@ class FromFrame:
             for entrance in here:
                 yield from entrance.add(parts)
         for entrance in here if rest.num_rows else ():
-            yield from entrance.add_each(read_rest(entrance.spread.compiled, self.form, rest))
+            yield from entrance.add_each(read_rest(entrance.spread.compiled, self.form, rest, complete=self.complete))
 
     def _has_texts(self, vouched: pa.RecordBatch, rest: pa.RecordBatch, spread: Spread) -> bool:
         """Whether some event writes its time as text."""
@@ -172,12 +177,14 @@ class FromFiles:
 
     programs: tuple[int, ...]
     wanted: Mapping[str, frozenset[str]]
+    complete: bool = False
+    """Whether rows of a type for which not all columns are there are bad."""
     threads: int = 1
     """So many groups of rows are read at once."""
 
     def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
         here = [entrances[number] for number in self.programs]
-        files = FromParquet([entrance.spread for entrance in here], self.wanted)
+        files = FromParquet([entrance.spread for entrance in here], self.wanted, self.complete)
         for uri in batch.column("path").to_pylist():
             path = unquote(urlsplit(uri).path)
             try:
@@ -187,8 +194,22 @@ class FromFiles:
                 raise
 
     def _read(self, path: str, files: FromParquet, here: Sequence[Entrance]) -> Iterator[Shipment]:
-        units = units_of(path)
-        texts = not counts(units, here[0].spread.merged.plan.catalogue)
+        name, catalogue = Path(path).name, here[0].spread.merged.plan.catalogue
+        try:
+            units = units_of(path)
+        except pa.ArrowInvalid as error:
+            for entrance in here:
+                yield from entrance.add_each([BadEvent(name, f"cannot read {name}: {error}")])
+            return
+        try:
+            check_columns([Offer(name, pq.read_schema(path).names)], catalogue, lenient=True)
+        except WrongColumns as error:
+            told = str(error).partition("\n")[0]
+            for entrance in here:
+                rows = (original_text(row) for row in pq.read_table(path).to_pylist())
+                yield from entrance.add_each(BadEvent(row, told) for row in rows)
+            return
+        texts = not counts(units, catalogue)
         for entrance in here:
             entrance.gate.texts = entrance.gate.texts or texts
         for found in side_by_side(lambda unit: list(files.read(*unit)), units, self.threads):

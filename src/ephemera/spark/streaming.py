@@ -62,6 +62,8 @@ class Streaming:
     """How many files of a folder a batch takes; None takes all that are there."""
     small: int | None = None
     """Batches of fewer events run in one task; None leaves it to what is read."""
+    lenient: bool = False
+    """Whether declared attributes that are no columns of the input are null."""
     names: Sequence[Mapping[str, str]] = ()
     """What the dead letters of each program say of where they come from."""
 
@@ -84,7 +86,8 @@ class Streaming:
         table = TableSink(self.table, forms, self.location) if self.table is not None else None
         totals = Totals()
         is_once = self.trigger == ONCE
-        inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, most_files=self.most_files)
+        more: dict[str, Any] = {"most_files": self.most_files, "lenient": self.lenient}
+        inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, **more)
         outlet = Outlet(folders, table, delivery)
         small = inlet.small if self.small is None else self.small
         host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small)
