@@ -215,7 +215,7 @@ def _read(path: str, form: Format, readings: Sequence[Reading]) -> None:
         case "parquet":
             table: pa.Table = pq.read_table(path)
             for reading in readings:
-                _offer(offer_of(table, path), reading)
+                _offer(offer_of(table, Path(path).name), reading)
                 _add_table(table, reading)
 
 
@@ -225,7 +225,7 @@ def _read_cells(sheet: Sheet, readings: Sequence[Reading]) -> None:
         if sheet.is_empty:
             reading.notes.append(f"{sheet.name} is empty")
         else:
-            _offer(Offer(sheet.name, sheet.columns, labels.__contains__), reading)
+            _offer(Offer(Path(sheet.name).name, sheet.columns, labels.__contains__), reading)
     for row in sheet.rows():
         labels.add((row.cells or {}).get("event", ""))
         for reading in readings:

@@ -75,7 +75,7 @@ def _unusable(offer: Offer, catalogue: Catalogue) -> Iterable[str]:
         attributes = {name for schema in catalogue.events.values() for name in schema.names}
         meant = suggestion("event", [name for name in offer.columns if name not in attributes])
         if meant is not None and meant.strip().lower() == "event":
-            yield f"{told_missing('event', offer.name, [meant])}; it says of which type a row is\n{_columns(offer)}"
+            yield f"{told_missing('event', offer.name, [meant])}\n{_columns(offer)}"
         else:
             try:
                 only_label(catalogue)
@@ -114,11 +114,19 @@ def told_missing(name: str, where: str, columns: Sequence[str]) -> str:
 
 def _meant(name: str, columns: Sequence[str]) -> str:
     meant = suggestion(name, columns, {c.strip().lower(): c for c in columns})
+    if meant is None:
+        meant = next((column for column in columns if _shortens(name, column) or _shortens(column, name)), None)
     if meant is not None:
         return f"; did you mean `{meant}`?"
     if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
         return "; there is one column: are cells divided by commas?"
     return ""
+
+
+def _shortens(short: str, long: str) -> bool:
+    """Whether a name has lost letters of another, as `qty` has of `quantity`."""
+    letters = iter(long.lower())
+    return len(short) > 2 and short[:1].lower() == long[:1].lower() and all(c in letters for c in short.lower())
 
 
 def _columns(offer: Offer) -> str:

@@ -58,7 +58,8 @@ def flat_cells(
     shapes = [_shape(schema, given, catalogue) for schema in flat_types(catalogue, wanted)]
     more = f.to_json(f.struct(*(given[name].alias(name) for name in sheets.more))) if sheets.more else f.lit(None)
     header = f.lit(json.dumps(sheets.columns))
-    whole = f.struct(LINE, FILE, header.alias("header"), more.cast("string").alias("more"))
+    told = {FILE: f.col(FILE), "header": header, "more": more.cast("string")}  # which may all be null, as `rest` may be
+    whole = f.struct(LINE, *(f.nullif(column, f.lit("")).alias(name) for name, column in told.items()))
     return of_rows(Rows(frame, "cells", event, whole), shapes, wanted, constants)
 
 
