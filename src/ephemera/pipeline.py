@@ -101,6 +101,8 @@ class Run:
     undefined: list[DeadLetter]
     output: list[tuple[Key, dict[str, Any]]]
     """Answers and messages together, by end, begin, event and data, each behind what it is sorted by."""
+    notes: tuple[str, ...] = ()
+    """What people should know of the input, such as a key that was missing in every event of its type."""
 
 
 class Program:
@@ -237,7 +239,8 @@ class Program:
         messages = [{**written(m.event), "recipient": m.recipient, "transport": m.transport} for m in outcome.messages]
         keys = [e.key for e in outcome.events] + [m.event.key for m in outcome.messages]
         output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
-        return Run(answers, messages, reading.bad, outcome.dead_letters, output)
+        notes = (*reading.notes, *reading.keys.notes())
+        return Run(answers, messages, reading.bad, outcome.dead_letters, output, notes)
 
     def engine(
         self,

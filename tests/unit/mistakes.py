@@ -58,7 +58,7 @@ def _of_header(name: str, header: bytes, told: str) -> Mistake:
 def _of_messages(
     name: str, message: str, told: str, letters: int = 1, good: tuple[str, ...] = (BEFORE, BEHIND)
 ) -> Mistake:
-    around = ['<event time="1"><order><id>%s</id><qty>1</qty></order></event>' % id_ for id_ in (BEFORE, BEHIND)]
+    around = [f'<event time="1"><order><id>{name}</id><qty>1</qty></order></event>' for name in (BEFORE, BEHIND)]
     text = f"<events>{around[0]}{message}{around[1]}</events>"
     return Mistake(name, "events.xml", text.encode(), told, letters=letters, good=good)
 

@@ -24,8 +24,9 @@ import typer
 
 from ephemera.base.errors import EphemeraError
 from ephemera.base.time import SECOND, SPELLINGS, microseconds
-from ephemera.cli.files import WRONG_COMMAND, utf_8
+from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, utf_8
 from ephemera.cli.inputs import LiveInput
+from ephemera.cli.notes import tell_notes
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.stream import INTERRUPTED
 from ephemera.cli.watch import counted, shown_batches
@@ -109,7 +110,10 @@ def run_live(
         finally:
             query.stop()
         stack.close()
+        tell_notes(query.notes, strict=False)
         _tell_end(query, signals, live)
+        if wanted.strict and query.notes:
+            raise typer.Exit(WRONG_PROGRAM)
 
 
 def _await(query: LiveQuery, signals: _Signals, printed: _Printed | None) -> None:

@@ -27,6 +27,7 @@ from ephemera.cli.files import (
 )
 from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, live_inputs, read_all
 from ephemera.cli.live import LiveWanted, run_live
+from ephemera.cli.notes import tell_notes
 from ephemera.cli.progress import shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
@@ -101,6 +102,9 @@ DeadLetters = Annotated[
 Lenient = Annotated[
     bool, typer.Option("--lenient", help="Read declared attributes that are no columns of the input as null.")
 ]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="End with 1, behind the answers, if a key was missing in all events of a type.")
+]
 Follow = Annotated[bool, typer.Option("--follow", help="In stream mode: go on as the last file grows.")]
 Progress = Annotated[bool, typer.Option("--progress", help="Show progress and a summary even if this is no terminal.")]
 Checkpoint = Annotated[
@@ -129,6 +133,7 @@ def run_command(
     dead_letter: DeadLetters = None,
     allow_unbounded: AllowUnbounded = False,
     lenient: Lenient = False,
+    strict: Strict = False,
     mode: Annotated[Mode, typer.Option("--mode", help="All events at once, or answers as events come.")] = Mode.batch,
     follow: Follow = False,
     progress: Progress = False,
@@ -141,7 +146,7 @@ def run_command(
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
     letters = None if dead_letter is None else Path(dead_letter)
-    wanted = Wanted(output, tuple(emit or ()), letters, names_of(programs), master, debug, progress, lenient)
+    wanted = Wanted(output, tuple(emit or ()), letters, names_of(programs), master, debug, progress, lenient, strict)
     asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
     if mode == Mode.stream:
         if engine == RunsOn.oracle:
@@ -181,6 +186,7 @@ def run_command(
             raise typer.Exit(FAILED) from None
     _write_answers(runs, None if output is None else Path(output), emit)
     _write_dead_letters(runs, names_of(programs), letters)
+    tell_notes((note for run in runs for note in run.notes), strict=strict)
 
 
 def _run_stream(
@@ -211,6 +217,7 @@ def _run_stream(
     target = None if wanted.output is None else Path(wanted.output)
     stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit)
     stream.run([one.name for one in given], follow=follow)
+    tell_notes((note for engine in engines for note in engine.notes), strict=wanted.strict)
 
 
 def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: bool) -> bool:

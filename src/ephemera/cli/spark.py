@@ -22,6 +22,7 @@ import typer
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, utf_8
 from ephemera.cli.inputs import Given, literal, spooled
+from ephemera.cli.notes import tell_notes
 from ephemera.cli.progress import Shown, shown_stages, summary_lines
 from ephemera.cli.stream import INTERRUPTED
 from ephemera.engine.offered import WrongColumns
@@ -55,6 +56,8 @@ class Wanted:
     progress: bool
     lenient: bool = False
     """Whether declared attributes that are no columns of the input are null."""
+    strict: bool = False
+    """Whether notes on the input make the command fail, behind the answers."""
 
 
 def run_on_spark(
@@ -116,6 +119,7 @@ def _run(
         finally:
             computed.close()
     shown.end(summary_lines(computed.summary, wanted.names, time.monotonic() - began))
+    tell_notes(computed.notes, strict=wanted.strict)
 
 
 def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
+from ephemera.engine.keys import Keys
 from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text, read_message, uses_text
 from ephemera.rules.nodes import Ruleset
 from ephemera.terms.events import Event
@@ -46,6 +47,7 @@ class Reading:
         self.events: list[Event] = []
         self.bad: list[BadEvent] = []
         self.as_numbers = True
+        self.keys = Keys(compiled.rules.resolved.catalogue)
         self.offers: list[Offer] = []
         """The files among what was read that have columns."""
         self.notes: list[str] = []
@@ -54,6 +56,8 @@ class Reading:
     def add(self, given: Given) -> None:
         """One more event."""
         message = given_message(given)
+        if message.complaint is None:
+            self.keys.note(message.data)
         self.take(self.compiled.read(message), as_text=uses_text(message.data, self.compiled.rules.resolved.catalogue))
 
     def take(self, event: Event | BadEvent, *, as_text: bool) -> None:

@@ -20,6 +20,7 @@ from ephemera.engine.batch import by_the_clock
 from ephemera.engine.beginning import Beginning
 from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled, Given, given_message
+from ephemera.engine.keys import Keys
 from ephemera.engine.local import Engine, Found
 from ephemera.engine.offered import check_columns, offer_of
 from ephemera.engine.silence import Silence
@@ -87,6 +88,7 @@ class LiveEngine:
         """`lenient` says that declared attributes which a table does not have as columns are null."""
         self._compiled = compiled
         self._lenient = lenient
+        self._keys = Keys(compiled.rules.resolved.catalogue)
         self._catalogue = compiled.rules.resolved.catalogue
         calendars = {name: list(days) for name, days in world.calendars.items()}
         clocked = by_the_clock(compiled.rules, frozenset(calendars))
@@ -107,6 +109,11 @@ class LiveEngine:
         self._as_numbers = True
         self._lock = threading.RLock()
         self._clock: _BackgroundClock | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know of the input so far: keys that were missing in every event of their type."""
+        return tuple(self._keys.notes())
 
     # ---- events in, answers out ----------------------------------------------------------------------------
 
@@ -195,6 +202,8 @@ class LiveEngine:
         message = given_message(given)
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
             message = Message(message.original, at_time(message.data, _as_text(self._now()), self._catalogue))
+        if message.complaint is None:
+            self._keys.note(message.data)
         event = self._compiled.read(message)
         self._as_numbers = self._as_numbers and not (
             isinstance(event, Event) and uses_text(message.data, self._catalogue)

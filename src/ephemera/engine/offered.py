@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ephemera.base.errors import EphemeraError
-from ephemera.base.suggest import suggestion
+from ephemera.base.suggest import meant_by, suggestion
 from ephemera.engine.table_reading import only_label, stamp_columns
 from ephemera.io.csv_rows import shown_columns
 from ephemera.rules.nodes import Catalogue
@@ -113,20 +113,12 @@ def told_missing(name: str, where: str, columns: Sequence[str]) -> str:
 
 
 def _meant(name: str, columns: Sequence[str]) -> str:
-    meant = suggestion(name, columns, {c.strip().lower(): c for c in columns})
-    if meant is None:
-        meant = next((column for column in columns if _shortens(name, column) or _shortens(column, name)), None)
+    meant = meant_by(name, columns)
     if meant is not None:
         return f"; did you mean `{meant}`?"
     if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
         return "; there is one column: are cells divided by commas?"
     return ""
-
-
-def _shortens(short: str, long: str) -> bool:
-    """Whether a name has lost letters of another, as `qty` has of `quantity`."""
-    letters = iter(long.lower())
-    return len(short) > 2 and short[:1].lower() == long[:1].lower() and all(c in letters for c in short.lower())
 
 
 def _columns(offer: Offer) -> str:

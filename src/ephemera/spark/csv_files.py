@@ -14,10 +14,11 @@ from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ephemera.io.csv_rows import header_of, is_blank
+from ephemera.io.csv_rows import BadFile, header_of, is_blank
 
 LINE, FILE = "line", "file"
 _PIECE = 65_536
@@ -90,8 +91,9 @@ def first_line(spark: SparkSession, uri: str) -> bytes:
     path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
     stream = path.getFileSystem(conf).open(path)
     codec = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(conf).getCodec(path)
-    source = stream if codec is None else codec.createInputStream(stream)
+    source = stream
     try:
+        source = stream if codec is None else codec.createInputStream(stream)
         held = b""
         while piece := bytes(source.readNBytes(_PIECE)):
             held += piece
@@ -100,5 +102,7 @@ def first_line(spark: SparkSession, uri: str) -> bytes:
             if full is not None:
                 return full
         return next((line for line in held.split(b"\n") if not is_blank(line)), b"")
+    except Py4JJavaError as error:  # such as what is compressed, and broken
+        raise BadFile(f"cannot read {name_of(uri)}: {error.java_exception.getMessage()}") from None
     finally:
         source.close()

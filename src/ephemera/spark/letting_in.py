@@ -19,10 +19,12 @@ import pyarrow.parquet as pq
 
 from ephemera.engine.events import Events, of_events
 from ephemera.engine.gate import Gate
+from ephemera.engine.keys import Keys
 from ephemera.engine.offered import Offer, WrongColumns, check_columns
 from ephemera.engine.shipments import Shipment
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing
+from ephemera.io.csv_rows import BadFile
 from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text, uses_text
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import TEXT, Form, Held
@@ -48,6 +50,7 @@ class Entrance:
         self.gate = Gate(spread, before)
         self._waiting = Waiting(spread.places)
         self._read = 0
+        self.keys = Keys(spread.compiled.rules.resolved.catalogue)
 
     def add(self, parts: Sequence[Events]) -> Iterator[Shipment]:
         """Events by columns; they go when there are enough of them."""
@@ -69,7 +72,7 @@ class Entrance:
         """What is left, how many were read, and a word to all places of what was seen."""
         yield from self.gate.let_in(self._waiting.take())
         if self._read:
-            yield read_shipment(self.spread, self._read)
+            yield read_shipment(self.spread, self._read, self.keys)
         yield from self.gate.words(range(self.spread.places))
 
 
@@ -158,9 +161,12 @@ class FromFrame:
             source = FromSource([e.spread for e in here], self.form, self.held, self.labels)
             parts = list(source.events(vouched))
             for entrance in here:
+                for part in parts:
+                    entrance.keys.saw(part.label)
                 yield from entrance.add(parts)
         for entrance in here if rest.num_rows else ():
-            yield from entrance.add_each(read_rest(entrance.spread.compiled, self.form, rest, complete=self.complete))
+            events = read_rest(entrance.spread.compiled, self.form, rest, complete=self.complete, keys=entrance.keys)
+            yield from entrance.add_each(events)
 
     def _has_texts(self, vouched: pa.RecordBatch, rest: pa.RecordBatch, spread: Spread) -> bool:
         """Whether some event writes its time as text."""
@@ -197,9 +203,9 @@ class FromFiles:
         name, catalogue = Path(path).name, here[0].spread.merged.plan.catalogue
         try:
             units = units_of(path)
-        except pa.ArrowInvalid as error:
+        except BadFile as error:
             for entrance in here:
-                yield from entrance.add_each([BadEvent(name, f"cannot read {name}: {error}")])
+                yield from entrance.add_each([BadEvent(name, str(error))])
             return
         try:
             check_columns([Offer(name, pq.read_schema(path).names)], catalogue, lenient=True)

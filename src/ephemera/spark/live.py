@@ -7,6 +7,7 @@ commits it. A batch that is repeated goes on from the batch before it, and write
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 import uuid
@@ -20,7 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.base.errors import EphemeraError
-from ephemera.engine.shipments import HEARD, OUT, Shipment
+from ephemera.engine.keys import Keys
+from ephemera.engine.shipments import HEARD, OUT, READ, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.kernels.history import FAR
 from ephemera.spark.chain import Chain, laid_out
@@ -85,6 +87,8 @@ class Host:
     programs: Programs = field(init=False)
     failed: EphemeraError | None = None
     """What ended the query, if something did."""
+    keys: dict[int, Keys] = field(init=False)
+    """Which keys the events of each program had since the start."""
     _has_begun: bool = False
     _chain: Chain | None = None
     _is_stopping: bool = False
@@ -92,6 +96,7 @@ class Host:
 
     def __post_init__(self) -> None:
         self.programs = Programs(self.spreads)
+        self.keys = {spread.number: Keys(spread.compiled.rules.resolved.catalogue) for spread in self.spreads}
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         # Whoever stops the query has this and waits for Spark, which waits for us: so nothing here may wait.
@@ -140,6 +145,8 @@ class Host:
         ran = time.perf_counter()
         self.ledger.commit(number, standings)
         self.events = sum(events_in(rows).values()) or self.events
+        for row in (row for row in rows if row.group == READ):
+            self.keys[row.program].add(json.loads(bytes(row.load)))
         if self.watch is not None:
             seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
             report = report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000)

@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from ephemera.engine.events import BEGIN, END, Events, flat_term
+from ephemera.engine.keys import Keys
 from ephemera.engine.lines import lines
 from ephemera.engine.shipments import BAD, DEAD, OUT, READ, STATS, Shipment, unpack
 from ephemera.engine.spread import Spread
@@ -94,11 +95,19 @@ class Computed:
             .agg(
                 f.sum("count").alias("events"),
                 f.count(f.lit(1)).alias("rows"),
-                f.collect_list(f.when(group == STATS, f.struct("place", "load"))).alias("words"),
+                f.collect_list(f.when(group.isin(STATS, READ), f.struct("place", "load"))).alias("words"),
             )
             .collect()
         )
-        self.summary = _summary([row.asDict() for row in told])
+        self.summary = _summary([row.asDict() for row in told if row.group != READ])
+        self.notes: list[str] = []
+        """What people should know of the input: keys that were missing in every event of their type."""
+        for row in (row for row in told if row.group == READ):
+            self.summary.read[row.program] = row.events
+            keys = Keys(self._spreads[row.program].compiled.rules.resolved.catalogue)
+            for _, load in row.words:
+                keys.add(json.loads(bytes(load)))
+            self.notes += keys.notes()
 
     def close(self) -> None:
         """Frees what Spark keeps of it."""
@@ -146,8 +155,6 @@ def _summary(told: Sequence[Mapping[str, Any]]) -> Summary:
         match row["group"]:
             case group if group == OUT:
                 found.answers[row["program"], row["label"]] = row["events"]
-            case group if group == READ:
-                found.read[row["program"]] = row["events"]
             case group if group == BAD:
                 found.bad += row["rows"]
             case group if group == DEAD:

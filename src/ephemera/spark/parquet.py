@@ -24,6 +24,7 @@ from ephemera.engine.offered import Offer, offer_of, refused_types
 from ephemera.engine.shipments import Shipment
 from ephemera.engine.spread import Spread
 from ephemera.engine.table_reading import Reader, stamp_columns
+from ephemera.io.csv_rows import BadFile
 from ephemera.io.jsonl import BadEvent
 from ephemera.kernels.columns import Batch
 from ephemera.rules.nodes import Catalogue
@@ -62,7 +63,10 @@ def is_flat_here(spark: SparkSession, folder: Path) -> bool:
 
 def units_of(path: str) -> list[Unit]:
     """A file by its groups of rows."""
-    return [(path, k) for k in range(pq.read_metadata(path).num_row_groups)]
+    try:
+        return [(path, k) for k in range(pq.read_metadata(path).num_row_groups)]
+    except pa.ArrowInvalid as error:
+        raise BadFile(f"cannot read {Path(path).name}: {error}") from None
 
 
 def _files(folder: Path) -> list[Path] | None:

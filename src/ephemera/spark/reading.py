@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 from ephemera.base.errors import InternalError
 from ephemera.engine.cells import event_of_row, events_of_sheet, object_of_cells
 from ephemera.engine.compiled import Compiled, Given, given_message
+from ephemera.engine.keys import Keys
 from ephemera.engine.offered import Offer, check_columns, refused_types
 from ephemera.engine.table_reading import Reader
 from ephemera.io.csv_rows import BadFile, Row, Sheet, row_of, sheet_of
@@ -189,16 +190,20 @@ def apart(batch: pa.RecordBatch, form: Form) -> tuple[pa.RecordBatch, pa.RecordB
 
 
 def read_rest(
-    compiled: Compiled, form: Form, batch: pa.RecordBatch, *, complete: bool = False
+    compiled: Compiled, form: Form, batch: pa.RecordBatch, *, complete: bool = False, keys: Keys | None = None
 ) -> Iterator[Event | BadEvent]:
     """The events of what columns could not vouch for, and what is none with the reason.
 
-    If rows are to be `complete`, those of a type for which not all columns are there are bad.
+    If rows are to be `complete`, those of a type for which not all columns are there are bad. What keys lines have is
+    noted in `keys`.
     """
     match form:
         case "lines":
             for line in batch.column("line").to_pylist():
-                yield _read_one(compiled, line, line)
+                message = decode_line(line)
+                if keys is not None and message.complaint is None:
+                    keys.note(message.data)
+                yield _read_one(compiled, message, line)
         case "cells":
             for name, row in _rows(batch):
                 yield _told_with(row.line, event_of_row, row, name, compiled)[0]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 import pyarrow as pa
 
 from ephemera.engine.events import BEGIN, END, Events, of_events, position
+from ephemera.engine.keys import Keys
 from ephemera.engine.shipments import BAD, READ, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import BadEvent
@@ -48,25 +49,29 @@ class FromSource:
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         waiting = Waiting(self.spreads[0].places)
         count = 0
+        keys = [Keys(spread.compiled.rules.resolved.catalogue) for spread in self.spreads]
         for batch in given:
             vouched, rest = apart(batch, self.form)
             if vouched.num_rows:
-                yield from self._all(waiting.add(list(self.events(vouched))))
+                parts = list(self.events(vouched))
+                for part, one in product(parts, keys):
+                    one.saw(part.label)  # what comes by columns has all of them
+                yield from self._all(waiting.add(parts))
             several = 0
-            for spread in self.spreads if rest.num_rows else ():
-                several = yield from self._one_by_one(spread, rest)
+            for spread, one in zip(self.spreads, keys, strict=True) if rest.num_rows else ():
+                several = yield from self._one_by_one(spread, rest, one)
             count += vouched.num_rows + several
         yield from self._all(waiting.take())
-        yield from (read_shipment(spread, count) for spread in self.spreads)
+        yield from (read_shipment(spread, count, one) for spread, one in zip(self.spreads, keys, strict=True))
 
     def _all(self, parts: list[Events]) -> Iterator[Shipment]:
         for spread in self.spreads:
             yield from spread.route(parts)
 
-    def _one_by_one(self, spread: Spread, rest: pa.RecordBatch) -> Generator[Shipment, None, int]:
+    def _one_by_one(self, spread: Spread, rest: pa.RecordBatch, keys: Keys) -> Generator[Shipment, None, int]:
         """Events that are read one by one, and how many there were, bad ones included."""
         count = 0
-        events = read_rest(spread.compiled, self.form, rest)
+        events = read_rest(spread.compiled, self.form, rest, keys=keys)
         while several := list(islice(events, _SOME)):
             count += len(several)
             yield from (bad_shipment(spread, event) for event in several if isinstance(event, BadEvent))
@@ -159,9 +164,10 @@ def _column(values: pa.Array, held: Held) -> Column:
     return Column(np.ascontiguousarray(values.to_numpy(zero_copy_only=False)), held.kind)
 
 
-def read_shipment(spread: Spread, count: int) -> Shipment:
-    """A word of how many events were read."""
-    return Shipment(spread.number, READ, 0, 0, count, "", None, 0, b"")
+def read_shipment(spread: Spread, count: int, keys: Keys | None = None) -> Shipment:
+    """A word of how many events were read, and which keys they had."""
+    told = b"{}" if keys is None else json.dumps(keys.told()).encode()
+    return Shipment(spread.number, READ, 0, 0, count, "", None, 0, told)
 
 
 def bad_shipment(spread: Spread, bad: BadEvent) -> Shipment:

@@ -175,6 +175,11 @@ class LiveQuery:
         return bool(self.query.isActive)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What people should know of the input since the start: keys that were missing in every event of their type."""
+        return tuple(note for keys in self.host.keys.values() for note in keys.notes())
+
+    @property
     def last(self) -> BatchReport | None:
         """The report of the last batch."""
         return self.totals.last
