@@ -52,9 +52,10 @@ def flat_cells(
     frame = once(sheets.frame, cells=_cells(len(sheets.columns)))
     given = {name: f.nullif(f.get("cells", k), f.lit("")) for k, name in enumerate(sheets.columns)}
     given |= {name: named(name).cast("string") for name in sheets.more}
-    # A line that is cut into no cells is of no type, so that it is read one by one.
+    # A line that is cut into no cells is of no type, so that it is read one by one; and so is the header, if it is there
+    # again. Whatever else is of a type that nobody asks for is not read at all.
     label = given["event"] if "event" in given else f.lit(only_label(catalogue))
-    event = f.when(f.col("cells").isNotNull(), label)
+    event = f.when(f.col("cells").isNotNull() & (label != "event"), label)
     shapes = [_shape(schema, given, catalogue) for schema in flat_types(catalogue, wanted)]
     more = f.to_json(f.struct(*(given[name].alias(name) for name in sheets.more))) if sheets.more else f.lit(None)
     header = f.lit(json.dumps(sheets.columns))
