@@ -54,8 +54,8 @@ def test_files_that_come_later_with_other_columns_are_dead_letters(
     program = ephemera.compile(PROGRAM)
     folder = tmp_path / f"in.{form}"
     folder.mkdir()
-    good = {"event": ["order"], "time": [1], "id": ["a"], "qty": [3]}
-    wrong = {"event": ["order"], "time": [2], "id": ["b"], "quantity": [3]}
+    good: dict[str, list[Any]] = {"event": ["order"], "time": [1], "id": ["a"], "qty": [3]}
+    wrong: dict[str, list[Any]] = {"event": ["order"], "time": [2], "id": ["b"], "quantity": [3]}
     write(folder / f"wrong.{form}", wrong)
     with pytest.raises(WrongColumns, match=r"no column `qty` in wrong.\w+; did you mean `quantity`\?"):
         program.stream(spark, str(folder), checkpoint=str(tmp_path / "c0"), foreach=print).start()

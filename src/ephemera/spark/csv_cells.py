@@ -52,7 +52,7 @@ def flat_cells(
     frame = once(sheets.frame, cells=_cells(len(sheets.columns)))
     given = {name: f.nullif(f.get("cells", k), f.lit("")) for k, name in enumerate(sheets.columns)}
     given |= {name: named(name).cast("string") for name in sheets.more}
-    # A line that is cut into no cells is of no type, so that it is read one by one; and so is the header, if it is there
+    # A line that is cut into no cells is of no type, so that it is read one by one; so is the header, if it is there
     # again. Whatever else is of a type that nobody asks for is not read at all.
     label = given["event"] if "event" in given else f.lit(only_label(catalogue))
     event = f.when(f.col("cells").isNotNull() & (label != "event"), label)
