@@ -73,7 +73,8 @@ def test_files_that_come_later_with_other_columns_are_dead_letters(
         query.drain()
     finally:
         query.stop()
-    letters = [json.loads(line) for file in (tmp_path / "dead").glob("*.json*") for line in file.open()]
+    files = [file.read_text(encoding="utf-8") for file in (tmp_path / "dead").glob("*.json*")]
+    letters = [json.loads(line) for text in files for line in text.splitlines()]
     reasons = sorted(letter["reason"] for letter in letters if "reason" in letter)
     assert len(reasons) == 3
     assert any("cannot read broken" in reason for reason in reasons)

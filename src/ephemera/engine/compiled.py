@@ -47,7 +47,7 @@ class Reading:
         self.events: list[Event] = []
         self.bad: list[BadEvent] = []
         self.as_numbers = True
-        self.keys = Keys(compiled.rules.resolved.catalogue)
+        self.keys = Keys(compiled.plan)
         self.offers: list[Offer] = []
         """The files among what was read that have columns."""
         self.notes: list[str] = []

@@ -1,7 +1,8 @@
 """This module notes which declared attributes the JSON objects of events have, to tell which never came.
 
 Keys vary from object to object, so one that is missing is null and no mistake. One that is missing in every event of
-its type most likely is. Only events whose data is an object count; an array has all values by position.
+its type most likely is. Only events whose data is an object count; an array has all values by position. Types that no
+rule uses do not count: they need not be read at all.
 """
 
 from __future__ import annotations
@@ -9,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ephemera.algebra.nodes import Plan
 from ephemera.base.suggest import meant_by
-from ephemera.rules.nodes import Catalogue
+from ephemera.physical.wanted import wanted
 
 _MOST = 100
 """So many keys that nothing declares are remembered of a type, to guess which was meant."""
@@ -19,9 +21,11 @@ _MOST = 100
 class Keys:
     """What the events of each type had so far."""
 
-    def __init__(self, catalogue: Catalogue) -> None:
-        declared = {label: set(schema.names) for label, schema in catalogue.events.items()}
-        self._lacking = {label: names for label, names in declared.items() if names and label not in catalogue.derived}
+    def __init__(self, plan: Plan) -> None:
+        catalogue, used = plan.catalogue, wanted(plan)
+        declared = {label: set(schema.names) for label, schema in catalogue.events.items() if schema.names}
+        from_outside = [label for label in declared if label not in catalogue.derived]
+        self._lacking = {label: declared[label] for label in from_outside if used is None or label in used}
         self._declared = {label: frozenset(names) for label, names in self._lacking.items()}
         self._counts = dict.fromkeys(self._lacking, 0)
         self._others: dict[str, dict[str, None]] = {label: {} for label in self._lacking}

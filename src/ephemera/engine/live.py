@@ -88,7 +88,7 @@ class LiveEngine:
         """`lenient` says that declared attributes which a table does not have as columns are null."""
         self._compiled = compiled
         self._lenient = lenient
-        self._keys = Keys(compiled.rules.resolved.catalogue)
+        self._keys = Keys(compiled.plan)
         self._catalogue = compiled.rules.resolved.catalogue
         calendars = {name: list(days) for name, days in world.calendars.items()}
         clocked = by_the_clock(compiled.rules, frozenset(calendars))

@@ -50,7 +50,7 @@ class Entrance:
         self.gate = Gate(spread, before)
         self._waiting = Waiting(spread.places)
         self._read = 0
-        self.keys = Keys(spread.compiled.rules.resolved.catalogue)
+        self.keys = Keys(spread.compiled.plan)
 
     def add(self, parts: Sequence[Events]) -> Iterator[Shipment]:
         """Events by columns; they go when there are enough of them."""

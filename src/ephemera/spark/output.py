@@ -104,7 +104,7 @@ class Computed:
         """What people should know of the input: keys that were missing in every event of their type."""
         for row in (row for row in told if row.group == READ):
             self.summary.read[row.program] = row.events
-            keys = Keys(self._spreads[row.program].compiled.rules.resolved.catalogue)
+            keys = Keys(self._spreads[row.program].compiled.plan)
             for _, load in row.words:
                 keys.add(json.loads(bytes(load)))
             self.notes += keys.notes()

@@ -49,7 +49,7 @@ class FromSource:
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         waiting = Waiting(self.spreads[0].places)
         count = 0
-        keys = [Keys(spread.compiled.rules.resolved.catalogue) for spread in self.spreads]
+        keys = [Keys(spread.compiled.plan) for spread in self.spreads]
         for batch in given:
             vouched, rest = apart(batch, self.form)
             if vouched.num_rows:
