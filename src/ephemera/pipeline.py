@@ -31,8 +31,9 @@ from ephemera.engine.given import Options, is_spark_frame
 from ephemera.engine.live import LiveEngine, Stamp
 from ephemera.engine.never import Never
 from ephemera.engine.results import Run, notes_of
+from ephemera.engine.table_rows import read_rows
 from ephemera.engine.whole import run_given, run_reading
-from ephemera.io.jsonl import read_row, read_time
+from ephemera.io.jsonl import read_time
 from ephemera.physical import explain as physical_explain
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.emitted import asked_for
@@ -137,12 +138,14 @@ class Program:
         until: int | float | str | None = None,
         emit: Iterable[str] = (),
         allow_unbounded: bool = False,
+        lenient: bool = False,
     ) -> Any:
         """All that the program derives from events, given and returned as the objects of JSON lines.
 
         A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind. So is a data frame of Spark, on
-        Spark: its answer is computed when somebody reads it. What could not be used, and what is to be said of the
-        input, such as that times had no zone, is told by an `EphemeraWarning`; `run_all` has it.
+        Spark: its answer is computed when somebody reads it. A declared attribute that is no column is an error; where
+        that is `lenient`, it is null. What could not be used, and what is to be said of the input, such as that times
+        had no zone, is told by an `EphemeraWarning`; `run_all` has it.
 
         >>> import ephemera
         >>> program = ephemera.compile("EVENT order(id: string); late(id) <- o: order(id), w: extend(o, 6);")
@@ -150,15 +153,16 @@ class Program:
         [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
         """
         frame = is_spark_frame(events)
-        asked, world = self._asked(engine, emit, allow_unbounded, frame), self.world(tables, calendars, until)
+        asked = self._asked(engine, emit, allow_unbounded, frame)
+        world = self.world(tables, calendars, until, lenient=lenient)
         if frame:
             from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
-            answers, said = run_frame(self._compiled, events, world, asked)
+            answers, said = run_frame(self._compiled, events, world, asked, lenient=lenient)
             _warn(said)
             return answers
-        found = run_given(self._compiled, events, world, asked, self._evaluate(engine))
-        _warn(found.said if found.complaint is None else (found.complaint, *found.said))
+        found = run_given(self._compiled, events, world, asked, self._evaluate(engine), lenient=lenient)
+        _warn([*([] if found.complaint is None else [found.complaint]), *found.said, *found.warnings])
         return found.answers
 
     def run_all(  # noqa: PLR0913 - all of them named
@@ -171,6 +175,7 @@ class Program:
         until: int | float | str | None = None,
         emit: Iterable[str] = (),
         allow_unbounded: bool = False,
+        lenient: bool = False,
     ) -> Run:
         """The same with messages, with what could not be read or computed, and with what was lacking.
 
@@ -183,12 +188,14 @@ class Program:
         (1, 1, ('never came: `b`', 'never matched: rule 2 `q` (program.eq:1)'))
         """
         frame = is_spark_frame(events)
-        asked, world = self._asked(engine, emit, allow_unbounded, frame), self.world(tables, calendars, until)
+        asked = self._asked(engine, emit, allow_unbounded, frame)
+        world = self.world(tables, calendars, until, lenient=lenient)
         if not frame:
-            return self._noted(run_given(self._compiled, events, world, asked, self._evaluate(engine)))
+            evaluate = self._evaluate(engine)
+            return self._noted(run_given(self._compiled, events, world, asked, evaluate, lenient=lenient))
         from ephemera.spark.frames import run_whole_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
-        return self._noted(run_whole_frame(self._compiled, events, world, asked))
+        return self._noted(run_whole_frame(self._compiled, events, world, asked, lenient=lenient))
 
     def _asked(self, engine: str, emit: str | Iterable[str], allowed: bool, frame: bool) -> frozenset[str]:
         """What a batch run is asked for, if everything about it is right."""
@@ -221,7 +228,7 @@ class Program:
         return report(self._parsed.source, findings.diagnostics)
 
     def _noted(self, found: Run) -> Run:
-        return replace(found, notes=(*found.said, *self.notes(found.never)))
+        return replace(found, notes=(*found.said, *found.warnings, *self.notes(found.never)))
 
     def notes(self, lacking: Never) -> tuple[str, ...]:
         """What a run lacked, as people read it."""
@@ -244,7 +251,7 @@ class Program:
         world = self.world(tables)
         return self._noted(run_reading(reading, world, frozenset(emit), self._evaluate(engine), progress))
 
-    def engine(
+    def engine(  # noqa: PLR0913 - all of them named
         self,
         *,
         stamp: Stamp = "event",
@@ -252,6 +259,7 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         allow_unbounded: bool = False,
+        lenient: bool = False,
     ) -> LiveEngine:
         """The program as an engine in this process, to which events are sent as they come.
 
@@ -259,7 +267,8 @@ class Program:
         A program that would keep something forever is refused unless that is allowed.
         """
         self._judge("live", allowed=allow_unbounded)
-        return LiveEngine(self._compiled, self.world(tables, calendars, None), stamp=stamp, now=now)
+        world = self.world(tables, calendars, lenient=lenient)
+        return LiveEngine(self._compiled, world, stamp=stamp, now=now, lenient=lenient)
 
     def stream(  # noqa: PLR0913 - all of them named
         self,
@@ -282,6 +291,7 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         allow_unbounded: bool = False,
+        lenient: bool = False,
     ) -> Streaming:
         """The program as a live query on Spark Structured Streaming; `start` on what this returns starts it.
 
@@ -297,8 +307,9 @@ class Program:
         return streaming_of(
             spark,
             self._compiled,
-            self.world(tables, calendars),
+            self.world(tables, calendars, lenient=lenient),
             source,
+            lenient=lenient,
             checkpoint=checkpoint,
             output=output,
             format=format,
@@ -319,6 +330,8 @@ class Program:
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: float | str | None = None,
+        *,
+        lenient: bool = False,
     ) -> World:
         """What the program runs on besides events, as engines need it."""
         declared = self.catalogue.tables
@@ -326,7 +339,7 @@ class Program:
         if unknown:
             raise ValueError(f"the program declares no table `{unknown[0]}`")
         rows = {
-            label: [read_row(row, declared[label], self.catalogue) for row in given]
+            label: read_rows(given, declared[label], self.catalogue, lenient=lenient)
             for label, given in (tables or {}).items()
         }
         limit = None if until is None else read_time(until, self.catalogue.unit, self.catalogue.local)

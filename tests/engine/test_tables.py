@@ -231,9 +231,9 @@ def test_values_of_all_types_come_back_and_so_do_nulls() -> None:
     assert answers["t"].cast(pa.int64()).to_pylist() == [10_000_000, None, 20_000_000]
 
 
-def test_a_missing_column_is_null_and_others_are_ignored() -> None:
+def test_a_missing_column_is_null_if_that_is_lenient_and_others_are_ignored() -> None:
     table = pa.table({"event": ["a"], "time": [1], "i": [1], "unknown": pa.array([b"?"])})
-    (answer,) = ephemera.compile(TYPES).run(table).to_pylist()
+    (answer,) = ephemera.compile(TYPES).run(table, lenient=True).to_pylist()
     assert answer == {"event": "p", "begin": 1, "end": 1, "i": 1, "f": None, "s": None, "b": None, "t": None, "v": None}
 
 
@@ -260,7 +260,8 @@ def test_a_missing_column_is_null_and_others_are_ignored() -> None:
     ],
 )
 def test_a_value_converts_without_loss_or_its_row_is_bad(name: str, values: Any, good: int, reason: str | None) -> None:
-    found = run(TYPES, pa.table({"event": ["a"] * len(values), "time": range(len(values)), name: values}))
+    given = pa.table({"event": ["a"] * len(values), "time": range(len(values)), name: values})
+    found = run_table(ALL_TYPES, given, World(), lenient=True)
     assert found.answers.num_rows == good
     assert len(found.bad) == len(values) - good
     assert reason is None or found.bad[0].reason.startswith(reason)
@@ -284,7 +285,7 @@ def test_what_is_read_by_columns_is_what_is_read_as_json(data: st.DataObject) ->
         kind = data.draw(st.sampled_from(list(VALUES)))
         columns[name] = pa.array(data.draw(st.lists(VALUES[kind], min_size=length, max_size=length)), kind)
     table = pa.table(columns)
-    found = run_table(ALL_TYPES, table, World())
+    found = run_table(ALL_TYPES, table, World(), lenient=True)
     expected = ephemera.compile(TYPES).run_all(as_json(table.to_pylist()), engine="oracle")
     assert [bad.reason for bad in found.bad] == [bad.reason for bad in expected.bad]
     stamps = found.answers["t"].cast(pa.int64()).to_pylist()

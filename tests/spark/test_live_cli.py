@@ -225,7 +225,7 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
     "no such time": (["--input", "@in/", "--trigger", "often"], '`--trigger` is such as "1 second"'),
     "no such port": (["--input", "@in/", "--metrics", "x"], "`x` is no port"),
     "a table that is forgotten": (["--input", "@in/", "--output", "table:answers"], "its catalog is in memory"),
-    "a pattern without columns": (["--input", "@in/*.csv"], "it shows the columns"),
+    "a pattern without columns": (["--input", "@in/*.parquet"], "it shows the columns"),
     "a folder of another query": (["--input", "@in/", "--output", "@taken", "--checkpoint", "@new"], "this is query"),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import count
 
@@ -21,6 +21,22 @@ def suggestion(wrong: str, known: Iterable[str], aliases: Mapping[str, str] | No
         return by_lower[wrong.lower()]
     close = get_close_matches(wrong, names, n=1, cutoff=0.6)
     return close[0] if close else None
+
+
+def meant_by(name: str, names: Sequence[str]) -> str | None:
+    """Which of some names of data was likely meant: one that is close, blanks aside, or the same in fewer letters.
+
+    >>> meant_by("qty", ["id", "quantity"])
+    'quantity'
+    """
+    meant = suggestion(name, names, {n.strip().lower(): n for n in names})
+    return meant or next((n for n in names if _shortens(name, n) or _shortens(n, name)), None)
+
+
+def _shortens(short: str, long: str) -> bool:
+    """Whether a name has lost letters of another."""
+    letters = iter(long.lower())
+    return len(short) > 2 and short[0].lower() == long[:1].lower() and all(c in letters for c in short.lower())
 
 
 def fresh(name: str, taken: Container[str]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -133,9 +133,3 @@ def undefined_letter(letter: DeadLetter) -> dict[str, Any]:
     """A head that had no value, as it goes to the dead letters."""
     bound = {name: to_text(v) if isinstance(v, Term) else v for name, v in letter.variables.items()}
     return {"reason": letter.reason, "rule": letter.rule, "variables": bound}
-
-
-def tell_notes(notes: Iterable[str]) -> None:
-    """What is to be said of the input, each once."""
-    for note in dict.fromkeys(notes):
-        typer.echo(f"note: {note}", err=True)

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import re
 import shutil
 import sys
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
-from itertools import takewhile
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, Literal, NoReturn
 
@@ -22,11 +22,13 @@ import pyarrow.parquet as pq
 import typer
 
 from ephemera.base.scratch import scratch
-from ephemera.cli.files import WRONG_COMMAND
-from ephemera.engine.cells import object_of_cells
+from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM
+from ephemera.engine.cells import event_of_row
 from ephemera.engine.compiled import Reading
+from ephemera.engine.offered import Offer, WrongColumns, check_columns, offer_of
 from ephemera.engine.table_columns import with_instants
 from ephemera.engine.table_reading import Reader
+from ephemera.io.csv_rows import BOM, COMPRESSED, BadFile, Row, Sheet, opened
 from ephemera.io.jsonl import BadEvent, Message, decode_line, uses_text
 from ephemera.io.xml_messages import messages, placed
 from ephemera.pipeline import Program
@@ -159,7 +161,7 @@ def _files(path: Path) -> list[str]:
 
 
 def _format(name: str) -> Format:
-    return _FORMATS.get(Path(name.rstrip("/")).suffix.lower(), "json")
+    return _FORMATS.get(Path(name.rstrip("/").removesuffix(COMPRESSED)).suffix.lower(), "json")
 
 
 def _refuse(message: str) -> NoReturn:
@@ -170,8 +172,11 @@ def _refuse(message: str) -> NoReturn:
 # ---- in this process -----------------------------------------------------------------------------------------
 
 
-def read_all(programs: Sequence[Program], given: Sequence[Given]) -> list[Reading]:
-    """The events as each program reads them; everything is read and decoded once, and each is told of it."""
+def read_all(programs: Sequence[Program], given: Sequence[Given], *, lenient: bool = False) -> list[Reading]:
+    """The events as each program reads them; everything is read and decoded once, and each is told of it.
+
+    Ends the command if columns are missing, unless that is `lenient`.
+    """
     readings = [program.reading() for program in programs]
     for one in given:
         if one.is_remote:
@@ -179,10 +184,25 @@ def read_all(programs: Sequence[Program], given: Sequence[Given]) -> list[Readin
         for path in one.paths:
             try:
                 _read(path, one.format, readings)
-            except (OSError, ValueError) as error:  # Arrow's errors are ValueErrors
+            except WrongColumns as error:
+                refuse_columns(error)
+            except BadFile as error:
+                _refuse(str(error))
+            except (OSError, EOFError, ValueError, zlib.error) as error:  # Arrow's errors are ValueErrors
                 told = error.strerror if isinstance(error, OSError) and error.strerror else error
                 _refuse(f"cannot read {path}: {told}")
+    try:
+        for reading in readings:
+            check_columns(reading.offers, reading.compiled.rules.resolved.catalogue, lenient=lenient)
+    except WrongColumns as error:
+        refuse_columns(error)
     return readings
+
+
+def refuse_columns(error: WrongColumns) -> NoReturn:
+    """Ends the command: the input has not the columns that the program declares."""
+    typer.echo(str(error), err=True)
+    raise typer.Exit(WRONG_PROGRAM)
 
 
 def _read(path: str, form: Format, readings: Sequence[Reading]) -> None:
@@ -193,26 +213,42 @@ def _read(path: str, form: Format, readings: Sequence[Reading]) -> None:
                 for reading in readings:
                     reading.add(message)
         case "csv":
-            with Path(path).open(encoding="utf-8", newline="") as file:
-                for row in csv.DictReader(file):
-                    for reading in readings:
-                        _add_cells(row, reading)
+            with opened(path) as file:
+                _read_cells(Sheet(file, path), readings)
         case "xml":
-            with Path(path).open("rb") as file:
+            with opened(path) as file:
                 for place, message in messages(iter(partial(file.read, _PIECE), b""), Path(path).name):
                     for reading in readings:
                         _add_message(place, message, reading)
         case "parquet":
             table = with_instants(pq.read_table(path), pq.ParquetFile(path).schema)
             for reading in readings:
+                _offer(offer_of(table, Path(path).name), reading)
                 _add_table(table, reading)
 
 
-def _add_cells(row: Mapping[str, str | None], reading: Reading) -> None:
-    catalogue = reading.compiled.rules.resolved.catalogue
-    given = object_of_cells(row, catalogue)
-    event = reading.compiled.read(given)
-    reading.take(_as_given(event, row) if isinstance(event, BadEvent) else event, as_text=uses_text(given, catalogue))
+def _read_cells(sheet: Sheet, readings: Sequence[Reading]) -> None:
+    labels: set[str] = set()
+    for reading in readings:
+        if sheet.is_empty:
+            reading.warnings.append(f"{sheet.name} is empty")
+        else:
+            _offer(Offer(Path(sheet.name).name, sheet.columns, labels.__contains__), reading)
+    for row in sheet.rows():
+        labels.add((row.cells or {}).get("event", ""))
+        for reading in readings:
+            _add_cells(row, sheet.name, reading)
+
+
+def _offer(offer: Offer, reading: Reading) -> None:
+    """Notes what a file offers, which must say at least what and when."""
+    check_columns([offer], reading.compiled.rules.resolved.catalogue, lenient=True)
+    reading.offers.append(offer)
+
+
+def _add_cells(row: Row, name: str, reading: Reading) -> None:
+    event, given = event_of_row(row, Path(name).name, reading.compiled)
+    reading.take(event, as_text=uses_text(given, reading.compiled.rules.resolved.catalogue))
 
 
 def _add_message(place: str, message: Message, reading: Reading) -> None:
@@ -235,8 +271,9 @@ def _as_given(bad: BadEvent, row: Mapping[str, Any]) -> BadEvent:
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    with nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else Path(path).open("rb") as file:
-        yield from (line.rstrip(b"\n") for line in file if line.strip())
+    with nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else opened(path) as file:
+        first = next(iter(file), b"").removeprefix(BOM)
+        yield from (line.rstrip(b"\n") for line in chain([first], file) if line.strip())
 
 
 @contextmanager

@@ -22,14 +22,16 @@ import typer
 from ephemera.base.errors import EphemeraError
 from ephemera.base.scratch import scratch
 from ephemera.base.time import SECOND, SPELLINGS, microseconds
-from ephemera.cli.files import WRONG_COMMAND, no_output, tell, tell_notes, write_out
+from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, no_output, tell, write_out
 from ephemera.cli.inputs import LiveInput
+from ephemera.cli.notes import tell_notes, tell_warnings
 from ephemera.cli.progress import is_shown, note_lines
 from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.watch import counted, shown_batches
 from ephemera.engine.holding import hold
 from ephemera.engine.identity import ChangedData
+from ephemera.engine.offered import WrongColumns
 from ephemera.engine.sealed import Broken
 from ephemera.io.jsonl import read_time
 from ephemera.io.targets import CannotWrite
@@ -108,9 +110,12 @@ def run_live(
             lacking = [program.notes(query.never(number)) for number, program in enumerate(programs)]
             for line in note_lines(lacking, wanted.names):
                 typer.echo(line, err=True)
+        tell_warnings(query.warnings, strict=False)
         _tell_end(query, signals, live)
         if printed is not None and is_over:
             raise printed.failure or CannotWrite("cannot write standard output: Broken pipe")
+        if wanted.strict and query.warnings:
+            raise typer.Exit(WRONG_PROGRAM)
 
 
 def _await(query: LiveQuery, signals: Sequence[int], printed: _Printed | None) -> None:
@@ -160,7 +165,7 @@ def _started(streaming: Streaming, watch: Any) -> LiveQuery:
         with warnings.catch_warnings(record=True) as noted:
             warnings.simplefilter("always", ChangedData)
             query = streaming.start(watch)
-    except Broken:
+    except (Broken, WrongColumns):
         raise  # which is not what the command says, but what it found
     except EphemeraError as error:
         _fail(str(error))
@@ -213,6 +218,7 @@ def _streaming(
         table=output.removeprefix(TABLE) if output is not None and is_table else None,
         shards=live.shards,
         names=wanted.names,
+        lenient=wanted.lenient,
     )
 
 

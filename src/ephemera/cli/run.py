@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import time
 from collections import Counter
@@ -25,20 +24,21 @@ from ephemera.cli.files import (
     names_of,
     print_reports,
     read_program,
-    read_text,
-    tell_notes,
     undefined_letter,
     write_file,
     write_out,
 )
 from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, input_names, live_inputs, read_all
 from ephemera.cli.live import LiveWanted, check_names, run_live
+from ephemera.cli.notes import tell_notes, tell_warnings
 from ephemera.cli.outputs import check_outputs
 from ephemera.cli.progress import count_lines, is_shown, note_lines, shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
-from ephemera.engine.cells import read_cell
+from ephemera.engine.offered import WrongColumns
 from ephemera.engine.results import Run
+from ephemera.engine.table_rows import read_file
+from ephemera.io.csv_rows import BadFile
 from ephemera.pipeline import Checked, Program, check
 from ephemera.rules.emitted import unknown_emitted
 
@@ -105,6 +105,12 @@ DeadLetters = Annotated[
         "--dead-letter", help="Where bad and late events go, with the reason: a file; live on Spark, a folder."
     ),
 ]
+Lenient = Annotated[
+    bool, typer.Option("--lenient", help="Read declared attributes that are no columns of the input as null.")
+]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="End with 1, behind the answers, if a key was missing in all events of a type.")
+]
 Follow = Annotated[bool, typer.Option("--follow", help="In stream mode: go on as the last file grows.")]
 Progress = Annotated[bool, typer.Option("--progress", help="Show progress and a summary even if this is no terminal.")]
 Checkpoint = Annotated[
@@ -132,6 +138,8 @@ def run_command(
     emit: Emitted = None,
     dead_letter: DeadLetters = None,
     allow_unbounded: AllowUnbounded = False,
+    lenient: Lenient = False,
+    strict: Strict = False,
     mode: Annotated[Mode, typer.Option("--mode", help="All events at once, or answers as events come.")] = Mode.batch,
     follow: Follow = False,
     progress: Progress = False,
@@ -144,7 +152,7 @@ def run_command(
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
     letters = None if dead_letter is None else Path(dead_letter)
-    wanted = Wanted(output, tuple(emit or ()), letters, names_of(programs), master, debug, progress)
+    wanted = Wanted(output, tuple(emit or ()), letters, names_of(programs), master, debug, progress, lenient, strict)
     asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
     if mode == Mode.stream:
         if engine == RunsOn.oracle:
@@ -175,13 +183,15 @@ def run_command(
         inputs=input_names(inputs, compiled, programs),
         writer="batch" if on == RunsOn.spark else "local",
     )
-    tables = [_tables(program, path.parent) for program, path in zip(compiled, programs, strict=True)]
+    tables = [_tables(program, path.parent, lenient=lenient) for program, path in zip(compiled, programs, strict=True)]
     if on == RunsOn.spark:
         run_on_spark(compiled, tables, given, wanted)
         return
     began = time.monotonic()
     runs: list[Run] = []
-    for program, path, own, reading in zip(compiled, programs, tables, read_all(compiled, given), strict=True):
+    for program, path, own, reading in zip(
+        compiled, programs, tables, read_all(compiled, given, lenient=lenient), strict=True
+    ):
         try:
             with shown_progress(path.name, wanted=progress) as tell:
                 runs.append(program.run_read(reading, engine=on.value, tables=own, emit=wanted.emit, progress=tell))
@@ -193,6 +203,7 @@ def run_command(
     tell_notes(note for run in runs for note in run.said)
     if is_shown(wanted=progress):
         _print_summary(runs, wanted.names, time.monotonic() - began)
+    tell_warnings((note for run in runs for note in run.warnings), strict=strict)
 
 
 def _run_stream(
@@ -223,13 +234,16 @@ def _run_stream(
         inputs=[one.name for one in given],
         writer="live" if on_spark else "stream",
     )
-    tables = [_tables(program, path.parent) for program, path in zip(live, paths, strict=True)]
+    tables = [_tables(program, path.parent, lenient=wanted.lenient) for program, path in zip(live, paths, strict=True)]
     if on_spark:
         run_live(live, tables, given, wanted, asked)
         return
     if asked.first() is not None or wanted.master is not None:
         _refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
-    engines = [program.engine(tables=own, allow_unbounded=True) for program, own in zip(live, tables, strict=True)]
+    engines = [
+        program.engine(tables=own, allow_unbounded=True, lenient=wanted.lenient)
+        for program, own in zip(live, tables, strict=True)
+    ]
     target = None if wanted.output is None else Path(wanted.output)
 
     def noted() -> list[str]:
@@ -239,6 +253,7 @@ def _run_stream(
     shown = noted if is_shown(wanted=wanted.progress) else None
     stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit, shown)
     stream.run([one.name for one in given], follow=follow)
+    tell_warnings((note for engine in engines for note in engine.warnings), strict=wanted.strict)
 
 
 def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: bool) -> bool:
@@ -289,16 +304,20 @@ def _compiled(paths: Sequence[Path], use: Use, wanted: Wanted, *, allowed: bool)
     return programs
 
 
-def _tables(program: Program, folder: Path) -> dict[str, list[dict[str, Any]]]:
+def _tables(program: Program, folder: Path, *, lenient: bool) -> dict[str, list[dict[str, Any]]]:
     """The rows of the declared tables, from CSV files beside the program."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for label, (location, _) in program.catalogue.table_locations.items():
         if location is None:
             continue
-        types = dict(program.catalogue.tables[label].attributes or ())
-        text = read_text(folder / location)
-        given = csv.DictReader(text.splitlines())
-        rows[label] = [{name: read_cell(row.get(name), kind) for name, kind in types.items()} for row in given]
+        try:
+            schema = program.catalogue.tables[label]
+            rows[label] = read_file(folder / location, schema, program.catalogue, lenient=lenient)
+        except (WrongColumns, BadFile) as error:
+            typer.echo(str(error), err=True)
+            raise typer.Exit(WRONG_PROGRAM) from None
+        except (OSError, EOFError) as error:
+            _refuse(f"cannot read {folder / location}: {error}")
     return rows
 
 
@@ -326,5 +345,5 @@ def _print_summary(runs: Sequence[Run], names: Sequence[dict[str, str]], seconds
     answers = Counter(answer["event"] for run in runs for _, answer in run.output)
     letters = sum(len(run.bad) + len(run.undefined) for run in runs)
     lines = count_lines(max((run.read for run in runs), default=0), answers, letters, seconds)
-    lacking = [[note for note in run.notes if note not in run.said] for run in runs]
+    lacking = [[note for note in run.notes if note not in (*run.said, *run.warnings)] for run in runs]
     typer.echo("\n".join([*lines, *note_lines(lacking, names)]), err=True)

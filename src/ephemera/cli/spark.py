@@ -19,10 +19,13 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 import typer
 
 from ephemera.base.errors import EphemeraError
-from ephemera.cli.files import FAILED, WRONG_COMMAND, tell, tell_notes, write_out
+from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, tell, write_out
 from ephemera.cli.inputs import Given, literal, spooled
+from ephemera.cli.notes import tell_notes, tell_warnings
 from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines
 from ephemera.cli.signals import exit_code, heed_again, was_stopped
+from ephemera.engine.offered import WrongColumns
+from ephemera.io.csv_rows import BadFile
 from ephemera.io.targets import layout
 from ephemera.pipeline import Program
 
@@ -51,6 +54,10 @@ class Wanted:
     master: str | None
     debug: bool
     progress: bool
+    lenient: bool = False
+    """Whether declared attributes that are no columns of the input are null."""
+    strict: bool = False
+    """Whether notes on the input make the command fail, behind the answers."""
 
 
 def run_on_spark(
@@ -104,7 +111,7 @@ def _run(
     inputs = [Input(g.paths if g.is_remote else tuple(map(literal, g.paths)), g.format) for g in given if g.paths]
     if not inputs:
         inputs = [Input(spark.createDataFrame([], "event string, time bigint"))]
-    started = start(spark, jobs, inputs)
+    started = start(spark, jobs, inputs, lenient=wanted.lenient)
     with watched(spark, plan_of(started, len(inputs)), shown.see):
         computed = Computed(started)
         try:
@@ -116,6 +123,7 @@ def _run(
     lacking = [program.notes(computed.never(number)) for number, (program, _) in enumerate(programs)]
     lines = summary_lines(computed.summary, wanted.names, time.monotonic() - began)
     shown.end([*lines, *note_lines(lacking, wanted.names)])
+    tell_warnings(computed.summary.warnings, strict=wanted.strict)
 
 
 def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:
@@ -200,6 +208,10 @@ def told(*, debug: bool) -> Iterator[None]:
 
 def _line(error: Exception) -> tuple[int, str]:
     """The exit code and the line for what went wrong."""
+    if isinstance(error, WrongColumns):
+        return WRONG_PROGRAM, str(error)
+    if isinstance(error, BadFile):
+        return WRONG_COMMAND, str(error)
     if isinstance(error, EphemeraError):
         return FAILED, str(error)
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):

@@ -18,7 +18,8 @@ from typing import IO, Any
 
 import typer
 
-from ephemera.cli.files import WRONG_COMMAND, bad_letter, tell, tell_notes, undefined_letter, utf_8, write_out
+from ephemera.cli.files import WRONG_COMMAND, bad_letter, tell, undefined_letter, utf_8, write_out
+from ephemera.cli.notes import tell_notes
 from ephemera.cli.signals import exit_code, noted, raise_if_seen
 from ephemera.engine.live import LiveEngine
 from ephemera.io.jsonl import decode_line
@@ -71,7 +72,7 @@ class Stream:
             self._close()
         if self._noted is not None or any(engine.stats().bad or engine.stats().late for engine in self._engines):
             self._tell()
-        tell_notes(note for engine in self._engines for note in engine.notes)
+        tell_notes(note for engine in self._engines for note in engine.said)
 
     def _tell(self, what: str = "") -> None:
         notes = self._noted() if self._noted is not None else ()

@@ -7,11 +7,17 @@ and is a text if it is none: just as the cells of tables are.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
+from ephemera.engine.compiled import Compiled
+from ephemera.engine.offered import Offer, WrongColumns, check_columns, refused_types
 from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
+from ephemera.io.csv_rows import BadFile, Row, Sheet, place_of
+from ephemera.io.jsonl import BadEvent, original_text
 from ephemera.rules.nodes import Catalogue
+from ephemera.terms.events import Event
 
 
 def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, Any]:
@@ -28,6 +34,45 @@ def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict
     data = {name: read_cell(row.get(name), types.get(name, "any")) for name in names}
     time = stamps if len(stamps) > 1 else stamps[0] if stamps else None
     return {"event": label, "time": time, "data": {n: v for n, v in data.items() if v is not None}}
+
+
+def event_of_row(row: Row, name: str, compiled: Compiled) -> tuple[Event | BadEvent, dict[str, Any] | None]:
+    """The event of a row of a file, or what is wrong with it and where it stands; and the JSON object that it is."""
+    if row.cells is None:
+        return BadEvent(original_text(row.line.rstrip(b"\r\n")), f"{place_of(name, row)}: {row.complaint}"), None
+    given = object_of_cells(row.cells, compiled.rules.resolved.catalogue)
+    event = compiled.read(given)
+    if isinstance(event, BadEvent):
+        original = json.dumps(row.cells, ensure_ascii=False)
+        return BadEvent(original, f"{place_of(name, row)}: {event.reason}", event.label), given
+    return event, given
+
+
+def events_of_sheet(
+    sheet: Sheet | BadFile, compiled: Compiled, *, complete: bool
+) -> Iterator[tuple[Event | BadEvent, dict[str, Any] | None]]:
+    """The events of a file that came while a run was on its way; what is wrong with the file is wrong with each row.
+
+    If rows are to be `complete`, those of a type for which not all columns are there are bad.
+    """
+    if isinstance(sheet, BadFile):
+        yield BadEvent("", str(sheet)), None
+        return
+    if sheet.is_empty:
+        return
+    catalogue = compiled.rules.resolved.catalogue
+    refused, every = refused_types(sheet.columns, sheet.name, catalogue) if complete else {}, None
+    try:
+        check_columns([Offer(sheet.name, sheet.columns)], catalogue, lenient=True)
+        label = None if "event" in sheet.columns else only_label(catalogue)
+    except WrongColumns as error:
+        every, label = str(error).partition("\n")[0], None
+    for row in sheet.rows():
+        why = every or (refused.get(label or row.cells.get("event", "")) if row.cells is not None else None)
+        if row.cells is None or why is None:
+            yield event_of_row(row, sheet.name, compiled)
+        else:
+            yield event_of_row(replace(row, cells=None, complaint=why), sheet.name, compiled)
 
 
 def read_cell(cell: str | None, declared: str) -> Any:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
+from ephemera.engine.keys import Keys
 from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text, read_message, uses_text
 from ephemera.rules.nodes import Ruleset
 from ephemera.terms.events import Event
+
+if TYPE_CHECKING:
+    from ephemera.engine.offered import Offer
 
 Given: TypeAlias = Mapping[str, Any] | str | bytes | Message
 """An event as it is given: an object, a line of JSON, or such a line decoded."""
@@ -43,6 +47,11 @@ class Reading:
         self.events: list[Event] = []
         self.bad: list[BadEvent] = []
         self.as_numbers = True
+        self.keys = Keys(compiled.plan)
+        self.offers: list[Offer] = []
+        """The files among what was read that have columns."""
+        self.warnings: list[str] = []
+        """What is likely wrong with the input as a whole, though nothing is wrong with any event."""
         self._assumed = compiled.rules.resolved.catalogue.local.assumed
 
     @property
@@ -53,6 +62,8 @@ class Reading:
     def add(self, given: Given) -> None:
         """One more event."""
         message = given_message(given)
+        if message.complaint is None:
+            self.keys.note(message.data)
         self.take(self.compiled.read(message), as_text=uses_text(message.data, self.compiled.rules.resolved.catalogue))
 
     def take(self, event: Event | BadEvent, *, as_text: bool) -> None:

@@ -19,6 +19,7 @@ class Options(TypedDict, total=False):
     until: int | float | str | None
     emit: Iterable[str]
     allow_unbounded: bool
+    lenient: bool
 
 
 def is_spark_frame(given: object) -> bool:

@@ -21,8 +21,10 @@ from ephemera.engine.clocks import Clock, Onward, passing, wall_clock
 from ephemera.engine.compiled import Compiled, Given, given_message
 from ephemera.engine.given import one, several
 from ephemera.engine.identity import program_of, warn_of_changes, world_of
+from ephemera.engine.keys import Keys
 from ephemera.engine.local import Found
 from ephemera.engine.never import Never, never
+from ephemera.engine.offered import check_columns, offer_of
 from ephemera.engine.silence import Silence
 from ephemera.engine.snapshot import Snapshot, WrongSnapshot, restore, take
 from ephemera.engine.stats import Stats, stats_of
@@ -70,9 +72,20 @@ class LiveEngine:
     [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
     """
 
-    def __init__(self, compiled: Compiled, world: World, *, stamp: Stamp = "event", now: Clock = wall_clock) -> None:
+    def __init__(
+        self,
+        compiled: Compiled,
+        world: World,
+        *,
+        stamp: Stamp = "event",
+        now: Clock = wall_clock,
+        lenient: bool = False,
+    ) -> None:
+        """`lenient` says that declared attributes which a table does not have as columns are null."""
         self._compiled = compiled
         self._world = world
+        self._lenient = lenient
+        self._keys = Keys(compiled.plan)
         self._catalogue = compiled.rules.resolved.catalogue
         self._engine = live_engine(compiled, world)
         self._dead: list[DeadLetter] = []
@@ -96,8 +109,18 @@ class LiveEngine:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is to be said of the input so far, such as that times had no zone."""
+        """All that people should know of the input so far."""
+        return (*self.said, *self.warnings)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What is said of the input in any case, such as that times had no zone."""
         return self._catalogue.local.note_since(self._assumed)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is likely wrong with the input: keys that were missing in every event of their type."""
+        return tuple(self._keys.notes())
 
     # ---- events in, answers out ----------------------------------------------------------------------------
 
@@ -137,6 +160,7 @@ class LiveEngine:
 
     def _send_table(self, table: pa.Table) -> list[Answer]:
         stamps = stamped(table, self._arrival(), self._catalogue) if self._stamp == "arrival" else table
+        check_columns([offer_of(stamps, "the table")], self._catalogue, lenient=self._lenient)
         read = Reader(stamps, self._compiled).read()
         self._received += table.num_rows
         self._refuse(bad_events(read.bad, table))
@@ -201,6 +225,8 @@ class LiveEngine:
         message = given_message(given)
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
             message = Message(message.original, at_time(message.data, _as_text(self._arrival()), self._catalogue))
+        if message.complaint is None:
+            self._keys.note(message.data)
         event = self._compiled.read(message)
         self._as_numbers = self._as_numbers and not (
             isinstance(event, Event) and uses_text(message.data, self._catalogue)

@@ -39,8 +39,10 @@ class Run:
     never: Never = field(default_factory=Never)
     said: tuple[str, ...] = ()
     """What is said of the input in any case, such as that times had no zone."""
+    warnings: tuple[str, ...] = ()
+    """What is likely wrong with the input as a whole, such as a key that was missing in every event of its type."""
     notes: tuple[str, ...] = ()
-    """All that people should know of the run besides: what is said of the input, and probable mistakes."""
+    """All that people should know of the run besides: what is said of the input, and probable mistakes in it."""
 
     @property
     def never_came(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -54,7 +54,9 @@ class Read:
 class Reader:
     """Reads the rows of a table, label by label."""
 
-    def __init__(self, table: pa.Table, compiled: Compiled) -> None:
+    def __init__(self, table: pa.Table, compiled: Compiled, refused: Mapping[str, str] | None = None) -> None:
+        """`refused` are types of which no row is an event, and why."""
+        self._refused = refused or {}
         self._catalogue = compiled.rules.resolved.catalogue
         self._limits = compiled.limits
         self._length = table.num_rows
@@ -79,6 +81,9 @@ class Reader:
         self._found.plain_numbers = self._found.numbers and not any(is_instant(self._arrays[n].type) for n in used)
         singles: dict[tuple[str, int | None], list[tuple[int, Event]]] = {}
         for label, rows in self._labels():
+            if label in self._refused:
+                self._found.bad += [BadRow(row, self._refused[label], label) for row in rows.tolist()]
+                continue
             schema = self._catalogue.events.get(label)
             if schema is not None and schema.attributes is not None and not _has_lists(schema):
                 part, good = self._flat(schema, schema.attributes, rows)

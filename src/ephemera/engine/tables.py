@@ -1,8 +1,9 @@
 """This module runs programs on tables: Arrow, pandas, Polars and DuckDB in, the same kind out.
 
 A table has a column `event` (or the program one type of input), `time` or `begin` and `end`, and a column for each
-attribute; a column that is missing is null. Whole numbers count the program's time unit. Timestamps are instants, in
-the program's zone unless they have one of their own, and what is finer than a microsecond is floored.
+attribute; one that is missing is an error, unless the run is lenient: then it is null. Whole numbers count the
+program's time unit. Timestamps are instants, in the program's zone unless they have one of their own, and what is finer
+than a microsecond is floored.
 
 Rows of declared types go from columns to columns. Only what that cannot vouch for is read row by row, exactly as the
 same JSON object would be: other types and undeclared labels, and whatever may be bad, which gets its reason there.
@@ -22,6 +23,7 @@ from ephemera.analysis.nodes import Facts
 from ephemera.engine.batch import Batch as History
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, Events
+from ephemera.engine.offered import check_columns, offer_of
 from ephemera.engine.table_reading import BadRow, Read, Reader
 from ephemera.engine.table_writing import Writer
 from ephemera.rules.nodes import Ruleset
@@ -58,20 +60,24 @@ def is_table(given: object) -> bool:
     return _kind(given) is not None
 
 
-def run_table(
+def run_table(  # noqa: PLR0913 - what a run needs, most of it optional
     compiled: Compiled,
     given: Any,
     world: World,
     evaluate: Evaluate | None = None,
     emit: Collection[str] = (),
+    *,
+    lenient: bool = False,
 ) -> TableRun:
     """All that a program derives from the rows of a table, as a table of the same kind.
 
-    `evaluate` runs the events instead of the engine; `emit` names what is asked for, if that is not everything.
+    `evaluate` runs the events instead of the engine; `emit` names what is asked for, if that is not everything. A
+    column that is missing is an error, or null if that is lenient.
     """
     local = compiled.rules.resolved.catalogue.local
     assumed = local.assumed
     table = to_arrow(given)
+    check_columns([offer_of(table, "the table")], compiled.rules.resolved.catalogue, lenient=lenient)
     read = Reader(table, compiled).read()
     if evaluate is not None:
         outcome = evaluate([event for part in read.parts for event in part.events()], world)

@@ -22,8 +22,14 @@ Evaluate: TypeAlias = Callable[[list[Event], World], Outcome]
 """What evaluates events in place of the engine."""
 
 
-def run_given(
-    compiled: Compiled, events: Any, world: World, emit: frozenset[str] = frozenset(), evaluate: Evaluate | None = None
+def run_given(  # noqa: PLR0913 - what a run needs, most of it optional
+    compiled: Compiled,
+    events: Any,
+    world: World,
+    emit: frozenset[str] = frozenset(),
+    evaluate: Evaluate | None = None,
+    *,
+    lenient: bool = False,
 ) -> Run:
     """All that comes of events, or of the rows of a table."""
     if not is_table(events):
@@ -31,7 +37,7 @@ def run_given(
         for event in several(events):
             reading.add(event)
         return run_reading(reading, world, emit, evaluate)
-    table = run_table(compiled, events, world, evaluate, emit)
+    table = run_table(compiled, events, world, evaluate, emit, lenient=lenient)
     bad = bad_events(table.bad, table.given)
     labels = [part.label for part in table.read.parts]
     messages = _messages(table.outcome, compiled, as_numbers=table.read.numbers)
@@ -61,7 +67,7 @@ def run_reading(
     read = len(reading.events) + len(reading.bad)
     found = _run(compiled, answers, messages, outcome, reading.bad, labels, read, world, emit)
     output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
-    return replace(found, output=output, said=reading.notes)
+    return replace(found, output=output, said=reading.notes, warnings=(*reading.warnings, *reading.keys.notes()))
 
 
 def _messages(outcome: Outcome, compiled: Compiled, *, as_numbers: bool) -> list[dict[str, Any]]:

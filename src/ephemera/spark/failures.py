@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from pathlib import PurePosixPath
 from typing import TypeVar
+from urllib.parse import unquote
 
 from ephemera.base.errors import EphemeraError
 from ephemera.spark.java_end import java_ended
@@ -15,6 +17,7 @@ T = TypeVar("T")
 _MARK = "ephemera-failure:"
 _INPUT = ("[PATH_NOT_FOUND]", "[CANNOT_READ_FILE_FOOTER]", "[FAILED_READ_FILE", "[UNABLE_TO_INFER_SCHEMA]")
 """What Spark says of input that it cannot read."""
+_FILE = re.compile(r"reading file:? (?:file:)?(/\S+?)\.?\s")
 _NOISE = re.compile(r"^(\[[A-Z_.]+\]\s*)?(Query \[id = .*?\] terminated with exception: )?|\s*SQLSTATE: \w+$")
 
 
@@ -52,9 +55,9 @@ def failure(error: BaseException) -> EphemeraError:
     found = re.search(re.escape(_MARK) + r"(\{.*?\}):end", text, re.DOTALL)
     if found is None:
         told = _cause(text) or type(error).__name__
-        return Failed(
-            f"cannot read the input: {told}" if is_input(error) else f"Spark failed: {told}; --debug shows all"
-        )
+        file = _FILE.search(text)
+        what = "the input" if file is None else PurePosixPath(unquote(file[1])).name
+        return Failed(f"cannot read {what}: {told}" if is_input(error) else f"Spark failed: {told}; --debug shows all")
     word = json.loads(found[1])
     return Failed("; ".join([word["error"], *word["notes"]]))
 

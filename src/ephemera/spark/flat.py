@@ -12,13 +12,14 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from ephemera.base.time import LATEST
+from ephemera.engine.offered import Offer
 from ephemera.physical.pushed import Asked, comparable, only_attribute
 from ephemera.rules.nodes import Catalogue, Schema
 
 Kind = Literal["int", "float", "string", "bool", "time"]
 """What a column holds: bigint, double, string, boolean, or bigint microseconds."""
-Form = Literal["lines", "rows", "cells", "documents"]
-"""What the rows of a frame are: lines of JSON, rows or cells of a table, or whole files of XML messages."""
+Form = Literal["lines", "rows", "cells", "documents", "sheets"]
+"""What the rows of a frame are: lines of JSON, rows or cells of a table, or whole files: of XML messages, or of CSV."""
 ANY = "*"
 """Stands among the types that are wanted where programs may use any other, too."""
 EVENT, BEGIN, END, TEXT, REST = "event", "s", "e", "text", "rest"
@@ -52,6 +53,8 @@ class Source:
     """Whether all events by columns are points, so that one stamp says all."""
     counts: bool = True
     """Whether the columns of a table that say when hold numbers."""
+    offer: Offer | None = None
+    """What it offers, if it has columns."""
 
     @property
     def has_columns(self) -> bool:
@@ -119,6 +122,11 @@ def length_faults(begin: Column, end: Column, longest: int | None) -> tuple[Colu
     """What is wrong with an interval: it ends before it begins, or lasts longer than declared."""
     backwards = begin > end
     return (backwards,) if longest is None else (backwards, f.try_subtract(end, begin) > f.lit(min(longest, 2**63 - 1)))
+
+
+def once(frame: DataFrame, **columns: Column) -> DataFrame:
+    """The frame with more columns, each computed once: no filter or projection is moved across a generator."""
+    return frame.select("*", f.inline(f.array(f.struct(*(c.alias(name) for name, c in columns.items())))))
 
 
 def named(name: str) -> Column:

@@ -22,6 +22,7 @@ from pyspark.sql import types as t
 from ephemera.base.errors import EphemeraWarning
 from ephemera.engine.answer_parts import Counting, Held, Layout, layout
 from ephemera.engine.compiled import Compiled
+from ephemera.engine.offered import Offer, check_columns
 from ephemera.engine.results import Run
 from ephemera.engine.shipments import BAD, DEAD, OUT, Shipment, unpack
 from ephemera.engine.table_reading import stamp_columns
@@ -85,21 +86,23 @@ class _FirstReason(AccumulatorParam[str]):
 
 
 def run_frame(
-    compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str] = frozenset()
+    compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str] = frozenset(), *, lenient: bool = False
 ) -> tuple[DataFrame, tuple[str, ...]]:
     """All that a program derives from the rows of a data frame: `event`, `begin`, `end` and the values; and notes."""
     with told_of_java():
         columns = _layout(compiled, frame, world)
-        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)])
+        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)], lenient=lenient)
         first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
         return map_in_arrow(started.shipped, ToColumns(columns, first), _schema(columns)), started.notes
 
 
-def run_whole_frame(compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str]) -> Run:
+def run_whole_frame(
+    compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str], *, lenient: bool = False
+) -> Run:
     """The same at once, with what could not be used. Spark keeps the answers as long as somebody has them in hand."""
     try:
         columns = _layout(compiled, frame, world)
-        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)])
+        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)], lenient=lenient)
         kept = started.shipped.localCheckpoint()
         computed = Computed(replace(started, shipped=kept))
         letters = [letter for _, letter in computed.letters()]
@@ -115,10 +118,12 @@ def run_whole_frame(compiled: Compiled, frame: DataFrame, world: World, emit: fr
         read=sum(computed.summary.read.values()),
         never=computed.never(),
         said=computed.summary.notes,
+        warnings=computed.summary.warnings,
     )
 
 
 def _layout(compiled: Compiled, frame: DataFrame, world: World) -> Layout:
+    check_columns([Offer("the data frame", frame.columns)], compiled.rules.resolved.catalogue, lenient=True)
     days = [day for given in world.calendars.values() for day in given]
     return layout(compiled.rules, _counting(frame, compiled.rules.resolved.catalogue), days)
 

@@ -19,17 +19,19 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from ephemera.base.errors import EphemeraError
+from ephemera.engine.offered import Offer, check_columns
 from ephemera.physical.wanted import wanted
 from ephemera.rules.nodes import Catalogue
+from ephemera.spark.csv_files import open_csv
 from ephemera.spark.flat import ANY, Form
 from ephemera.spark.letting_in import FromFiles, FromFrame, Heartbeat, Reader, column_of
-from ephemera.spark.parquet import is_flat_here
-from ephemera.spark.reading import Input, format_of, source_of
+from ephemera.spark.parquet import is_flat_here, units
+from ephemera.spark.parquet import offers as parquet_offers
+from ephemera.spark.reading import Input, format_of, offer_of_sheets, source_of
 from ephemera.spark.run import Job, cores_of, declaring_alike, numbered
 
 SOCKET = re.compile(r"(?:socket|tcp)://(\[[^\]]+\]|[^:/]+):(\d+)/?")
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
-_CSV = {"header": "true", "escape": '"', "maxCharsPerColumn": "-1"}
 _READ_HERE, _READ_BY_SPARK = 4_000_000, 40_000
 """So many events, divided by the cores, make a batch large: where Python reads files, and where Spark reads.
 
@@ -52,25 +54,35 @@ class Inlet:
     """Batches of fewer events are sooner done in one task."""
 
 
-def open_inlets(
-    spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], *, clock: bool, most_files: int | None = None
+def open_inlets(  # noqa: PLR0913 - most of them named
+    spark: SparkSession,
+    jobs: Sequence[Job],
+    inputs: Sequence[Input],
+    *,
+    clock: bool,
+    most_files: int | None = None,
+    lenient: bool = False,
 ) -> Inlet:
     """All inputs of some programs as one; each program reads all of them.
 
-    `clock` says whether a clock is heeded, `most_files` how many files of a folder a batch takes.
+    `clock` says whether a clock is heeded, `most_files` how many files of a folder a batch takes. Columns that are
+    missing in what is there are an error, and in what comes later make rows bad, unless that is `lenient`.
     """
     reading = spark.readStream if most_files is None else spark.readStream.option("maxFilesPerTrigger", most_files)
     frames: list[DataFrame] = []
     readers: list[Reader] = []
+    offers = [offer for given in inputs for offer in _offers(spark, given)]
+    for job in jobs:
+        check_columns(offers, _catalogue(job), lenient=lenient)
     for given in inputs:
         opened = None if _is_direct(spark, given) else _opened_or_told(spark, reading, given)
         for same in declaring_alike(jobs):
             alike = [jobs[n] for n in same]
             if opened is None:
                 frames.append(_documents(reading, given.paths[0]).select("path"))
-                readers.append(FromFiles(tuple(same), _needed(alike)))
+                readers.append(FromFiles(tuple(same), _needed(alike), complete=not lenient))
             else:
-                own, reader = _read(*opened, alike, same)
+                own, reader = _read(*opened, alike, same, complete=not lenient)
                 frames.append(own)
                 readers.append(replace(reader, is_foreign=isinstance(given.given, DataFrame)))
     idle = [n for n, job in enumerate(jobs) if any(s.idle is not None for s in _catalogue(job).sources)]
@@ -90,11 +102,15 @@ def _catalogue(job: Job) -> Catalogue:
     return job.compiled.rules.resolved.catalogue
 
 
-def _read(frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[int]) -> tuple[DataFrame, FromFrame]:
+def _read(
+    frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[int], *, complete: bool
+) -> tuple[DataFrame, FromFrame]:
     catalogue = _catalogue(jobs[0])
-    source = source_of(frame, form, catalogue, _needed(jobs))
+    source = source_of(frame, form, catalogue, _needed(jobs), complete=complete)
     labels = sorted(catalogue.events)
-    return numbered(source, labels), FromFrame(tuple(numbers), form, dict(source.held), labels, source.counts)
+    if source.offer is not None:  # a data frame has the same columns for ever
+        check_columns([source.offer], catalogue, lenient=not complete)
+    return numbered(source, labels), FromFrame(tuple(numbers), form, dict(source.held), labels, source.counts, complete)
 
 
 def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
@@ -110,6 +126,22 @@ def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
             if label in found:
                 found[label] |= names
     return {**found, ANY: frozenset()}
+
+
+def _offers(spark: SparkSession, given: Input) -> list[Offer]:
+    """What files that are there already offer."""
+    if not given.paths or SOCKET.fullmatch(given.paths[0]) is not None:
+        return []
+    if _is_direct(spark, given):
+        return parquet_offers(units(spark, given.paths) or [])
+    if (given.format or format_of(given.paths[0])) != "csv":
+        return []
+    try:
+        return [offer_of_sheets(sheets) for sheets in open_csv(spark, given.paths)]
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" in str(error):  # nothing is there yet
+            return []
+        raise
 
 
 # ---- opening -----------------------------------------------------------------------------------------------
@@ -143,8 +175,7 @@ def _opened(spark: SparkSession, reading: DataStreamReader, given: Input) -> tup
         case "parquet":
             return reading.schema(spark.read.parquet(path).schema).parquet(path), "rows"
         case "csv":
-            shown = spark.read.options(**_CSV).csv(path).schema
-            return reading.schema(shown).options(**_CSV).csv(path), "cells"
+            return _documents(reading, path), "sheets"
         case "xml":
             return _documents(reading, path), "documents"
         case "table":
@@ -159,8 +190,8 @@ def _opened_or_told(spark: SparkSession, reading: DataStreamReader, given: Input
         told = str(error)
         if "PATH_NOT_FOUND" in told:
             raise NoInput(
-                f"there is no `{given.given}`; make the folder before files arrive in it, and if these are Parquet or "
-                "CSV, put one there before the start: it shows the columns"
+                f"there is no `{given.given}`; make the folder before files arrive in it, and if these are Parquet, "
+                "put one there before the start: it shows the columns"
             ) from None
         if "UNABLE_TO_INFER_SCHEMA" in told or "EMPTY" in told:
             raise NoInput(

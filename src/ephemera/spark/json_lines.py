@@ -32,6 +32,7 @@ from ephemera.spark.flat import (
     by_label,
     flat_types,
     length_faults,
+    once,
     select,
     times,
 )
@@ -70,13 +71,13 @@ def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, froz
         & clean
     )
     both = list(zip(schemas, whens, strict=True))
-    told = _once(
+    told = once(
         _parsed(lines, secret),
         began=by_label(f.col("event"), [(s.label, when.begin) for s, when in both]),
         ended=by_label(f.col("event"), [(s.label, when.end) for s, when in both]),
         is_object=by_label(f.col("event"), [(s.label, _is_object(s, when)) for s, when in both]),
     )
-    judged = _once(told, taken=f.coalesce(taken, f.lit(False)))
+    judged = once(told, taken=f.coalesce(taken, f.lit(False)))
     used = [shape for shape in shapes if shape.schema.label in wanted]
     kept = judged.where(~f.col("taken") | f.col("event").isin([s.schema.label for s in used]))
     rows = Rows(kept, "lines", f.col("event"), f.when(~f.col("taken"), line))
@@ -101,18 +102,13 @@ def _parsed(lines: DataFrame, secret: int) -> DataFrame:
     """Lines with their variants and what these hold."""
     whole = f.concat(f.lit('{"l":'), f.col("line"), f.lit(f',"z":{secret}}}'))
     valid = f.when(f.is_valid_utf8("line"), f.try_parse_json(whole))
-    return _once(
-        _once(lines, v=valid),
+    return once(
+        once(lines, v=valid),
         event=f.try_variant_get("v", "$.l.event", "string"),
         shape=f.schema_of_variant("v"),
         time=f.schema_of_variant(f.try_variant_get("v", "$.l.time", "variant")),
         secret=f.try_variant_get("v", "$.z", "bigint"),
     )
-
-
-def _once(frame: DataFrame, **columns: Column) -> DataFrame:
-    """The frame with more columns, each computed once: no filter or projection is moved across a generator."""
-    return frame.select("*", f.inline(f.array(f.struct(*(c.alias(name) for name, c in columns.items())))))
 
 
 # ---- time --------------------------------------------------------------------------------------------------

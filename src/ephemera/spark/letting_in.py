@@ -9,18 +9,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from ephemera.engine.events import Events, of_events
 from ephemera.engine.gate import Gate
+from ephemera.engine.offered import Offer, WrongColumns, check_columns
 from ephemera.engine.shipments import Shipment
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing
-from ephemera.io.jsonl import BadEvent, Message, decode_line, uses_text
+from ephemera.io.csv_rows import BadFile
+from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text, uses_text
 from ephemera.spark.failures import told_by
 from ephemera.spark.flat import TEXT, Form, Held
 from ephemera.spark.marks import mark
@@ -44,11 +48,11 @@ class Entrance:
         self.spread = spread
         self.gate = Gate(spread, before)
         self._waiting = Waiting(spread.places)
-        self._counts = Counts(spread)
+        self.counts = Counts(spread)
 
     def add(self, parts: Sequence[Events]) -> Iterator[Shipment]:
         """Events by columns; they go when there are enough of them."""
-        self._counts.add(parts)
+        self.counts.add(parts)
         yield from self.gate.let_in(self._waiting.add([part for part in parts if len(part)]))
 
     def add_each(self, events: Iterable[Event | BadEvent]) -> Iterator[Shipment]:
@@ -56,7 +60,7 @@ class Entrance:
         good: list[Event] = []
         for event in events:
             if isinstance(event, BadEvent):
-                self._counts.add_bad(event)
+                self.counts.add_bad(event)
                 yield bad_shipment(self.spread, event)
             else:
                 good.append(event)
@@ -65,7 +69,7 @@ class Entrance:
     def close(self) -> Iterator[Shipment]:
         """What is left, how many were read, and a word to all places of what was seen."""
         yield from self.gate.let_in(self._waiting.take())
-        yield from self._counts.told()
+        yield from self.counts.told()
         yield from self.gate.words(range(self.spread.places))
 
 
@@ -146,6 +150,8 @@ class FromFrame:
     labels: Sequence[str]
     counts: bool
     """Whether the columns of a table that say when hold numbers."""
+    complete: bool = False
+    """Whether rows of a type for which not all columns are there are bad."""
     is_foreign: bool = False
     """Whether the frame is somebody else's, so that there may be much to do before a row of it is here."""
 
@@ -159,9 +165,14 @@ class FromFrame:
             source = FromSource([e.spread for e in here], self.form, self.held, self.labels)
             parts = list(source.events(vouched))
             for entrance in here:
+                for part in parts:
+                    entrance.counts.keys.saw(part.label)
                 yield from entrance.add(parts)
         for entrance in here if rest.num_rows else ():
-            yield from entrance.add_each(read_rest(entrance.spread.compiled, self.form, rest))
+            events = read_rest(
+                entrance.spread.compiled, self.form, rest, complete=self.complete, keys=entrance.counts.keys
+            )
+            yield from entrance.add_each(events)
 
     def _has_texts(self, vouched: pa.RecordBatch, rest: pa.RecordBatch, spread: Spread) -> bool:
         """Whether some event writes its time as text."""
@@ -178,12 +189,14 @@ class FromFiles:
 
     programs: tuple[int, ...]
     wanted: Mapping[str, frozenset[str]]
+    complete: bool = False
+    """Whether rows of a type for which not all columns are there are bad."""
     threads: int = 1
     """So many groups of rows are read at once."""
 
     def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
         here = [entrances[number] for number in self.programs]
-        files = FromParquet([entrance.spread for entrance in here], self.wanted)
+        files = FromParquet([entrance.spread for entrance in here], self.wanted, self.complete)
         for uri in batch.column("path").to_pylist():
             path = unquote(urlsplit(uri).path)
             try:
@@ -193,8 +206,22 @@ class FromFiles:
                 raise
 
     def _read(self, path: str, files: FromParquet, here: Sequence[Entrance]) -> Iterator[Shipment]:
-        units = units_of(path)
-        texts = not counts(units, here[0].spread.merged.plan.catalogue)
+        name, catalogue = Path(path).name, here[0].spread.merged.plan.catalogue
+        try:
+            units = units_of(path)
+        except BadFile as error:
+            for entrance in here:
+                yield from entrance.add_each([BadEvent(name, str(error))])
+            return
+        try:
+            check_columns([Offer(name, pq.read_schema(path).names)], catalogue, lenient=True)
+        except WrongColumns as error:
+            told = str(error).partition("\n")[0]
+            for entrance in here:
+                rows = (original_text(row) for row in pq.read_table(path).to_pylist())
+                yield from entrance.add_each(BadEvent(row, told) for row in rows)
+            return
+        texts = not counts(units, catalogue)
         for entrance in here:
             entrance.gate.texts = entrance.gate.texts or texts
         for found in side_by_side(lambda unit: list(files.read(*unit)), units, self.threads):

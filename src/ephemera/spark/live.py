@@ -21,8 +21,9 @@ from pyspark.sql import functions as f
 
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.holding import Hold
+from ephemera.engine.keys import Keys
 from ephemera.engine.segments import Origin
-from ephemera.engine.shipments import HEARD, OUT, Shipment
+from ephemera.engine.shipments import HEARD, OUT, READ, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.kernels.history import FAR
 from ephemera.spark.chain import Chain, laid_out
@@ -33,6 +34,7 @@ from ephemera.spark.marks import mark
 from ephemera.spark.places import of_rows
 from ephemera.spark.programs import Programs
 from ephemera.spark.reporting import events_in, report_of
+from ephemera.spark.routes import told_of
 from ephemera.spark.run import Job, places_of
 from ephemera.spark.ship import ship
 from ephemera.spark.ticking import Ticking
@@ -95,6 +97,8 @@ class Host:
     programs: Programs = field(init=False)
     failed: EphemeraError | None = None
     """What ended the query, if something did."""
+    keys: dict[int, Keys] = field(init=False)
+    """Which keys the events of each program had since the start."""
     _has_begun: bool = False
     _chain: Chain | None = None
     _is_stopping: bool = False
@@ -102,6 +106,7 @@ class Host:
 
     def __post_init__(self) -> None:
         self.programs = Programs(self.spreads)
+        self.keys = {spread.number: Keys(spread.compiled.plan) for spread in self.spreads}
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         # Whoever stops the query has this and waits for Spark, which waits for us: so nothing here may wait.
@@ -157,6 +162,8 @@ class Host:
         ran = time.perf_counter()
         self.ledger.commit(number, standings)
         self.events = sum(events_in(rows).values()) or self.events
+        for row in (row for row in rows if row.group == READ):
+            self.keys[row.program].add(told_of(row.load)["keys"])
         if self.watch is not None:
             seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
             report = report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000)

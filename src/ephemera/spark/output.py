@@ -22,6 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from ephemera.engine.events import BEGIN, END, Events, flat_term
+from ephemera.engine.keys import Keys
 from ephemera.engine.lines import lines
 from ephemera.engine.never import Never, never
 from ephemera.engine.shipments import BAD, DEAD, OUT, READ, STATS, Shipment, unpack
@@ -31,7 +32,7 @@ from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.columns import as_columns
 from ephemera.spark.failures import told_by
 from ephemera.spark.places import shipments_of
-from ephemera.spark.routes import notes_of
+from ephemera.spark.routes import notes_of, told_of
 from ephemera.spark.run import Started
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.values import Key, Term, Time
@@ -83,6 +84,8 @@ class Summary:
     """In how many places engines had something to do."""
     notes: tuple[str, ...] = ()
     """What is to be said of the input."""
+    warnings: tuple[str, ...] = ()
+    """What is likely wrong with it: keys that were missing in every event of their type."""
 
     @property
     def total(self) -> int:
@@ -104,12 +107,21 @@ class Computed:
                 f.sum("count").alias("events"),
                 f.count(f.lit(1)).alias("rows"),
                 f.collect_list(f.when(group == STATS, f.struct("place", "load"))).alias("words"),
-                f.collect_set(f.when(group == READ, f.col("load"))).alias("notes"),
+                f.collect_list(f.when(group == READ, f.col("load"))).alias("reading"),
             )
             .collect()
         )
         self.summary = _summary([row.asDict() for row in told])
         self.summary.notes = tuple(dict.fromkeys((*started.notes, *self.summary.notes)))
+        self.summary.warnings = tuple(self._warnings([(row.program, row.reading) for row in told]))
+
+    def _warnings(self, told: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[str]:
+        """Keys that were missing in every event of their type, program by program."""
+        for number, spread in self._spreads.items():
+            keys = Keys(spread.compiled.plan)
+            for load in (load for program, loads in told if program == number for load in loads):
+                keys.add(told_of(load)["keys"])
+            yield from keys.notes()
 
     def never(self, number: int = 0) -> Never:
         """What a program lacked. Of types that are not read, or not wholly, nothing is known."""
@@ -186,7 +198,7 @@ def _summary(told: Sequence[Mapping[str, Any]]) -> Summary:
                 key = (row["program"], name)
                 if key not in peaks or peak > peaks[key].peak:
                     peaks[key] = History(row["program"], name, peak, reach)
-    found.notes = notes_of(load for row in told for load in row["notes"])
+    found.notes = notes_of(load for row in told for load in row["reading"])
     found.histories = [peaks[key] for key in sorted(peaks)]
     found.busy = len(busy)
     return found

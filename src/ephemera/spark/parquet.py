@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,12 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from ephemera.engine.events import BEGIN, END, Events, position
+from ephemera.engine.offered import Offer, offer_of, refused_types
 from ephemera.engine.shipments import Shipment
 from ephemera.engine.spread import Spread
 from ephemera.engine.table_columns import with_instants
 from ephemera.engine.table_reading import Reader, stamp_columns
+from ephemera.io.csv_rows import BadFile
 from ephemera.io.jsonl import BadEvent
 from ephemera.kernels.columns import Batch
 from ephemera.rules.nodes import Catalogue
@@ -61,7 +64,10 @@ def is_flat_here(spark: SparkSession, folder: Path) -> bool:
 
 def units_of(path: str) -> list[Unit]:
     """A file by its groups of rows."""
-    return [(path, k) for k in range(pq.read_metadata(path).num_row_groups)]
+    try:
+        return [(path, k) for k in range(pq.read_metadata(path).num_row_groups)]
+    except pa.ArrowInvalid as error:
+        raise BadFile(f"cannot read {Path(path).name}: {error}") from None
 
 
 def _files(folder: Path) -> list[Path] | None:
@@ -75,6 +81,24 @@ def counts(given: Sequence[Unit], catalogue: Catalogue) -> bool:
     schemas = [pq.read_schema(path) for path in dict.fromkeys(path for path, _ in given)]
     kinds = (schema.field(name).type for schema in schemas for name in stamp_columns(schema.names, catalogue))
     return all(pa.types.is_integer(k) or pa.types.is_floating(k) or pa.types.is_null(k) for k in kinds)
+
+
+def offers(given: Sequence[Unit]) -> list[Offer]:
+    """What some files offer, those with the same columns together."""
+    by_columns: dict[tuple[str, ...], list[str]] = {}
+    for path in dict.fromkeys(path for path, _ in given):
+        by_columns.setdefault(tuple(pq.read_schema(path).names), []).append(path)
+    return [Offer(_name(paths), columns, partial(_holds, paths)) for columns, paths in by_columns.items()]
+
+
+def _name(paths: Sequence[str]) -> str:
+    return Path(paths[0]).name + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+
+
+def _holds(paths: Sequence[str], label: str) -> bool:
+    """Whether some of the files have events of a type."""
+    tables = (batch for path in paths for batch in pq.ParquetFile(path).iter_batches(columns=["event"]))
+    return any(offer_of(pa.Table.from_batches([batch]), "").holds(label) for batch in tables)
 
 
 def routed(
@@ -91,6 +115,8 @@ class FromParquet:
 
     spreads: Sequence[Spread]
     wanted: Mapping[str, frozenset[str]]
+    complete: bool = False
+    """Whether rows of a type for which not all columns are there are bad."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("read", self._routed(given)))
@@ -117,9 +143,12 @@ class FromParquet:
     def read(self, path: str, group: int) -> Iterator[tuple[list[Events], list[BadEvent]]]:
         """The events of a group of rows, some at a time, and what is none."""
         for table, rows in self._tables(path, group):
-            found = Reader(table, self.spreads[0].compiled).read()
+            found = Reader(table, self.spreads[0].compiled, self._refused(path) if self.complete else None).read()
             bad = [BadEvent(_row(path, group, int(rows[b.row])), b.reason, b.label) for b in found.bad]
             yield [self._pruned(part) for part in found.parts], bad
+
+    def _refused(self, path: str) -> Mapping[str, str]:
+        return refused_types(pq.read_schema(path).names, Path(path).name, self._catalogue)
 
     def _all(self, parts: list[Events]) -> Iterator[Shipment]:
         for spread in self.spreads:

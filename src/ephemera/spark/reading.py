@@ -9,28 +9,34 @@ are columns of one frame, so that a source is scanned once; it may just as well 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePath
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ephemera.engine.cells import object_of_cells
+from ephemera.base.errors import InternalError
+from ephemera.engine.cells import event_of_row, events_of_sheet, object_of_cells
 from ephemera.engine.compiled import Compiled, Given, given_message
+from ephemera.engine.keys import Keys
+from ephemera.engine.offered import Offer, check_columns, refused_types
 from ephemera.engine.table_reading import Reader
+from ephemera.io.csv_rows import BadFile, Row, Sheet, row_of, sheet_of
 from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text
 from ephemera.io.xml_messages import messages, pieces, placed
 from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.csv_cells import flat_cells
+from ephemera.spark.csv_files import LINE, Sheets, name_of, open_csv
 from ephemera.spark.flat import ANY, REST, Form, Source
 from ephemera.spark.json_lines import flat_lines
 from ephemera.spark.table_columns import flat_rows
 from ephemera.terms.events import Event
 
+T = TypeVar("T")
 Format = Literal["json", "parquet", "csv", "xml", "table"]
 Wanted: TypeAlias = Mapping[str, frozenset[str]]
 """The event types that a program uses, and of each the attributes; `ANY` where it may use any other, too."""
@@ -75,33 +81,71 @@ def read(
     wanted: Wanted,
     constants: Constants | None = None,
 ) -> list[Source]:
-    """The events of some inputs, each apart."""
-    return [_read(spark, one, catalogue, wanted, constants or {}) for one in inputs]
+    """The events of some inputs, each apart; CSV files with other columns are others."""
+    return [source for one in inputs for source in _read(spark, one, catalogue, wanted, constants or {})]
 
 
-def _read(spark: SparkSession, given: Input, catalogue: Catalogue, wanted: Wanted, constants: Constants) -> Source:
+def _read(
+    spark: SparkSession, given: Input, catalogue: Catalogue, wanted: Wanted, constants: Constants
+) -> Iterator[Source]:
+    paths = list(given.paths)
+    if paths and (given.format or format_of(paths[0])) == "csv":
+        for sheets in open_csv(spark, paths):
+            offer = offer_of_sheets(sheets)
+            check_columns([offer], catalogue, lenient=True)
+            yield replace(flat_cells(sheets, catalogue, wanted, constants), offer=offer)
+        return
     frame, form = _opened(spark, given)
-    return source_of(frame, form, catalogue, wanted, constants)
+    yield source_of(frame, form, catalogue, wanted, constants, name=name_of(paths[0]) if paths else "the data frame")
 
 
-def source_of(
-    frame: DataFrame, form: Form, catalogue: Catalogue, wanted: Wanted, constants: Constants | None = None
+def offer_of_sheets(sheets: Sheets) -> Offer:
+    """What CSV files offer."""
+
+    def holds(label: str) -> bool:
+        found = sheets.frame.where(f.col(LINE).cast("string").contains(label)).select(LINE)
+        rows = (row_of(bytes(row[0]), 0, sheets.columns) for row in found.toLocalIterator())
+        return any(row.cells is not None and row.cells["event"] == label for row in rows)
+
+    return Offer(sheets.name, (*sheets.columns, *sheets.more), holds)
+
+
+def _offer_of_frame(frame: DataFrame, name: str) -> Offer:
+    def holds(label: str) -> bool:
+        return not frame.isStreaming and frame.where(f.col("event") == label).limit(1).count() > 0
+
+    return Offer(name, frame.columns, holds)
+
+
+def source_of(  # noqa: PLR0913 - all of them named
+    frame: DataFrame,
+    form: Form,
+    catalogue: Catalogue,
+    wanted: Wanted,
+    constants: Constants | None = None,
+    *,
+    name: str = "the data frame",
+    complete: bool = False,
 ) -> Source:
     """The events of a data frame, which may be a stream.
 
-    It holds lines in its column `value`, documents in `content` and where they come from in `path`, or columns.
+    It holds lines in its column `value`, files in `content` and where they come from in `path`, or columns. Types for
+    which not all columns are there are read one by one if rows are to be `complete`: then they are bad.
     """
     match form:
         case "lines":
             lines = frame.select(f.col("value").cast("string").alias("line"))
             of_types = {label: names for label, names in wanted.items() if label != ANY}
             return flat_lines(lines.where(f.col("line").rlike(r"[^ \t\n\r\x0b\x0c]")), catalogue, of_types)
-        case "cells":
-            return flat_cells(frame, catalogue, wanted, constants or {})
         case "rows":
-            return flat_rows(frame, catalogue, wanted, constants or {})
-        case "documents":
-            return Source(frame.select(f.array(f.struct("path", "content")).alias(REST)), "documents")
+            offer = _offer_of_frame(frame, name)
+            check_columns([offer], catalogue, lenient=True)
+            source = flat_rows(frame, catalogue, wanted, constants or {}, complete=complete)
+            return replace(source, offer=offer)
+        case "documents" | "sheets":
+            return Source(frame.select(f.array(f.struct("path", "content")).alias(REST)), form)
+        case "cells":
+            raise InternalError("read", "lines of CSV were opened without their header")
 
 
 def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
@@ -112,8 +156,7 @@ def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
         case "json":
             return spark.read.option("lineSep", "\n").text(paths), "lines"
         case "csv":
-            options = {"header": "true", "escape": '"', "maxCharsPerColumn": "-1"}
-            return spark.read.options(**options).csv(paths), "cells"
+            raise InternalError("read", "CSV is opened with its header")
         case "xml":
             return spark.read.format("binaryFile").load(paths), "documents"
         case "parquet":
@@ -142,26 +185,39 @@ def apart(batch: pa.RecordBatch, form: Form) -> tuple[pa.RecordBatch, pa.RecordB
     vouched = batch if rest.null_count == len(rest) else batch.filter(rest.is_null())
     if form == "lines":
         return vouched, pa.RecordBatch.from_arrays([rest.drop_null()], ["line"])
-    rows = rest.flatten() if form == "documents" else rest.drop_null()
+    rows = rest.flatten() if form in ("documents", "sheets") else rest.drop_null()
     return vouched, pa.RecordBatch.from_struct_array(rows)
 
 
-def read_rest(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator[Event | BadEvent]:
-    """The events of what columns could not vouch for, and what is none with the reason."""
+def read_rest(
+    compiled: Compiled, form: Form, batch: pa.RecordBatch, *, complete: bool = False, keys: Keys | None = None
+) -> Iterator[Event | BadEvent]:
+    """The events of what columns could not vouch for, and what is none with the reason.
+
+    If rows are to be `complete`, those of a type for which not all columns are there are bad. What keys lines have is
+    noted in `keys`.
+    """
     match form:
         case "lines":
             for line in batch.column("line").to_pylist():
-                yield _read_one(compiled, line, line)
+                message = decode_line(line)
+                if keys is not None and message.complaint is None:
+                    keys.note(message.data)
+                yield _read_one(compiled, message, line)
         case "cells":
-            for row in batch.to_pylist():
-                given = object_of_cells(row, compiled.rules.resolved.catalogue)
-                event = _read_one(compiled, given, row)
-                yield _as_given(event, row) if isinstance(event, BadEvent) else event
+            for name, row in _rows(batch):
+                yield _told_with(row.line, event_of_row, row, name, compiled)[0]
+        case "sheets":
+            for sheet in _sheets(batch):
+                yield from (event for event, _ in events_of_sheet(sheet, compiled, complete=complete))
         case "documents":
             for place, message in _messages(batch):
                 yield placed(_read_one(compiled, message, message.original), place)
         case "rows":
-            found = Reader(pa.Table.from_batches([batch]), compiled).read()
+            table = pa.Table.from_batches([batch])
+            catalogue = compiled.rules.resolved.catalogue
+            lacking = refused_types(table.column_names, "the data frame", catalogue) if complete else {}
+            found = Reader(table, compiled, lacking).read()
             for part in found.parts:
                 yield from part.events()
             for bad in found.bad:
@@ -176,7 +232,12 @@ def rest_messages(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iter
             yield from map(decode_line, batch.column("line").to_pylist())
         case "cells":
             catalogue = compiled.rules.resolved.catalogue
-            yield from (given_message(object_of_cells(row, catalogue)) for row in batch.to_pylist())
+            rows = (row.cells for _, row in _rows(batch) if row.cells is not None)
+            yield from (given_message(object_of_cells(cells, catalogue)) for cells in rows)
+        case "sheets":
+            for sheet in _sheets(batch):
+                found = (given for _, given in events_of_sheet(sheet, compiled, complete=False))
+                yield from (given_message(given) for given in found if given is not None)
         case "documents":
             yield from (message for _, message in _messages(batch))
         case "rows":
@@ -184,13 +245,38 @@ def rest_messages(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iter
 
 
 def _messages(batch: pa.RecordBatch) -> Iterator[tuple[str, Message]]:
+    for name, content in _files(batch):
+        yield from messages(pieces(content), name)
+
+
+def _files(batch: pa.RecordBatch) -> Iterator[tuple[str, bytes]]:
     for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
-        yield from messages(pieces(content.as_py()), PurePath(path.as_py()).name)
+        yield name_of(path.as_py()), content.as_py()
+
+
+def _sheets(batch: pa.RecordBatch) -> Iterator[Sheet | BadFile]:
+    """CSV files that came as a whole."""
+    for name, content in _files(batch):
+        yield sheet_of(content, name)
+
+
+def _rows(batch: pa.RecordBatch) -> Iterator[tuple[str, Row]]:
+    """Lines of CSV, each with its header."""
+    for given in batch.to_pylist():
+        row = row_of(given["line"], 0, tuple(json.loads(given["header"])))
+        if given["more"] is not None and row.cells is not None:
+            row = replace(row, cells={**row.cells, **json.loads(given["more"])})
+        yield name_of(given["file"]), row
 
 
 def _read_one(compiled: Compiled, given: Given, original: object) -> Event | BadEvent:
+    return _told_with(original, compiled.read, given)
+
+
+def _told_with(original: object, read: Callable[..., T], *given: Any) -> T:
+    """What is read; if that fails, with what was read."""
     try:
-        return compiled.read(given)
+        return read(*given)
     except Exception as error:
         error.add_note(f"the event was {original_text(original)[:500]}")
         raise

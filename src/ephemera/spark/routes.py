@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ephemera.engine.events import BEGIN, END, Events, of_events, position
+from ephemera.engine.keys import Keys
 from ephemera.engine.shipments import BAD, READ, Shipment
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import BadEvent
@@ -54,7 +56,7 @@ class FromSource:
             if vouched.num_rows:
                 parts = list(self.events(vouched))
                 for own in counts:
-                    own.add(parts)
+                    own.add_columns(parts)
                     own.add_others(vouched.num_rows - sum(map(len, parts)))
                 yield from self._all(waiting.add(parts))
             for spread, own in zip(self.spreads, counts, strict=True) if rest.num_rows else ():
@@ -68,7 +70,7 @@ class FromSource:
 
     def _one_by_one(self, spread: Spread, rest: pa.RecordBatch, counts: Counts) -> Iterator[Shipment]:
         """Events that are read one by one, and counted, bad ones included."""
-        events = read_rest(spread.compiled, self.form, rest)
+        events = read_rest(spread.compiled, self.form, rest, keys=counts.keys)
         while several := list(islice(events, _SOME)):
             for event in several:
                 if isinstance(event, BadEvent):
@@ -170,13 +172,21 @@ class Counts:
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
         self._counts: Counter[str] = Counter()
+        self.keys = Keys(spread.compiled.plan)
+        """Which keys the events had that were objects of JSON."""
         self._local = spread.compiled.rules.resolved.catalogue.local
         self._assumed = self._local.assumed
 
-    def add(self, parts: Iterable[Events]) -> None:
+    def add(self, parts: Sequence[Events]) -> None:
         """Events that were read."""
         for part in parts:
             self._counts[part.label if part.label in self._spread.awaited else ""] += len(part)
+
+    def add_columns(self, parts: Sequence[Events]) -> None:
+        """Events that were read by columns, which have all keys."""
+        for part in parts:
+            self.keys.saw(part.label)
+        self.add(parts)
 
     def add_bad(self, bad: BadEvent) -> None:
         """One that is none; still its type has come."""
@@ -187,16 +197,24 @@ class Counts:
         self._counts[""] += count
 
     def told(self) -> Iterator[Shipment]:
-        """Words of how many there were, with what is to be said of them."""
-        notes = "\n".join(self._local.note_since(self._assumed)).encode()
+        """Words of how many there were, and of what is to be said of them."""
         for label, count in self._counts.items():
             if count:
-                yield Shipment(self._spread.number, READ, 0, 0, count, label, None, 0, notes)
+                yield Shipment(self._spread.number, READ, 0, 0, count, label, None, 0, b"")
+        notes, keys = self._local.note_since(self._assumed), self.keys.told()
+        if notes or keys:
+            load = json.dumps({"notes": notes, "keys": keys}).encode()
+            yield Shipment(self._spread.number, READ, 0, 0, 0, "", None, 0, load)
+
+
+def told_of(load: bytes) -> dict[str, Any]:
+    """What a word of events that were read says: notes, and which keys there were."""
+    return json.loads(bytes(load)) if load else {"notes": (), "keys": {}}
 
 
 def notes_of(loads: Iterable[bytes]) -> tuple[str, ...]:
     """What is to be said of the input, from words of what was read."""
-    return tuple(dict.fromkeys(note for load in loads for note in bytes(load).decode().splitlines()))
+    return tuple(dict.fromkeys(note for load in loads for note in told_of(load)["notes"]))
 
 
 def bad_shipment(spread: Spread, bad: BadEvent) -> Shipment:

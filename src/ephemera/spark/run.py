@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 
 from ephemera.engine.batch import by_the_clock
 from ephemera.engine.compiled import Compiled
+from ephemera.engine.offered import check_columns
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import uses_text
 from ephemera.kernels.history import FAR
@@ -69,8 +70,15 @@ def cores_of(spark: SparkSession) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
-def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], places: int | None = None) -> Started:
-    """Programs over the same input, each in its own namespace."""
+def start(
+    spark: SparkSession,
+    jobs: Sequence[Job],
+    inputs: Sequence[Input],
+    places: int | None = None,
+    *,
+    lenient: bool = False,
+) -> Started:
+    """Programs over the same input, each in its own namespace; `lenient` reads columns that are missing as null."""
     ship(spark)
     count = places or places_of(spark)
     frames: list[DataFrame] = []
@@ -86,6 +94,10 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
         asked = (catalogue, _wanted(alike), _constants(alike))
         assumed = catalogue.local.assumed
         by_spark = read(spark, [given for given, units in found if units is None], *asked)
+        offers = [source.offer for source in by_spark if source.offer is not None]
+        offers += [offer for units in by_python for offer in parquet.offers(units)]
+        for job in alike:
+            check_columns(offers, job.compiled.rules.resolved.catalogue, lenient=lenient)
         asks_the_clock = any(job.asks_the_clock for job in alike)  # then Spark looks for the first and last ends
         others = read(spark, [given for given, units in found if units is not None and asks_the_clock], *asked)
         own = [_spread(n, jobs[n], [*by_spark, *others], count) for n in same]
@@ -96,10 +108,15 @@ def start(spark: SparkSession, jobs: Sequence[Job], inputs: Sequence[Input], pla
         frames += [_routed(source, own) for source in by_spark]
         numbers = numbers and all(_has_numbers(source, jobs[n]) for source in by_spark for n in same)
         numbers = numbers and all(parquet.counts(units, catalogue) for units in by_python)
-    routed = reduce(DataFrame.unionAll, frames)
+    routed = reduce(DataFrame.unionAll, frames or [empty(spark)])
     spreads.sort(key=lambda spread: spread.number)
     shipped = run_levels(routed, spreads, Programs(spreads), count)
     return Started(shipped, tuple(spreads), numbers, count, tuple(dict.fromkeys(notes)), frozenset(filtered))
+
+
+def empty(spark: SparkSession) -> DataFrame:
+    """What is on its way where there is nothing to read."""
+    return spark.createDataFrame([], SCHEMA)
 
 
 def _groups_of_rows(spark: SparkSession, given: Input) -> list[parquet.Unit] | None:

@@ -71,6 +71,8 @@ class Streaming:
     """How many files of a folder a batch takes; None takes all that are there."""
     small: int | None = None
     """Batches of fewer events run in one task; None leaves it to what is read."""
+    lenient: bool = False
+    """Whether declared attributes that are no columns of the input are null."""
     names: Sequence[Mapping[str, str]] = ()
     """What the dead letters of each program say of where they come from."""
     hold: Hold | None = None
@@ -108,7 +110,8 @@ class Streaming:
         is_once = self.trigger == ONCE
         local = [job.compiled.rules.resolved.catalogue.local for job in self.jobs]
         assumed = [one.assumed for one in local]
-        inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, most_files=self.most_files)
+        more: dict[str, Any] = {"most_files": self.most_files, "lenient": self.lenient}
+        inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, **more)
         for one, before in zip(local, assumed, strict=True):
             totals.notes |= dict.fromkeys(one.note_since(before))
         outlet = Outlet(folders, table, delivery)
@@ -209,6 +212,16 @@ class LiveQuery:
             if java_ended(error) is None:
                 raise
             return False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that people should know of the input since the start."""
+        return (*self.totals.notes, *self.warnings)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is likely wrong with it: keys that were missing in every event of their type."""
+        return tuple(note for keys in self.host.keys.values() for note in keys.notes())
 
     @property
     def last(self) -> BatchReport | None:

@@ -15,6 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from ephemera.base.time import LATEST
+from ephemera.engine.offered import refused_types
 from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
 from ephemera.physical.pushed import Asked
 from ephemera.rules.nodes import Catalogue, Schema
@@ -48,8 +49,13 @@ def flat_rows(
     catalogue: Catalogue,
     wanted: Mapping[str, frozenset[str]],
     constants: Mapping[str, tuple[Asked, ...]],
+    *,
+    complete: bool = False,
 ) -> Source:
-    """The events of a table by columns, and the rows that have to be read one by one."""
+    """The events of a table by columns, and the rows that have to be read one by one.
+
+    If rows are to be `complete`, those of a type for which not all columns are there are among the latter.
+    """
     fields = {field.name: field for field in frame.schema.fields}
     when = stamp_columns(fields, catalogue)
     if "event" in fields:
@@ -57,7 +63,9 @@ def flat_rows(
         event = f.col("event") if is_text else f.lit(None).cast("string")
     else:
         event = f.lit(only_label(catalogue))
-    shapes = [_shape(schema, fields, catalogue) for schema in flat_types(catalogue, wanted)]
+    refused = refused_types(list(fields), "", catalogue) if complete else {}
+    types = [schema for schema in flat_types(catalogue, wanted) if schema.label not in refused]
+    shapes = [_shape(schema, fields, catalogue) for schema in types]
     is_all_flat = len(shapes) == len(wanted)
     used = {"event", *when, *(name for shape in shapes for name in _needed(shape, wanted))}
     kept = [named(name) for name in fields if name in used or not is_all_flat]
