@@ -83,6 +83,21 @@ def test_in_shards_it_answers_the_same_whoever_speaks_first(case: Timed, seed: i
     assert len(found.messages) == len(set(found.messages))
 
 
+FIVES = """
+EVENT bid(x: int); EVENT person(n: int); STREAM s CARRIES bid; STREAM u CARRIES person;
+five(n) <- t: timer:datetime(second: n), n mod 5 = 0;
+none(n) <- h: five(n), w: extend-begin(h, 1), while w: not bid(_);
+"""
+
+
+def test_an_instant_that_is_closed_counts_as_an_end() -> None:
+    engine = ephemera.compile(FIVES).engine()
+    assert engine.send({"event": "bid", "time": 16, "data": [1]}) == []
+    assert [(a["event"], a["time"]) for a in engine.advance(9)] == [("none", [9, 10]), ("none", [14, 15])]
+    assert [a["time"] for a in engine.send({"event": "bid", "time": 21, "data": [2]})] == [[19, 20]]
+    assert [(a["event"], a["time"]) for a in engine.finish()] == [("five", 10), ("five", 15), ("five", 20)]
+
+
 def _expected(case: Timed, program: ephemera.Program) -> list[str]:
     told = [write_event(e, program.catalogue, as_numbers=True) for e, _ in case.arrivals]
     told += [{"event": "noise", "time": t / SECOND, "data": []} for _, t in case.arrivals if t is not None]

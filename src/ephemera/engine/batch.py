@@ -116,8 +116,8 @@ class Batch:
 def span(events: Sequence[Event], world: World) -> tuple[int, int]:
     """The earliest and the latest end of a history: between them time passes."""
     ends = [e.time.end for e in events]
-    ends += [world.until] if world.until is not None else []
-    return min(ends, default=0), max(ends, default=-1)
+    passed = [world.until] if world.until is not None else []
+    return min(ends or passed or [0]), max([*ends, *passed], default=-1)
 
 
 def by_the_clock(rules: Ruleset, calendars: frozenset[str]) -> frozenset[int]:

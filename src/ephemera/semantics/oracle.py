@@ -54,8 +54,10 @@ class _Evaluation:
     def __init__(self, rules: Ruleset, events: list[Event], world: World) -> None:
         self._rules = rules
         self._world = world
-        ends = [e.time.end for e in events] + ([world.until] if world.until is not None else [])
+        ends = [e.time.end for e in events] or ([world.until] if world.until is not None else [])
         self._first, self._last = (min(ends), max(ends)) if ends else (0, -1)
+        if world.until is not None:
+            self._last = max(self._last, world.until)
         clock = Clock(rules.resolved.catalogue.zone, self._first - look_back(rules), self._last)
         self._reader = Reader(rules.resolved.catalogue, world.tables, world.calendars, clock)
         self._facts = self._facts_of(())

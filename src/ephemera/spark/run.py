@@ -227,13 +227,14 @@ def _span(sources: Sequence[Source], job: Job) -> tuple[int, int]:
     """The earliest and the latest end of all events; it only matters where the clock is asked."""
     if not job.asks_the_clock:
         return -FAR, FAR
-    ends = [] if job.world.until is None else [job.world.until]
+    until = [] if job.world.until is None else [job.world.until]
+    ends: list[int] = []
     for source in sources:
         used = [END, REST] if source.has_columns else [REST]
         found = map_in_arrow(source.frame.select(*used), _Ends(job.compiled, source.form), "first bigint, last bigint")
         row = found.agg(f.min("first"), f.max("last")).first()
         ends += [int(v) for v in (row or ()) if v is not None]
-    return min(ends, default=0), max(ends, default=-1)
+    return min(ends or until or [0]), max([*ends, *until], default=-1)
 
 
 @dataclass(frozen=True, slots=True)
