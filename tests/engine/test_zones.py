@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import pandas as pd  # type: ignore[import-untyped]
-import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -24,6 +22,8 @@ from ephemera.rules.outcome import DeadLetter
 from ephemera.terms.errors import BadMessage
 from ephemera.terms.zones import NO_ZONE, LocalTime
 
+pd = pytest.importorskip("pandas")
+pl = pytest.importorskip("polars")
 BERLIN = 'TIME ZONE "Europe/Berlin"; '
 RULES = "EVENT a(x: time, y: any); s(begin(i), x, y) <- i: a(x, y);"
 NINE = datetime(2026, 3, 1, 9)  # noqa: DTZ001 - times without a zone are what this is about

@@ -107,7 +107,7 @@ def objects() -> Iterator[Any]:
         yield {"event": "note", "time": 2, "data": [value]}
     for data in (nested(), circle(), {1: 2}, {"text": {1: 2}}, 7):
         yield {"event": "other", "time": 2, "data": data}
-    for time in (None, float("nan"), float("inf"), [1], [1, 2, 3], [2, 1], 2**80, True, "soon", "2026-01-01"):
+    for time in (None, float("nan"), float("inf"), [1], [1, 2, 3], [2, 1], 2**80, True, "soon", "2026-13-01"):
         yield {"event": "order", "time": time, "data": ["x", 1]}
     yield from ({}, {"event": 7, "time": 1}, {"event": "order", "time": 1, "data": ["x", 1], "xml": "<order/>"})
     yield from (7, None, [], object(), "", b"")

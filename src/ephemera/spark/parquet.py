@@ -156,8 +156,10 @@ class FromParquet:
 
     def _tables(self, path: str, group: int) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """The rows of a group that may be events of the programs, some at a time, and where they stand in it."""
-        file = pq.ParquetFile(path, read_dictionary=["event"])  # there are few types, and many events of each
+        file = pq.ParquetFile(path)
         names = file.schema_arrow.names
+        if "event" in names:
+            file = pq.ParquetFile(path, read_dictionary=["event"])  # there are few types, and many events of each
         used = {"event", *stamp_columns(names, self._catalogue), *(n for found in self.wanted.values() for n in found)}
         first = 0
         columns = names if ANY in self.wanted else [n for n in names if n in used]
