@@ -6,6 +6,7 @@ Spark is loaded when a run asks for it, and not before.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import socket
 import sys
@@ -180,6 +181,8 @@ def _answers(host: str, port: int) -> bool:
 @contextmanager
 def told(*, debug: bool) -> Iterator[None]:
     """Says in one line what went wrong; `debug` lets it through as it is."""
+    if not debug and not logging.root.handlers:
+        logging.root.addHandler(logging.NullHandler())  # where py4j writes what we tell in our own words
     try:
         yield
     except KeyboardInterrupt:
@@ -198,7 +201,7 @@ def _line(error: Exception) -> tuple[int, str]:
     """The exit code and the line for what went wrong."""
     if isinstance(error, EphemeraError):
         return FAILED, str(error)
-    if isinstance(error, OSError):
+    if isinstance(error, OSError) and not isinstance(error, ConnectionError):
         return FAILED, f"cannot write {error.filename}: {error.strerror}" if error.filename else str(error)
     from ephemera.spark.failures import failure, is_input  # noqa: PLC0415
 
