@@ -6,6 +6,7 @@ Spark is loaded when a run asks for it, and not before.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import socket
 import time
@@ -189,6 +190,8 @@ def _answers(host: str, port: int) -> bool:
 @contextmanager
 def told(*, debug: bool) -> Iterator[None]:
     """Says in one line what went wrong; `debug` lets it through as it is."""
+    if not debug and not logging.root.handlers:
+        logging.root.addHandler(logging.NullHandler())  # where py4j writes what we tell in our own words
     try:
         yield
     except KeyboardInterrupt:

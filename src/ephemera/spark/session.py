@@ -43,7 +43,18 @@ def session(master: str | None = None, *, debug: bool = False, more: Mapping[str
         builder = builder.master(chosen)
     for name, value in (settings | dict(more or {})).items():
         builder = builder.config(name, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    if not debug:
+        _hush(spark)
+    return spark
+
+
+def _hush(spark: SparkSession) -> None:
+    """Lets the thread that hears of accumulators end without a word when Java has ended, which others tell."""
+    server = getattr(spark.sparkContext, "_accumulatorServer", None)
+    if server is not None:
+        before = server.handle_error
+        server.handle_error = lambda *given: None if isinstance(sys.exception(), EOFError) else before(*given)
 
 
 def is_local(spark: SparkSession) -> bool:
