@@ -6,6 +6,7 @@ Spark is loaded when a run asks for it, and not before.
 from __future__ import annotations
 
 import json
+import logging
 import re
 import socket
 import time
@@ -178,6 +179,8 @@ def _answers(host: str, port: int) -> bool:
 @contextmanager
 def told(*, debug: bool) -> Iterator[None]:
     """Says in one line what went wrong; `debug` lets it through as it is."""
+    if not debug and not logging.getLogger().handlers:
+        logging.getLogger().addHandler(logging.NullHandler())  # else what Spark logs in Python comes on standard error
     try:
         yield
     except KeyboardInterrupt:
