@@ -220,7 +220,7 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
     "letters where others are": (["--input", "@in/", "--dead-letter", "@foreign"], "holds other things"),
     "a file for answers": (["--input", "@in/", "--output", "@out.jsonl"], "is the name of a file"),
     "a file for letters": (["--input", "@in/", "--dead-letter", "@dead.jsonl"], "is the name of a file"),
-    "a file as checkpoint": (["--input", "@in/", "--checkpoint", "@p.eq"], "is a file; name a new folder"),
+    "a file as checkpoint": (["--input", "@in/", "--checkpoint", "@declared.eq"], "is a file; name a new folder"),
     "no such place": (["--input", "@in/", "--checkpoint", "gopher://x"], "nothing can be kept at `gopher://x`"),
     "no such time": (["--input", "@in/", "--trigger", "often"], '`--trigger` is such as "1 second"'),
     "no such port": (["--input", "@in/", "--metrics", "x"], "`x` is no port"),

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.sql import SparkSession
 
 from ephemera.base.scratch import scratch_of_process
@@ -79,6 +80,8 @@ def _launched(master: str, *, debug: bool) -> dict[str, str]:
     folder = scratch_of_process("spark")
     atexit.register(_close)
     level = "warn" if debug else "off"
+    if not debug:
+        _say_nothing()
     options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", f"-Dephemera.log={level}"]
     settings = {
         "spark.driver.extraJavaOptions": " ".join([*options, f'"-Djava.io.tmpdir={folder}"']),
@@ -97,6 +100,11 @@ def _launched(master: str, *, debug: bool) -> dict[str, str]:
             "spark.driver.memory": f"{_memory()}m",
         }
     return settings
+
+
+def _say_nothing() -> None:
+    """Keeps Python's side of Spark from printing where its thread for counters was when Java was lost."""
+    AccumulatorTCPServer.handle_error = lambda *_given: None  # type: ignore[method-assign]
 
 
 def _memory() -> int:
