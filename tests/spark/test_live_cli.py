@@ -23,6 +23,8 @@ from typer.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app
+from ephemera.engine.sealed import seal
+from ephemera.spark.folders import FORMAT, KIND
 from ephemera.spark.inlets import open_inlets
 from ephemera.spark.live import Host, Stopped
 from ephemera.spark.reading import Input
@@ -233,7 +235,7 @@ MISTAKES: dict[str, tuple[Sequence[str], str]] = {
 @pytest.mark.parametrize(("options", "told"), MISTAKES.values(), ids=MISTAKES.keys())
 def test_a_mistake_is_told_in_a_line_with_a_way_out(shared: Shop, options: Sequence[str], told: str) -> None:
     (shared.folder / "taken").mkdir()
-    (shared.folder / "taken" / "_ephemera.json").write_text('{"query": "theirs"}', encoding="utf-8")
+    (shared.folder / "taken" / "_ephemera.json").write_bytes(seal(KIND, FORMAT, {"query": "theirs"}))
     result = shared.run("p.eq", *options)
     assert result.exit_code == 2, result.stderr
     assert told in result.stderr

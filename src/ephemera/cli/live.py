@@ -29,7 +29,8 @@ from ephemera.cli.progress import is_shown, note_lines
 from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.watch import counted, shown_batches
-from ephemera.engine.holding import hold
+from ephemera.engine.files import WrongPlace
+from ephemera.engine.holding import Hold, hold
 from ephemera.engine.identity import ChangedData
 from ephemera.engine.offered import WrongColumns
 from ephemera.engine.sealed import Broken
@@ -86,7 +87,7 @@ def run_live(
     pace = _pace(live.trigger)
     with told(debug=wanted.debug), _ended_at_once(), ExitStack() as stack:
         checkpoint = live.checkpoint or stack.enter_context(_passing())
-        held = stack.enter_context(hold(checkpoint))
+        held = stack.enter_context(_held(checkpoint))
         names = [name.get("program", "") for name in wanted.names]
         watch = stack.enter_context(_watched(names, wanted, live))
         from ephemera.spark.session import session  # noqa: PLC0415 - it takes a while to load
@@ -157,6 +158,14 @@ def _passing() -> Iterator[str]:
     typer.echo("without --checkpoint nothing is kept for another start", err=True)
     with scratch("checkpoint") as folder:
         yield str(folder)
+
+
+def _held(checkpoint: str) -> Hold:
+    """The checkpoint, which no other run has; before Spark is started, which takes a while."""
+    try:
+        return hold(checkpoint)
+    except WrongPlace as error:
+        _fail(str(error))
 
 
 def _started(streaming: Streaming, watch: Any) -> LiveQuery:
