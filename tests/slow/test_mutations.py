@@ -113,8 +113,8 @@ FAULTS = {
     ),
     "min is max": (
         "terms/construct.py",
-        "return min(values, key=key, default=None)",
-        "return max(values, key=key, default=None)",
+        "_extreme(min(values, key=key, default=None)",
+        "_extreme(max(values, key=key, default=None)",
     ),
     "true is 1": ("terms/values.py", "return (2,) if value else (1,)", "return (3, int(value))"),
     "null equals null": (
