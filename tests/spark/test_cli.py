@@ -255,7 +255,7 @@ def test_a_recursion_without_end_names_its_rules(folder: Path) -> None:
     assert result.exit_code == 3
     assert result.stderr.count("\n") == 1
     assert "the recursion does not end" in result.stderr
-    assert "rule 2 (count) makes ever new events of `n`, more than 1,000 at one time" in result.stderr
+    assert "rule 2 (count) makes ever new events of `n`, more than 2,000 at one time" in result.stderr
     assert '{"event": "start", "time": "1970-01-01T00:00:01Z", "data": [0]}' in result.stderr
     assert sorted(p.name for p in folder.iterdir()) == ["events.jsonl", "p0.eq"]
 

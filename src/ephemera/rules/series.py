@@ -15,7 +15,7 @@ from ephemera.terms.errors import DEEPEST_TERM, excerpt
 from ephemera.terms.text import to_text
 from ephemera.terms.values import Key, Term, Value, key
 
-LONGEST = 1_000
+LONGEST = 2_000
 """So many answers a series may have."""
 LARGEST = 1_000_000
 """So many elements, values and characters of text an answer may have."""
