@@ -95,7 +95,8 @@ def merged(a: Value, b: Value) -> Value:
     (1, 1, 0.0, 'x')
     """
     if type(a) is float:
-        return b if type(b) is int else a or a + b  # type: ignore[operator]
+        is_smaller_zero = a == 0 and math.copysign(1.0, a) < math.copysign(1.0, b)  # type: ignore[arg-type]
+        return b if type(b) is int or is_smaller_zero else a
     if not isinstance(a, Term) or not isinstance(b, Term) or a is b or not (_has_float(a) or _has_float(b)):
         return a
     mine, yours = (t.children if a.is_ordered else tuple(sorted(t.children, key=_form)) for t in (a, b))
