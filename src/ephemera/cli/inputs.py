@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
+from gzip import BadGzipFile
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -184,24 +185,23 @@ def read_all(programs: Sequence[Program], given: Sequence[Given], *, lenient: bo
         for path in one.paths:
             try:
                 _read(path, one.format, readings)
-            except WrongColumns as error:
-                refuse_columns(error)
-            except BadFile as error:
-                _refuse(str(error))
-            except (OSError, EOFError, ValueError, zlib.error) as error:  # Arrow's errors are ValueErrors
-                told = error.strerror if isinstance(error, OSError) and error.strerror else error
-                _refuse(f"cannot read {path}: {told}")
+            except (WrongColumns, BadFile) as error:
+                refuse_input(str(error))
+            except (BadGzipFile, EOFError, ValueError, zlib.error) as error:  # Arrow's errors are ValueErrors
+                refuse_input(f"cannot read {path}: {error}")
+            except OSError as error:
+                _refuse(f"cannot read {path}: {error.strerror or error}")
     try:
         for reading in readings:
             check_columns(reading.offers, reading.compiled.rules.resolved.catalogue, lenient=lenient)
     except WrongColumns as error:
-        refuse_columns(error)
+        refuse_input(str(error))
     return readings
 
 
-def refuse_columns(error: WrongColumns) -> NoReturn:
-    """Ends the command: the input has not the columns that the program declares."""
-    typer.echo(str(error), err=True)
+def refuse_input(message: str) -> NoReturn:
+    """Ends the command: the input is there, and has not the columns that the program declares, or not its format."""
+    typer.echo(message, err=True)
     raise typer.Exit(WRONG_PROGRAM)
 
 

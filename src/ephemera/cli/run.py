@@ -30,7 +30,7 @@ from ephemera.cli.files import (
 )
 from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, input_names, live_inputs, read_all
 from ephemera.cli.live import LiveWanted, check_names, run_live
-from ephemera.cli.notes import tell_notes, tell_warnings
+from ephemera.cli.notes import tell_notes, tell_unused, tell_warnings
 from ephemera.cli.outputs import check_outputs
 from ephemera.cli.progress import count_lines, is_shown, note_lines, shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
@@ -253,7 +253,8 @@ def _run_stream(
     shown = noted if is_shown(wanted=wanted.progress) else None
     stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit, shown)
     stream.run([one.name for one in given], follow=follow)
-    tell_warnings((note for engine in engines for note in engine.warnings), strict=wanted.strict)
+    if wanted.strict and any(engine.warnings for engine in engines):
+        raise typer.Exit(WRONG_PROGRAM)
 
 
 def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: bool) -> bool:
@@ -337,8 +338,7 @@ def _write_dead_letters(runs: Sequence[Run], names: Sequence[dict[str, str]], ou
     if output is not None:
         write_file(output, "".join(json.dumps(letter, ensure_ascii=False, default=str) + "\n" for letter in letters))
     elif letters:
-        typer.echo(f"{len(letters)} events could not be used, the first: {letters[0]['reason']}", err=True)
-        typer.echo("`--dead-letter PATH` keeps them", err=True)
+        tell_unused(len(letters), letters[0])
 
 
 def _print_summary(runs: Sequence[Run], names: Sequence[dict[str, str]], seconds: float) -> None:
