@@ -108,3 +108,37 @@ def test_input_that_is_there_and_cannot_be_read_is_wrong_input(name: str, conten
     done = run(tmp_path, BANK, name, content)
     assert (done.exit_code, done.stdout) == (1, "")
     assert done.stderr.startswith(f"cannot read {tmp_path / name}: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "code", "told"),
+    [
+        (None, 2, "No such file or directory"),
+        (b"id\nx\n", 1, "Not a gzipped file (b'id')"),
+        (gzip.compress(b"id\nx\n")[:-12] + bytes(12), 1, ""),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_told_in_a_line(
+    content: bytes | None, code: int, told: str, tmp_path: Path
+) -> None:
+    if content is not None:
+        (tmp_path / "t.csv.gz").write_bytes(content)
+    program = 'EVENT a(x: string); TABLE t(id: string) FROM "t.csv.gz"; p(x) <- i: a(x), t(x);'
+    done = run(tmp_path, program, "e.jsonl", b"")
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (code, "", 1)
+    assert done.stderr.startswith(f"cannot read {tmp_path / 't.csv.gz'}: {told}")
+
+
+def test_compressed_lines_are_not_taken_for_plain_ones_live(tmp_path: Path) -> None:
+    packed = gzip.compress(line(1, ["a", 1, "D"]))
+    assert run(tmp_path, BANK, "e.jsonl.gz", packed).stdout.count("\n") == 1
+    done = run(tmp_path, BANK, "e.jsonl.gz", packed, "--mode", "stream")
+    assert (done.exit_code, "is compressed; live, give its lines" in done.stderr) == (2, True)
+
+
+def test_a_folder_without_files_is_told(tmp_path: Path) -> None:
+    (tmp_path / "p.eq").write_text(BANK, encoding="utf-8")
+    (tmp_path / "none").mkdir()
+    words = ["run", str(tmp_path / "p.eq"), "--input", str(tmp_path / "none"), "--engine", "local"]
+    done = CliRunner().invoke(app, words)
+    assert (done.exit_code, done.stderr) == (0, f"note: there are no files in {tmp_path / 'none'}\n")
