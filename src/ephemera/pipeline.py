@@ -6,7 +6,6 @@ text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, wh
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -21,9 +20,9 @@ from ephemera.analysis.findings import tell, tell_unbounded
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
-from ephemera.analysis.unbounded import Use, unbounded_in
+from ephemera.analysis.unbounded import Use, judge, unbounded_in
 from ephemera.base.diagnostic import Report, Severity, report
-from ephemera.base.errors import EphemeraWarning, ProgramError
+from ephemera.base.errors import ProgramError, warn
 from ephemera.base.span import Source
 from ephemera.engine.clocks import wall_clock
 from ephemera.engine.compiled import Compiled, Reading
@@ -31,9 +30,8 @@ from ephemera.engine.given import Options, is_spark_frame
 from ephemera.engine.live import LiveEngine, Stamp
 from ephemera.engine.never import Never
 from ephemera.engine.results import Run, notes_of
-from ephemera.engine.table_rows import read_rows
 from ephemera.engine.whole import run_given, run_reading
-from ephemera.io.jsonl import read_time
+from ephemera.engine.worlds import read_world
 from ephemera.physical import explain as physical_explain
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.emitted import asked_for
@@ -159,10 +157,10 @@ class Program:
             from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
             answers, said = run_frame(self._compiled, events, world, asked, lenient=lenient)
-            _warn(said)
+            warn(said, stacklevel=3)
             return answers
         found = run_given(self._compiled, events, world, asked, self._evaluate(engine), lenient=lenient)
-        _warn([*([] if found.complaint is None else [found.complaint]), *found.said, *found.warnings])
+        warn([*([] if found.complaint is None else [found.complaint]), *found.said, *found.warnings], stacklevel=3)
         return found.answers
 
     def run_all(  # noqa: PLR0913 - all of them named
@@ -210,15 +208,8 @@ class Program:
     def _judge(self, use: Use, *, allowed: bool) -> None:
         """Refuses state without a bound, or warns of it, as the use asks."""
         severity = unbounded_in(use, allowed=allowed)
-        if severity is None or not self._unbounded.diagnostics:
-            return
-        if severity == "error":
-            error = ProgramError(self._unbounded)
-            error.add_note("in Python, `allow_unbounded=True` accepts it")
-            raise error
-        told = "; ".join(dict.fromkeys(d.message for d in self._unbounded.diagnostics))
-        text = f"{told} (`ephemera check` says why and what would help; `allow_unbounded=True` accepts it)"
-        warnings.warn(text, EphemeraWarning, stacklevel=4)
+        if severity is not None:
+            judge(self._unbounded, severity, stacklevel=6)
 
     @cached_property
     def _unbounded(self) -> Report:
@@ -334,16 +325,7 @@ class Program:
         lenient: bool = False,
     ) -> World:
         """What the program runs on besides events, as engines need it."""
-        declared = self.catalogue.tables
-        unknown = sorted(set(tables or ()) - set(declared))
-        if unknown:
-            raise ValueError(f"the program declares no table `{unknown[0]}`")
-        rows = {
-            label: read_rows(given, declared[label], self.catalogue, lenient=lenient)
-            for label, given in (tables or {}).items()
-        }
-        limit = None if until is None else read_time(until, self.catalogue.unit, self.catalogue.local)
-        return World(rows, {name: list(given) for name, given in (calendars or {}).items()}, limit)
+        return read_world(self.catalogue, tables or {}, calendars or {}, until, lenient=lenient)
 
     def explain(self, stage: Stage = "rules", *, points: Points = "rules") -> str:
         """What a stage makes of the program, as text; `points` says what is materialized.
@@ -397,12 +379,6 @@ class Program:
             return self._plan, self._facts
         plan = lower(self._rules, points)
         return plan, derive(plan)
-
-
-def _warn(notes: Iterable[str]) -> None:
-    """Says what there is to say where only answers are returned."""
-    for note in notes:
-        warnings.warn(note, EphemeraWarning, stacklevel=3)
 
 
 def _known(engine: str) -> str:

@@ -159,7 +159,7 @@ def test_what_is_there_is_taken_once_and_another_start_goes_on(shared: Shop) -> 
     assert (again.exit_code, again.stdout, again.stderr) == (0, "", "")
     assert by_text(shared.lines("out")) == by_text([LARGE, OVERDUE])
     assert [letter["reason"] for letter in shared.lines("dead")] == [
-        "the JSON cannot be read at line 1, column 1: Expecting value",
+        "the JSON cannot be read at column 1: Expecting value",
         "it came behind the bound of its source",
     ]
 

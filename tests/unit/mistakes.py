@@ -92,25 +92,25 @@ _GOOD_LINES = b"".join(b'{"event": "order", "time": 1, "data": ["%s", 1]}\n' % i
 _GOOD_PARQUET = _parquet(event=["order"] * 2, time=[1, 2], id=[BEFORE, BEHIND], qty=[1, 1])
 
 LINES = [
-    _of_lines("no JSON", b"order", "the JSON cannot be read at line 1, column 1: Expecting value"),
+    _of_lines("no JSON", b"order", "the JSON cannot be read at column 1: Expecting value"),
     _of_lines("no object", b"[1]", "an event has a name under `event`"),
     _of_lines(
         "cut off",
         b'{"event": "order", "time": 1, "da',
-        "the JSON cannot be read at line 1, column 31: Unterminated string starting at",
+        "the JSON cannot be read at column 31: Unterminated string starting at",
     ),
     _of_lines(
         "single quotes",
         b"{'event': 'order', 'time': 1, 'data': ['x', 1]}",
-        "the JSON cannot be read at line 1, column 2: Expecting property name enclosed in double quotes",
+        "the JSON cannot be read at column 2: Expecting property name enclosed in double quotes",
     ),
     _of_lines(
         "a comma too many",
         b'{"event": "order", "time": 1, "data": ["x", 1],}',
-        "the JSON cannot be read at line 1, column 48: Expecting property name enclosed in double quotes",
+        "the JSON cannot be read at column 48: Expecting property name enclosed in double quotes",
     ),
-    _of_lines("two objects", _order() + _order(), "the JSON cannot be read at line 1, column 48: Extra data"),
-    _of_lines("text behind", _order() + b" x", "the JSON cannot be read at line 1, column 49: Extra data"),
+    _of_lines("two objects", _order() + _order(), "the JSON cannot be read at column 48: Extra data"),
+    _of_lines("text behind", _order() + b" x", "the JSON cannot be read at column 49: Extra data"),
     _of_lines(
         "no UTF-8",
         _order(data='["\xff", 1]').decode().encode("latin-1"),
@@ -120,7 +120,7 @@ LINES = [
     _of_lines(
         "a NUL byte",
         b'{"event": "order", "time": 1, "data": ["\x00", 1]}',
-        "the JSON cannot be read at line 1, column 41: Invalid control character at",
+        "the JSON cannot be read at column 41: Invalid control character at",
     ),
     _of_lines(
         "a key twice",
@@ -187,12 +187,12 @@ LINES = [
     _of_lines(
         "a list for a number",
         _order(data='["x", [1]]'),
-        "an attribute by position is a text, a number, true, false or null",
+        "an attribute by position is a text, a number, a time, true, false or null",
     ),
     _of_lines(
         "an object for a text",
         _order(data='{"id": {"x": 1}, "qty": 1}'),
-        "an attribute by position is a text, a number, true, false or null",
+        "an attribute by position is a text, a number, a time, true, false or null",
     ),
     _of_lines(
         "not a number",
@@ -229,7 +229,7 @@ LINES = [
         "a broken last line",
         "events.jsonl",
         _GOOD_LINES + b'{"event": "ord',
-        "the JSON cannot be read at line 1, column 11: Unterminated string starting at",
+        "the JSON cannot be read at column 11: Unterminated string starting at",
     ),
     Mistake("UTF-16", "events.jsonl", "order\n".encode("utf-16"), "the JSON ", letters=2, good=()),
     Mistake(

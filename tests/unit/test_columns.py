@@ -119,8 +119,8 @@ def test_a_key_that_was_there_once_is_no_mistake(tmp_path: Path) -> None:
 
 
 def test_a_run_has_notes() -> None:
-    assert ephemera.compile(PROGRAM).run_all(LINES.splitlines()).notes == (MISSING,)
-    assert ephemera.compile(PROGRAM).run_all([{"event": "order", "time": 1, "data": ["a", 1]}]).notes == ()
+    assert ephemera.compile(PROGRAM).run_all(LINES.splitlines()).warnings == (MISSING,)
+    assert ephemera.compile(PROGRAM).run_all([{"event": "order", "time": 1, "data": ["a", 1]}]).warnings == ()
 
 
 def test_an_empty_file_is_told(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def check(mistake: Mistake, folder: Path, engine: str) -> None:
     done = CliRunner().invoke(app, [*args, "--engine", engine])
     assert done.exception is None or isinstance(done.exception, SystemExit)
     if mistake.kind == "error":
-        assert done.exit_code in (1, 2)
+        assert done.exit_code == 1
         assert mistake.told in done.stderr
         assert not dead.exists()
         return

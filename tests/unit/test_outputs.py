@@ -396,7 +396,7 @@ def test_signals_end_a_live_run_cleanly(shop: Path, signals: Sequence[int], code
         for number in signals:
             os.killpg(process.pid, number)
         _, told = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, told.decode()) == (code, "stopped: 2 events, 0 bad, 0 late\n")
+    assert (process.returncode, told.decode()) == (code, "stopped: 2 events, 0 bad, 0 late, 0 without a value\n")
     answers = (shop / "answers.jsonl").read_text(encoding="utf-8")
     assert ANSWERS.startswith(answers)
     assert answers.endswith("\n")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from ephemera.base.diagnostic import Severity
+from ephemera.base.diagnostic import Report, Severity
+from ephemera.base.errors import ProgramError, warn
 
 Use = Literal["check", "live", "explain", "batch", "oracle"]
 """What a program is about to be used for."""
@@ -21,3 +22,16 @@ def unbounded_in(use: Use, *, allowed: bool) -> Severity | None:
     if allowed or use == "oracle":
         return None
     return "error" if use in ("check", "live") else "warning"
+
+
+def judge(found: Report, severity: Severity, stacklevel: int) -> None:
+    """Refuses in Python what would be kept forever, or warns of it; `stacklevel` says as for `warn` where."""
+    if not found.diagnostics:
+        return
+    if severity == "error":
+        error = ProgramError(found)
+        error.add_note("in Python, `allow_unbounded=True` accepts it")
+        raise error
+    told = "; ".join(dict.fromkeys(d.message for d in found.diagnostics))
+    text = f"{told} (`ephemera check` says why and what would help; `allow_unbounded=True` accepts it)"
+    warn([text], stacklevel)

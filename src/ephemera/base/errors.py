@@ -1,6 +1,9 @@
-"""This module holds the exceptions that leave Ephemera: a wrong program, and our own mistakes."""
+"""This module holds the exceptions and warnings that leave Ephemera: a wrong program, our own mistakes, and notes."""
 
 from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
 
 from ephemera.base.diagnostic import Report, render_text
 
@@ -37,3 +40,9 @@ class InternalError(EphemeraError):
 
 class EphemeraWarning(UserWarning):
     """What is not wrong enough to stop: events that could not be used, or state without a bound."""
+
+
+def warn(notes: Iterable[str], stacklevel: int) -> None:
+    """Says what there is to say where only answers are returned; `stacklevel` is 2 for whoever calls this."""
+    for note in notes:
+        warnings.warn(note, EphemeraWarning, stacklevel=stacklevel)

@@ -66,8 +66,13 @@ def write_out(text: str) -> None:
     """Results on standard output: UTF-8 whatever the terminal speaks, since programs read them."""
     if sys.stdout is None:
         raise CannotWrite("cannot write standard output: it is closed")
+    number = _number(sys.stdout)
     try:
-        typer.echo(utf_8(text), nl=False)
+        if number is None:
+            typer.echo(utf_8(text), nl=False)
+            return
+        sys.stdout.flush()
+        targets.write_all(number, utf_8(text))  # where PYTHONUNBUFFERED is set, a stream may write a part and be silent
     except OSError as error:
         raise no_output(error) from None
 
@@ -80,14 +85,18 @@ def no_output(error: OSError) -> CannotWrite:
 
 def drop(stream: TextIO | None) -> None:
     """Lets what a stream still holds go nowhere, so that the end of the process does not stumble over it."""
-    try:
-        number = -1 if stream is None else stream.fileno()
-    except (OSError, ValueError):  # it is no file, as in tests
-        return
-    if number >= 0:
+    number = _number(stream)
+    if number is not None:
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, number)
         os.close(nowhere)
+
+
+def _number(stream: TextIO | None) -> int | None:
+    try:
+        return None if stream is None else stream.fileno()
+    except (OSError, ValueError):  # it is no file, as in tests
+        return None
 
 
 def tell(message: str) -> None:

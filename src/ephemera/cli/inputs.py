@@ -13,6 +13,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from glob import glob
+from gzip import BadGzipFile
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, Literal, NoReturn
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 import typer
 
 from ephemera.base.scratch import scratch
-from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM
+from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
 from ephemera.engine.cells import event_of_row
 from ephemera.engine.compiled import Reading
 from ephemera.engine.offered import Offer, WrongColumns, check_columns, offer_of
@@ -132,6 +133,8 @@ def _found(name: str, declared: str | None = None) -> Given:
     files = [file for one in names for file in _files(Path(one))]
     if not names:
         _refuse(f"cannot read {name}: No such file or directory")
+    if not files:
+        tell(f"note: there are no files in {name}")
     formats = {form or _format(file) for file in files} or {form or "json"}
     if len(formats) > 1:
         _refuse(f"cannot read {name}: it holds files of several formats, {', '.join(sorted(formats))}; name them apart")
@@ -164,9 +167,9 @@ def _format(name: str) -> Format:
     return _FORMATS.get(Path(name.rstrip("/").removesuffix(COMPRESSED)).suffix.lower(), "json")
 
 
-def _refuse(message: str) -> NoReturn:
+def _refuse(message: str, code: int = WRONG_COMMAND) -> NoReturn:
     typer.echo(message, err=True)
-    raise typer.Exit(WRONG_COMMAND)
+    raise typer.Exit(code)
 
 
 # ---- in this process -----------------------------------------------------------------------------------------
@@ -182,27 +185,25 @@ def read_all(programs: Sequence[Program], given: Sequence[Given], *, lenient: bo
         if one.is_remote:
             _refuse(f"cannot read {one.paths[0]}: only the engine `spark` can")
         for path in one.paths:
-            try:
+            with told_of(path):
                 _read(path, one.format, readings)
-            except WrongColumns as error:
-                refuse_columns(error)
-            except BadFile as error:
-                _refuse(str(error))
-            except (OSError, EOFError, ValueError, zlib.error) as error:  # Arrow's errors are ValueErrors
-                told = error.strerror if isinstance(error, OSError) and error.strerror else error
-                _refuse(f"cannot read {path}: {told}")
-    try:
-        for reading in readings:
+    for reading in readings:
+        with told_of("the input"):
             check_columns(reading.offers, reading.compiled.rules.resolved.catalogue, lenient=lenient)
-    except WrongColumns as error:
-        refuse_columns(error)
     return readings
 
 
-def refuse_columns(error: WrongColumns) -> NoReturn:
-    """Ends the command: the input has not the columns that the program declares."""
-    typer.echo(str(error), err=True)
-    raise typer.Exit(WRONG_PROGRAM)
+@contextmanager
+def told_of(path: str | Path) -> Iterator[None]:
+    """Ends the command if a file cannot be read: since there is none, or since what is in it is wrong."""
+    try:
+        yield
+    except (WrongColumns, BadFile) as error:
+        _refuse(str(error), WRONG_PROGRAM)
+    except (BadGzipFile, EOFError, ValueError, zlib.error) as error:  # Arrow's errors are ValueErrors
+        _refuse(f"cannot read {path}: {error}", WRONG_PROGRAM)
+    except OSError as error:
+        _refuse(f"cannot read {path}: {error.strerror or error}")
 
 
 def _read(path: str, form: Format, readings: Sequence[Reading]) -> None:

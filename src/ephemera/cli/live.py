@@ -24,11 +24,11 @@ from ephemera.base.scratch import scratch
 from ephemera.base.time import SECOND, SPELLINGS, microseconds
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, no_output, tell, write_out
 from ephemera.cli.inputs import LiveInput
-from ephemera.cli.notes import tell_notes, tell_warnings
+from ephemera.cli.notes import counted, letters_line, tell_notes, tell_warnings
 from ephemera.cli.progress import is_shown, note_lines
 from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, told
-from ephemera.cli.watch import counted, shown_batches
+from ephemera.cli.watch import shown_batches
 from ephemera.engine.files import WrongPlace
 from ephemera.engine.holding import Hold, hold
 from ephemera.engine.identity import ChangedData
@@ -327,9 +327,8 @@ def _ended_at_once() -> Iterator[None]:
 def _tell_end(query: LiveQuery, signals: Sequence[int], live: LiveWanted) -> None:
     totals = query.totals
     if totals.bad or totals.late or totals.dead:
-        letters = f"{totals.bad} bad, {totals.late} late, {totals.dead} without a value"
-        hint = "" if live.dead_letters is not None else "; `--dead-letter PATH` keeps them"
-        typer.echo(f"{counted(totals.events, 'event')}, {letters}{hint}", err=True)
+        kept = live.dead_letters is not None
+        tell(letters_line(totals.events, totals.bad, totals.late, totals.dead, kept=kept))
     tell_notes(totals.notes)
     if not signals:
         return

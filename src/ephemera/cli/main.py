@@ -1,6 +1,6 @@
 """This module holds the commands; each reads its files, sends them down the road and prints what came of it.
 
-Exit codes: 0 done, 1 the program is wrong, 2 the command line is wrong, 3 the command failed.
+Exit codes: 0 done, 1 the program or the input is wrong, 2 the command line is wrong, 3 the command failed.
 """
 
 from __future__ import annotations

@@ -28,17 +28,16 @@ from ephemera.cli.files import (
     write_file,
     write_out,
 )
-from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, input_names, live_inputs, read_all
+from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, input_names, live_inputs, read_all, told_of
 from ephemera.cli.live import LiveWanted, check_names, run_live
-from ephemera.cli.notes import tell_notes, tell_warnings
+from ephemera.cli.notes import tell_notes, tell_unused, tell_warnings
 from ephemera.cli.outputs import check_outputs
 from ephemera.cli.progress import count_lines, is_shown, note_lines, shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
-from ephemera.engine.offered import WrongColumns
 from ephemera.engine.results import Run
 from ephemera.engine.table_rows import read_file
-from ephemera.io.csv_rows import BadFile
+from ephemera.io.csv_rows import COMPRESSED
 from ephemera.pipeline import Checked, Program, check
 from ephemera.rules.emitted import unknown_emitted
 
@@ -253,7 +252,8 @@ def _run_stream(
     shown = noted if is_shown(wanted=wanted.progress) else None
     stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit, shown)
     stream.run([one.name for one in given], follow=follow)
-    tell_warnings((note for engine in engines for note in engine.warnings), strict=wanted.strict)
+    if wanted.strict and any(engine.warnings for engine in engines):
+        raise typer.Exit(WRONG_PROGRAM)
 
 
 def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: bool) -> bool:
@@ -271,6 +271,9 @@ def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: b
     other = next((one for one in given if one.is_here and one.format != "json"), None)
     if other is not None:
         _refuse(f"`{other.name}` holds no JSON lines; live, other formats are read from folders, on Spark")
+    packed = next((name for name in here if name.endswith(COMPRESSED)), None)
+    if packed is not None:
+        _refuse(f"`{packed}` is compressed; live, give its lines on standard input: `gzip -dc … | ephemera run …`")
     return not here
 
 
@@ -310,14 +313,9 @@ def _tables(program: Program, folder: Path, *, lenient: bool) -> dict[str, list[
     for label, (location, _) in program.catalogue.table_locations.items():
         if location is None:
             continue
-        try:
+        with told_of(folder / location):
             schema = program.catalogue.tables[label]
             rows[label] = read_file(folder / location, schema, program.catalogue, lenient=lenient)
-        except (WrongColumns, BadFile) as error:
-            typer.echo(str(error), err=True)
-            raise typer.Exit(WRONG_PROGRAM) from None
-        except (OSError, EOFError) as error:
-            _refuse(f"cannot read {folder / location}: {error}")
     return rows
 
 
@@ -337,8 +335,7 @@ def _write_dead_letters(runs: Sequence[Run], names: Sequence[dict[str, str]], ou
     if output is not None:
         write_file(output, "".join(json.dumps(letter, ensure_ascii=False, default=str) + "\n" for letter in letters))
     elif letters:
-        typer.echo(f"{len(letters)} events could not be used, the first: {letters[0]['reason']}", err=True)
-        typer.echo("`--dead-letter PATH` keeps them", err=True)
+        tell_unused(len(letters), letters[0])
 
 
 def _print_summary(runs: Sequence[Run], names: Sequence[dict[str, str]], seconds: float) -> None:

@@ -22,7 +22,7 @@ import typer
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, tell, write_out
 from ephemera.cli.inputs import Given, literal, spooled
-from ephemera.cli.notes import tell_notes, tell_warnings
+from ephemera.cli.notes import tell_notes, tell_unused, tell_warnings
 from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines
 from ephemera.cli.signals import exit_code, heed_again, was_stopped
 from ephemera.engine.offered import WrongColumns
@@ -155,8 +155,7 @@ def _bury(computed: Computed, wanted: Wanted) -> None:
         write_file((json.dumps(letter, ensure_ascii=False) + "\n" for letter in letters), wanted.dead_letter)
     elif count:
         _, first = next(computed.letters())
-        typer.echo(f"{count} events could not be used, the first: {first['reason']}", err=True)
-        typer.echo("`--dead-letter PATH` keeps them", err=True)
+        tell_unused(count, first)
 
 
 # ---- what may go wrong ---------------------------------------------------------------------------------------
@@ -211,17 +210,16 @@ def told(*, debug: bool) -> Iterator[None]:
 
 def _line(error: Exception) -> tuple[int, str]:
     """The exit code and the line for what went wrong."""
-    if isinstance(error, WrongColumns):
+    if isinstance(error, WrongColumns | BadFile):
         return WRONG_PROGRAM, str(error)
-    if isinstance(error, BadFile):
-        return WRONG_COMMAND, str(error)
     if isinstance(error, EphemeraError):
         return FAILED, str(error)
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
         return FAILED, f"cannot write {error.filename or 'temporary files'}: {error.strerror or error}"
-    from ephemera.spark.failures import failure, is_input  # noqa: PLC0415
+    from ephemera.spark.failures import failure, is_absent, is_input  # noqa: PLC0415
 
-    return WRONG_COMMAND if is_input(error) else FAILED, str(failure(error))
+    code = WRONG_COMMAND if is_absent(error) else WRONG_PROGRAM if is_input(error) else FAILED
+    return code, str(failure(error))
 
 
 def _fail(message: str, code: int = WRONG_COMMAND) -> NoReturn:

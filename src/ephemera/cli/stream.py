@@ -19,7 +19,7 @@ from typing import IO, Any
 import typer
 
 from ephemera.cli.files import WRONG_COMMAND, bad_letter, tell, undefined_letter, utf_8, write_out
-from ephemera.cli.notes import tell_notes
+from ephemera.cli.notes import letters_line, tell_notes, tell_warnings
 from ephemera.cli.signals import exit_code, noted, raise_if_seen
 from ephemera.engine.live import LiveEngine
 from ephemera.io.jsonl import decode_line
@@ -51,6 +51,7 @@ class Stream:
         self._names = names
         self._emit = frozenset(emit)
         self._noted = noted
+        self._undefined = 0
         self._output = None if output is None else GrowingFile(output)
         self._dead = None if dead is None else GrowingFile(dead)
 
@@ -70,13 +71,18 @@ class Stream:
             raise typer.Exit(exit_code(is_live=True)) from None
         finally:
             self._close()
-        if self._noted is not None or any(engine.stats().bad or engine.stats().late for engine in self._engines):
-            self._tell()
-        tell_notes(note for engine in self._engines for note in engine.said)
+        self._tell()
 
     def _tell(self, what: str = "") -> None:
-        notes = self._noted() if self._noted is not None else ()
-        tell("\n".join([what + self._summary(), *notes]))
+        stats = [engine.stats() for engine in self._engines]
+        bad, late = sum(s.bad for s in stats), sum(s.late for s in stats)
+        if what or self._noted is not None or bad or late or self._undefined:
+            received = max((s.received for s in stats), default=0)
+            tell(what + letters_line(received, bad, late, self._undefined, kept=self._dead is not None))
+        for line in self._noted() if self._noted is not None else ():
+            tell(line)
+        tell_notes(note for engine in self._engines for note in engine.said)
+        tell_warnings((note for engine in self._engines for note in engine.warnings), strict=False)
 
     def _each(self, work: Callable[[LiveEngine], list[dict[str, Any]]]) -> None:
         for engine, name in zip(self._engines, self._names, strict=True):
@@ -92,19 +98,14 @@ class Stream:
         """What was wrong, late or without a value since the last time, to the dead letters; it is not kept here."""
         letters = [bad_letter(bad) for bad in engine.bad]
         letters += [{"reason": LATE, "event": late.original} for late in engine.late]
-        letters += [undefined_letter(letter) for letter in engine.take_dead_letters()]
+        undefined = [undefined_letter(letter) for letter in engine.take_dead_letters()]
+        self._undefined += len(undefined)
+        letters += undefined
         engine.bad.clear()
         engine.late.clear()
         if letters and self._dead is not None:
             lines = (json.dumps(letter | name, ensure_ascii=False, default=str) + "\n" for letter in letters)
             self._dead.write(utf_8("".join(lines)))
-
-    def _summary(self) -> str:
-        stats = [engine.stats() for engine in self._engines]
-        received = max((s.received for s in stats), default=0)
-        bad, late = sum(s.bad for s in stats), sum(s.late for s in stats)
-        hint = "" if self._dead is not None or not (bad or late) else "; `--dead-letter PATH` keeps them"
-        return f"{received} events, {bad} bad, {late} late{hint}"
 
     def _close(self) -> None:
         for file in (self._output, self._dead):

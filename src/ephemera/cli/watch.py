@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ephemera.base.time import HOUR, MINUTE, SECOND, describe
+from ephemera.cli.notes import counted
 
 if TYPE_CHECKING:
     from ephemera.spark.watching import BatchReport, SourceReport, Totals
@@ -181,15 +182,6 @@ def _lag(source: SourceReport) -> str:
         if length >= unit:
             return describe(length // rest * rest)
     return f"{length / SECOND:.1f}s"
-
-
-def counted(count: int, what: str) -> str:
-    """So many of something, in words.
-
-    >>> counted(1, "batch"), counted(1200, "batch"), counted(0, "event")
-    ('1 batch', '1,200 batches', '0 events')
-    """
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}{'es' if what.endswith('ch') else 's'}"
 
 
 def _duration(seconds: float) -> str:

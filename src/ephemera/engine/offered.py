@@ -8,7 +8,7 @@ lenient. Whether something holds events of a type is looked up only where a colu
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -49,7 +49,7 @@ def refused_types(columns: Sequence[str], name: str, catalogue: Catalogue) -> di
     """The types of which no row with these columns is an event, since one for an attribute is missing, and which."""
     lacking = {label: [n for n in catalogue.attributes(label) or () if n not in columns] for label in catalogue.events}
     return {
-        label: told_missing(names[0], name, columns)
+        label: told_missing(names[0], name, columns, catalogue.attributes(label) or ())
         for label, names in lacking.items()
         if names and label not in catalogue.derived
     }
@@ -93,8 +93,9 @@ def _missing(offers: Sequence[Offer], label: str, catalogue: Catalogue) -> Itera
     """The attributes of a type that nothing offers which holds events of it."""
     if label in catalogue.derived:
         return
+    attributes = catalogue.attributes(label) or ()
     may_hold = [o for o in offers if "event" in o.columns or only_label(catalogue) == label]
-    partly = [n for n in catalogue.attributes(label) or () if not all(n in o.columns for o in may_hold)]
+    partly = [n for n in attributes if not all(n in o.columns for o in may_hold)]
     if not partly:
         return
     holding = [o for o in may_hold if "event" not in o.columns or o.holds(label)]
@@ -102,14 +103,14 @@ def _missing(offers: Sequence[Offer], label: str, catalogue: Catalogue) -> Itera
         where = holding[0].name if len(holding) == 1 else f"any of {', '.join(o.name for o in holding[:5])}"
         columns = list(dict.fromkeys(column for o in holding for column in o.columns))
         yield (
-            f"{told_missing(name, where, columns)}\n  the program declares it: EVENT {label}(… {name} …)\n"
+            f"{told_missing(name, where, columns, attributes)}\n  the program declares it: EVENT {label}(… {name} …)\n"
             f"  the columns are {shown_columns(columns)}\n  {OTHERWISE}"
         )
 
 
-def told_missing(name: str, where: str, columns: Sequence[str]) -> str:
-    """That a column is not there, and which may have been meant."""
-    return f"no column `{name}` in {where}{_meant(name, columns)}"
+def told_missing(name: str, where: str, columns: Sequence[str], used: Collection[str] = ()) -> str:
+    """That a column is not there, and which may have been meant: none that is `used` under its own name."""
+    return f"no column `{name}` in {where}{_meant(name, [column for column in columns if column not in used])}"
 
 
 def _meant(name: str, columns: Sequence[str]) -> str:

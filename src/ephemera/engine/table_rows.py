@@ -70,7 +70,8 @@ def _check(columns: Iterable[str], schema: Schema, name: str, *, lenient: bool =
     if lacking and not lenient:
         raise WrongColumns(
             "\n".join(
-                f"{told_missing(n, name, there)}\n  the program declares it: TABLE {schema.label}(… {n} …)\n"
+                f"{told_missing(n, name, there, schema.names)}\n"
+                f"  the program declares it: TABLE {schema.label}(… {n} …)\n"
                 f"  the columns are {shown_columns(there)}\n  {OTHERWISE}"
                 for n in lacking
             )

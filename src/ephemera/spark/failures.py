@@ -15,7 +15,8 @@ from ephemera.spark.ship import missing
 
 T = TypeVar("T")
 _MARK = "ephemera-failure:"
-_INPUT = ("[PATH_NOT_FOUND]", "[CANNOT_READ_FILE_FOOTER]", "[FAILED_READ_FILE", "[UNABLE_TO_INFER_SCHEMA]")
+_ABSENT = "[PATH_NOT_FOUND]"
+_INPUT = (_ABSENT, "[CANNOT_READ_FILE_FOOTER]", "[FAILED_READ_FILE", "[UNABLE_TO_INFER_SCHEMA]")
 """What Spark says of input that it cannot read."""
 _FILE = re.compile(r"reading file:? (?:file:)?(/\S+?)\.?\s")
 _NOISE = re.compile(r"^(\[[A-Z_.]+\]\s*)?(Query \[id = .*?\] terminated with exception: )?|\s*SQLSTATE: \w+$")
@@ -67,6 +68,11 @@ def _cause(text: str) -> str:
     causes = re.findall(r"^(?:Caused by)?: [\w.$]+: (.+)$", text, re.MULTILINE)
     lines = [causes[-1]] if causes else [line for line in text.splitlines() if line.strip()]
     return _NOISE.sub("", lines[0].strip()) if lines else ""
+
+
+def is_absent(error: BaseException) -> bool:
+    """Whether a job failed because its input is not there."""
+    return _ABSENT in str(error)
 
 
 def is_input(error: BaseException) -> bool:

@@ -48,7 +48,8 @@ def decode(
         if "\\ud" in document.lower():  # half a character can only be written as an escape
             whole(json.dumps(found, ensure_ascii=False, default=str), "the JSON")
     except json.JSONDecodeError as error:
-        where = f"at line {error.lineno}, column {error.colno}"
+        lines = f"line {error.lineno}, " if "\n" in document.strip() else ""  # of a line of JSON, the file has others
+        where = f"at {lines}column {error.colno}"
         raise BadMessage(f"the JSON cannot be read {where}: {error.msg}") from None
     except RecursionError:
         raise too_deep("the JSON", "somewhere") from None
