@@ -38,11 +38,11 @@ def event(label: str, time: int, *data: Any) -> dict[str, Any]:
 
 
 def at_once(text: str, rows: Rows) -> Rows:
-    return ephemera.compile(text).run(rows, engine="local")
+    return ephemera.compile(text).run(rows, engine="local", allow_unbounded=True)
 
 
 def one_by_one(text: str, rows: Rows) -> Rows:
-    engine = ephemera.compile(text).engine()
+    engine = ephemera.compile(text).engine(allow_unbounded=True)
     return [*(answer for row in rows for answer in engine.send(row)), *engine.finish()]
 
 
@@ -82,7 +82,7 @@ def test_dense_graphs_come_to_their_end(run: Callable[[str, Rows], Rows]) -> Non
 
 
 def test_what_a_fixpoint_looks_at_grows_with_what_it_gives() -> None:
-    engine = ephemera.compile(PATH).engine()
+    engine = ephemera.compile(PATH).engine(allow_unbounded=True)
     engine.send_many([event("edge", 1, k, k + 1) for k in range(200)])
     found = engine.finish()
     assert len(found) == 200 * 201 // 2

@@ -97,7 +97,7 @@ def frames() -> dict[str, Any]:
 def test_columns_without_a_zone_are_in_the_zone_of_the_program(kind: str, engine: str) -> None:
     program = ephemera.compile(BERLIN + RULES)
     given = frames()[kind]
-    answers = program.run(given, engine=engine)
+    answers = program.run_all(given, engine=engine).answers
     rows = answers.to_arrow_table() if kind == "duckdb" else pa.table(answers)
     summer = datetime(2026, 6, 30, 22, tzinfo=UTC)
     plain = rows.cast(
@@ -163,7 +163,7 @@ def test_a_run_says_that_times_had_no_zone_unless_one_is_declared(events: Any, n
     program = ephemera.compile(RULES)
     assert program.run_all(events).notes == notes
     assert program.run_all([event(1)]).notes == ()
-    live = program.engine()
+    live = program.engine(allow_unbounded=True)
     live.send_many(events)
     assert live.notes == notes
     assert ephemera.compile('TIME ZONE "UTC"; ' + RULES).run_all(events).notes == ()
@@ -191,7 +191,7 @@ def test_answers_beyond_the_last_time_are_dead_letters_with_their_bindings() -> 
     )
     events = [{"event": "a", "time": "2026-03-01T09:00Z", "data": [k]} for k in (1, 2)]
     for engine in ("oracle", "local"):
-        run = program.run_all(events, engine=engine)
+        run = program.run_all(events, engine=engine, allow_unbounded=True)
         assert run.answers == []
         found = sorted((letter.rule, letter.variables["x"], letter.reason) for letter in run.undefined)
         reason = "the time is too far from 1970: more than 2^61 microseconds, about 73,000 years"

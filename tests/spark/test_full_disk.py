@@ -68,4 +68,5 @@ def test_a_disk_that_gets_full_is_told_in_a_line(shop: Path, disk: Path) -> None
         assert "No space left on device" in result.stderr.splitlines()[-1]
         assert len(result.stderr.splitlines()) <= 2
     assert sorted(p.name for p in disk.iterdir()) == ["live"]
-    assert [p.name for p in (disk / "live").iterdir()] == ["_ephemera.json"]
+    left = {p.name for p in (disk / "live").iterdir()}  # whether there is room for its own file is a matter of chance
+    assert left <= {"_ephemera.json"}

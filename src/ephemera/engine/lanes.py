@@ -266,7 +266,7 @@ class Lane:
 
         def turn() -> int:
             # What came in this step, and all rules of the cycle have seen, becomes few runs.
-            seen = min(self.rules[name].seen for name in members if name in self.rules)
+            seen = min((self.rules[name].seen for name in members if name in self.rules), default=0)
             for history in (self.histories[name] for name in members if name in self.histories):
                 history.compact(seen + 1, first)
             return sum(self._member(name, pool, bound, derived) for name in members)
