@@ -38,11 +38,11 @@ def event(label: str, time: int, *data: Any) -> dict[str, Any]:
 
 
 def at_once(text: str, rows: Rows) -> Rows:
-    return ephemera.compile(text).run(rows, engine="local")
+    return ephemera.compile(text).run(rows, engine="local", allow_unbounded=True)
 
 
 def one_by_one(text: str, rows: Rows) -> Rows:
-    engine = ephemera.compile(text).engine()
+    engine = ephemera.compile(text).engine(allow_unbounded=True)
     return [*(answer for row in rows for answer in engine.send(row)), *engine.finish()]
 
 

@@ -103,17 +103,17 @@ class _Evaluation:
     def _facts_of(self, events: Iterable[Event]) -> Facts:
         return Facts(events, self._rules.resolved.catalogue.attributes)
 
-    def _add(self, event: Event) -> bool:
-        """One more fact, which may equal one in another form; says whether it is new."""
+    def _add(self, event: Event) -> Event | None:
+        """One more fact, which may equal one in another form; returns it in the form that it has, if it is new."""
         form = event_of_both(self._forms[event], event) if event in self._forms else event
         if self._facts.add(form):
-            return True
+            return form
         known = self._facts.known(form)
         both = event_of_both(known, form)
         if both is not known:
             self._forms[both] = both
             self._formed += 1
-        return False
+        return None
 
     def _fixpoint(self, members: list[int]) -> None:
         """The rules of a stratum, again and again until nothing is new; each time for what the last time was new."""
@@ -123,7 +123,7 @@ class _Evaluation:
         waiting: list[Event] = []
         while new is None or len(new):
             found = [event for number in members for event in self._apply(number, new)]
-            waiting += [event for event in found if self._add(event)]
+            waiting += [form for event in found if (form := self._add(event)) is not None]
             waiting, taken = waiting[:-most], waiting[-most:]
             new = self._facts_of(taken)
 
