@@ -125,7 +125,7 @@ def make(dice: Dice, turn: int) -> Case | None:
     if dice.chance(4):
         events = events[: dice.number(0, len(events))]
     features = frozenset(feature_of(name) for name in names(marked))
-    if "recursion" not in features and dice.chance(25):  # in one an event may be used before it has its last form
+    if dice.chance(25):
         events = rewritten(dice, events)
     return Case(program, rules, tuple(events), draft.tables, features, marked)
 

@@ -23,6 +23,7 @@ STEPS = (
     "path(x, n + 1) <- p: path(x, n), n < 9;",
     "path(x, z) <- p: path(x, y), w: extend(e, 1), e: edge(y, z), while w: not stop(z);",
     "path(x, y) <- p: path(y, x), e: edge(_, _), while e: collect edge(x, _);",
+    "path(x, z) <- e: edge(x, y), w: extend(e, 1), while w: collect path(y, z);",
 )
 ENDS = ("", "seen(x, count(y)) <- s: stop(x), w: extend-begin(s, 5), while w: collect path(x, y);")
 

@@ -15,7 +15,7 @@ def counted(lane: Lane) -> dict[str, Any]:
         "tick": lane.tick,
         "references": lane.references,
         "derived_references": lane.derived_references,
-        "instances": lane.instances,
+        "instances": lane.detecting.count,
         "totals": [lane.released, lane.duplicates, lane.unused],
         "collected": {name: h.collected for name, h in lane.histories.items()},
         "numbers": {name: h.next_number for name, h in lane.histories.items()},
@@ -26,7 +26,7 @@ def counted(lane: Lane) -> dict[str, Any]:
 def count_on(lane: Lane, told: Mapping[str, Any]) -> None:
     """Puts a lane where another stood."""
     lane.bound, lane.tick, lane.references = told["bound"], told["tick"], told["references"]
-    lane.derived_references, lane.instances = told["derived_references"], told["instances"]
+    lane.derived_references, lane.detecting.count = told["derived_references"], told["instances"]
     lane.released, lane.duplicates, lane.unused = told["totals"]
     for name, history in lane.histories.items():
         history.collected, history.next_number = told["collected"][name], told["numbers"][name]

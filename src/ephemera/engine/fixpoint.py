@@ -13,11 +13,22 @@ PATIENCE = 1_024
 """After so many rounds it is twice as many."""
 
 
-def run(turn: Callable[[], int], pool: Pool, growing: Sequence[Series]) -> None:
+def run(turn: Callable[[], int], pool: Pool, growing: Sequence[Series], go_back: Sequence[Callable[[], None]]) -> None:
     """Turns, each of which says how many events it gave, until the pool has nothing new for anybody.
 
-    What does not end shows early if a few events are followed to their last answer before the others.
+    An event may be used before it has the form that it has at last, `1` for `1.0`. Then all goes back, and again.
     """
+    while True:
+        formed = pool.formed
+        _run(turn, pool, growing)
+        if pool.formed == formed:
+            return
+        for one in go_back:
+            one()
+
+
+def _run(turn: Callable[[], int], pool: Pool, growing: Sequence[Series]) -> None:
+    """What does not end shows early if a few events are followed to their last answer before the others."""
     for series in growing:
         series.clear()
     rounds, new = 0, 1

@@ -7,20 +7,19 @@ until nothing is new. At the end the histories forget what no rule can need any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from ephemera.algebra import instances
-from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Point, Rename, Table
-from ephemera.algebra.scalar import begin, end, reference
+from ephemera.algebra.nodes import Calendar, Input, Match, Point, Table
+from ephemera.algebra.scalar import begin, end
 from ephemera.algebra.schema import schemas
 from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
 from ephemera.engine import fixpoint
+from ephemera.engine.detecting import Detecting
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.engine.heads import Builder, is_message
 from ephemera.engine.matching import Query, timer_tuples, with_events
@@ -28,9 +27,9 @@ from ephemera.engine.parameters import MEMBER, Parameters, asked_for
 from ephemera.engine.pool import Pool
 from ephemera.engine.rules import Rule
 from ephemera.engine.surroundings import Surroundings
-from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, ints, stack
+from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, stack
 from ephemera.kernels.history import FAR, History
-from ephemera.kernels.tail import Row, of_rows
+from ephemera.kernels.tail import Row
 from ephemera.kernels.truth import Filter
 from ephemera.physical.alike import Merged
 from ephemera.physical.decompose import leaf, member_head, rule_plan
@@ -43,7 +42,6 @@ from ephemera.rules.series import series_of
 from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
 from ephemera.terms.match import distinct
-from ephemera.terms.values import key
 
 Needed = list[list[tuple[str, int]]] | None
 """For each reader how long before now some stamps count; None if one needs everything."""
@@ -76,6 +74,7 @@ class Lane:
         self._turns = turns(self._names, plan)
         self._with_events = told_apart(plan, rules)
         self.histories: dict[str, History] = {}
+        self.detecting = Detecting(plan, self._schemas, self._tester, self.histories)
         self.rules: dict[str, Rule] = {}
         self.builders: dict[str, Builder] = {}
         self._parameters: dict[str, Parameters | None] = {}
@@ -87,14 +86,10 @@ class Lane:
         self._needed: dict[str, Needed] = {}
         self._days = Pool(0, -1)
         """The days of calendars in this step: only queries by the name of a calendar see them."""
-        self._given: dict[str, set[Any]] = {}
-        """For each algebra expression the instances that were given in this step."""
         self.bound = -FAR
         self.tick = 0
         self.references = 0
         self.derived_references = -1
-        self.instances = 0
-        """How many instances of algebra expressions there were; they are told apart by their number."""
         self.released = 0
         self.duplicates = 0
         self.unused = 0
@@ -229,7 +224,7 @@ class Lane:
         self._used = np.zeros(new, dtype=np.bool_)
         self.tick += 1
         self._tell_the_time(calendar_until)
-        self._given = {}
+        self.detecting.start()
         self.few = []
         derived: dict[str, list[Events]] = {}
         for members, is_cycle in self._turns:
@@ -262,16 +257,34 @@ class Lane:
                 self._member(name, pool, bound, derived)
             return
         growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
+        rules = [self.rules[name] for name in members if name in self.rules]
+        for rule in rules:
+            rule.take_turns(grows=not rule.collected.isdisjoint(members))
         first = self.tick
 
         def turn() -> int:
             # What came in this step, and all rules of the cycle have seen, becomes few runs.
-            seen = min((self.rules[name].seen for name in members if name in self.rules), default=0)
+            seen = min((rule.seen for rule in rules), default=0)
             for history in (self.histories[name] for name in members if name in self.histories):
                 history.compact(seen + 1, first)
             return sum(self._member(name, pool, bound, derived) for name in members)
 
-        fixpoint.run(turn, pool, growing)
+        own = [history for name, history in self.histories.items() if name.split("/")[0] in members]
+        state = (pool.mark(), *(h.mark() for h in own), *(r.mark() for r in rules), self._mark_given(members, derived))
+        fixpoint.run(turn, pool, growing, state)
+
+    def _mark_given(self, rules: Collection[str], derived: dict[str, list[Events]]) -> Callable[[], None]:
+        """Before some rules give anything in a step; what it returns takes back what they have given then."""
+        names = [m.name for name in rules if name in self.rules for m in self._members(name)]
+        letters = {name: len(self.builders[name].undefined) for name in names}
+
+        def go_back() -> None:
+            self.detecting.take_back(rules)
+            for name, count in letters.items():
+                derived.pop(name, None)
+                del self.builders[name].undefined[count:]
+
+        return go_back
 
     def _member(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
         """One point's part of a step; how many new tuples or events it gave."""
@@ -299,7 +312,7 @@ class Lane:
         """A rule's part of a step; how many new events it gave."""
         rule = self.rules[name]
         for detection in rule.plan.detections:
-            self._detect(name, detection, bound)
+            self.detecting.detect(name, detection, self.bound, bound, self.tick)
         found = rule.step(self.tick, bound)
         if found is None:
             return 0
@@ -353,29 +366,6 @@ class Lane:
         self._days.add(of_events(days, self._plan.catalogue.attributes))
         self.derived_references = self._days.next_derived
 
-    def _detect(self, point: str, detection: Detection, bound: int) -> None:
-        """The instances of an algebra expression that end since the last step."""
-        inputs = [self._tuples(use) for use in detection.inputs if isinstance(use, Rename)]
-        given = self._given.setdefault(f"{point}/{detection.name}", set())
-        stop, which = end(detection.name), reference(detection.name)
-        new = [
-            t
-            for t in instances.found(detection, inputs, self._tester)
-            if self.bound < t[stop] <= bound and (t[which].key, _values(t)) not in given
-        ]
-        if not new:
-            return
-        given |= {(t[which].key, _values(t)) for t in new}
-        batch = of_rows([{n: v for n, v in t.items() if n != which} for t in new])
-        numbers = ints(range(self.instances, self.instances + len(new)))
-        self.instances += len(new)
-        self.histories[f"{point}/{detection.name}"].append(batch.with_columns({which: numbers}), self.tick)
-
-    def _tuples(self, use: Rename) -> list[dict[str, Any]]:
-        found = leaf(use, "", self._plan, self._schemas)
-        runs = [run.batch.renamed(found.names) for run in self.histories[found.source].runs]
-        return with_events(stack(runs)).rows() if runs else []
-
     def _tell_the_time(self, until: int) -> None:
         """The events of absolute timers since the last step."""
         for source, calendar in self._calendars.items():
@@ -394,7 +384,3 @@ class Lane:
             if needed is not None and self.bound < FAR:
                 history.forget([[(stamp, now - time) for stamp, time in reader] for reader in needed])
             history.compact(self.tick + 1)
-
-
-def _values(t: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(sorted((n, key(v)) for n, v in t.items() if "." not in n))

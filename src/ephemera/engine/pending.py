@@ -6,7 +6,7 @@ merge with neighbours of their size, so there are few of them, and an event does
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +69,18 @@ class Pending:
         self._parts = kept
         self._count()
         return found
+
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind what waits; what it returns goes back to that."""
+        parts, taken_down = list(self._parts), len(self.journal or ())
+
+        def go_back() -> None:
+            self._parts = list(parts)
+            self._count()
+            if self.journal is not None:
+                del self.journal[taken_down:]
+
+        return go_back
 
     def _count(self) -> None:
         self._next = min((int(p.due[0]) for p in self._parts), default=None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,12 +32,16 @@ class Pool:
         """How many events a reader is given at a time; None is all."""
         self._left: dict[str, list[Events]] = {}
         """What readers have not been given yet."""
+        self._forms: dict[Event, Event] = {}
+        """Events that came in several forms (`1` and `1.0`), in the one that they make together."""
+        self.formed = 0
+        """How often an event that was here got another form."""
 
     def add(self, parts: Sequence[Events], *, derived: bool = True) -> int:
         """More events; says how many of them are new."""
         total = 0
         for new in distinct(parts):
-            fresh = self._unknown(new)
+            fresh = self._unknown(self._in_one_form(new))
             if len(fresh):
                 references = self._references(len(fresh), derived=derived)
                 batch = fresh.batch.with_columns({REFERENCE: ints(references)})
@@ -52,17 +56,31 @@ class Pool:
         self.next_reference += count
         return np.arange(self.next_reference - count, self.next_reference)
 
+    def _in_one_form(self, new: Events) -> Events:
+        """The events, those that are known to come in another form, too, in the one that all make together."""
+        if not self._forms or _has_one_form(new):
+            return new
+        forms = {row: self._forms[event] for row, event in enumerate(new.events()) if event in self._forms}
+        return _met(new, forms)[0]
+
     def _unknown(self, new: Events) -> Events:
         known = self._events.get(new.label)
         if not known or not len(new):
             return new
         places = self._seen.setdefault(new.label, _Seen()).places(new, known)
         mask = np.fromiter((place is None for place in places), dtype=np.bool_, count=len(new))
-        for row, place in enumerate(places):
-            if place is not None and not _has_one_form(known[place[0]]):
-                event = new.take(np.array([row])).events()[0]
-                known[place[0]] = _met(known[place[0]], place[1], event)
-        return new if mask.all() else new.take(mask)
+        if mask.all():
+            return new
+        meeting: dict[int, dict[int, Event]] = {}
+        again = [place for place in places if place is not None]
+        if not all(_has_one_form(known[part]) for part in {part for part, _ in again}):
+            for (part, row), event in zip(again, new.take(~mask).events(), strict=True):
+                meeting.setdefault(part, {})[row] = event
+        for part, others in meeting.items():
+            known[part], changed = _met(known[part], others)
+            self._forms.update((event, event) for event in changed)
+            self.formed += len(changed)
+        return new.take(mask)
 
     def unread(self, reader: str, label: str | None) -> list[Events]:
         """The events of a label, or of any, that a reader has not taken yet; of many a portion, the newest."""
@@ -85,6 +103,17 @@ class Pool:
         if found:
             self._left[reader] = found
         return taken
+
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind what is here; what it returns goes back to that, but for the forms of events."""
+        events, read = {label: list(parts) for label, parts in self._events.items()}, dict(self._read)
+        derived = self.next_derived
+
+        def go_back() -> None:
+            self._events = {label: [self._in_one_form(part) for part in parts] for label, parts in events.items()}
+            self._read, self._seen, self._left, self.next_derived = dict(read), {}, {}, derived
+
+        return go_back
 
     @property
     def has_left(self) -> bool:
@@ -131,22 +160,19 @@ def _has_one_form(part: Events) -> bool:
     return part.arity is not None and all(c.kind in ("int", "text") for c in values)
 
 
-def _met(part: Events, row: int, other: Event) -> Events:
-    """The events, one of which meets another that equals it: integers for doubles."""
-    event = part.take(np.array([row])).events()[0]
-    both = event_of_both(event, other)
-    if both is event:
-        return part
-    if part.arity is None:
-        values: dict[str, Value] = {TERM: both.term}
-    else:
-        values = {position(k): v for k, v in enumerate(flat_values(both.term, part.names) or ())}
-    columns = {name: _with(part.batch.columns[name], row, value) for name, value in values.items()}
-    return replace(part, batch=part.batch.with_columns(columns))
-
-
-def _with(c: Column, row: int, value: Value) -> Column:
-    """A column with another value in a row."""
-    values: list[Value] = c.tolist()
-    values[row] = value
-    return column(values)
+def _met(part: Events, others: Mapping[int, Event]) -> tuple[Events, list[Event]]:
+    """The events, some rows of which meet others that equal them: integers for doubles; and those that have changed."""
+    rows = list(others)
+    own = part.take(np.array(rows, dtype=np.int64)).events() if rows else []
+    changed = {row: both for row, e in zip(rows, own, strict=True) if (both := event_of_both(e, others[row])) is not e}
+    if not changed:
+        return part, []
+    columns: dict[str, list[Value]] = {}
+    for name in [TERM] if part.arity is None else map(position, range(part.arity)):
+        columns[name] = part.batch.columns[name].tolist()
+    for row, event in changed.items():
+        values = [event.term] if part.arity is None else flat_values(event.term, part.names) or ()
+        for own_values, value in zip(columns.values(), values, strict=True):
+            own_values[row] = value
+    batch = part.batch.with_columns({name: column(values) for name, values in columns.items()})
+    return replace(part, batch=batch), list(changed.values())

@@ -7,7 +7,7 @@ the head is built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -73,6 +73,10 @@ class Rule:
         self.pending = Pending()
         self.seen = 0
         """The last tick of which everything was used."""
+        self.collected = frozenset(self._collected(plan.accumulated))
+        """The histories that it collects from."""
+        self._again: list[Batch] | None = None
+        """What has happened in this step, where a collection may still grow."""
         self._outer: frozenset[str] = frozenset()
         """What positive events and tables bind: accumulated queries test it, and leave it as it is."""
         self._looked_at = 0
@@ -86,12 +90,29 @@ class Rule:
     def examined(self, count: int) -> None:
         self._looked_at = count
 
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind how far it is; what it returns goes back to that."""
+        seen, pending = self.seen, self.pending.mark()
+
+        def go_back() -> None:
+            self.seen, self._again = seen, None if self._again is None else []
+            pending()
+
+        return go_back
+
+    def take_turns(self, *, grows: bool) -> None:
+        """A step begins in which rules take turns; what it collects may grow meanwhile."""
+        self._again = [] if grows else None
+
     def step(self, tick: int, bound: int) -> Batch | list[Row] | None:
         """The tuples that happen by the bound and were not given before, with all that they collect.
 
         A few of them may come as rows, if nothing has to be collected or waited for.
         """
         new = self._joined(tick)
+        has_grown = self._again and any(
+            run.step > self.seen for name in self.collected for run in self._histories(name).runs
+        )
         self.seen = tick
         if isinstance(new, list):
             return new
@@ -104,6 +125,9 @@ class Rule:
             else:
                 self.pending.add(new.take(~ready), happens[~ready])
                 due.append(new.take(ready))
+        if self._again is not None:
+            self._again += due
+            due = list(self._again) if has_grown else due
         if not any(map(len, due)):
             return None
         batch = stack(due)
@@ -254,6 +278,21 @@ class Rule:
                 return batch.take(~np.isin(batch[ROW], self._evaluate(right, ready)[ROW]))
             case _:
                 raise InternalError("engine", f"{type(e).__name__} stands where nothing is accumulated")
+
+    def _collected(self, e: Expression) -> Iterator[str]:
+        """The histories that accumulated queries of an expression find events in that have to be there."""
+        if e == self.plan.positive:
+            return
+        match e:
+            case Join(left, right) | Cross(left, right) | SemiJoin(left, right):
+                yield from [] if isinstance(right, Table) else [self._leaves(right).source]
+                yield from self._collected(left)
+            case Select(inner) | AntiSemiJoin(inner) | Difference(inner):
+                yield from self._collected(inner)
+            case Union(inputs):
+                yield from (name for one in inputs for name in self._collected(one))
+            case _:
+                return
 
     def _has_any(self, batch: Batch, right: Expression, condition: Formula) -> Mask:
         if not isinstance(right, Table):

@@ -9,7 +9,7 @@ and never so that they would be kept much longer than their tuples matter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -168,6 +168,19 @@ class History:
                 self.tail.append(step, row)
         elif len(batch):
             self.runs.append(self._run(batch, step, self._latest(batch)))
+
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind what is here; what it returns goes back to that."""
+        stored, entries, taken_down = list(self.stored), list(self.tail.entries), len(self.journal or ())
+
+        def go_back() -> None:
+            self.stored, self.tail = list(stored), Tail()
+            for step, row in entries:
+                self.tail.append(step, row)
+            if self.journal is not None:
+                del self.journal[taken_down:]
+
+        return go_back
 
     def recall(self, batch: Batch, step: int) -> None:
         """Tuples of an earlier life, which everybody had seen by that step."""
