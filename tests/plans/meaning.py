@@ -34,7 +34,7 @@ def given(rules: Ruleset, events: Sequence[Event], world: World) -> Given:
     first, last = limits(events, world)
     clock = Clock(rules.resolved.catalogue.zone, first - look_back(rules), last)
     calendars = {name: list(days) for name, days in world.calendars.items()}
-    return Given(list(dict.fromkeys(events)), world.tables, calendars, clock.events)
+    return Given(list(events), world.tables, calendars, clock.events)
 
 
 def limits(events: Sequence[Event], world: World) -> tuple[int, int]:

@@ -42,6 +42,7 @@ from ephemera.algebra.scalar import Formula, begin, end, reference
 from ephemera.algebra.timers import Moved, offsets
 from ephemera.algebra.truth import Tester, is_stamp
 from ephemera.base.errors import InternalError
+from ephemera.base.time import LATEST
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.series import Series, series_of
 from ephemera.syntax.nodes import Derive, Head
@@ -50,7 +51,7 @@ from ephemera.terms.compute import Undefined
 from ephemera.terms.construct import Origin, Row, construct, value_of
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.nodes import Pattern
-from ephemera.terms.values import Key, Term, Value, equal, key
+from ephemera.terms.values import Key, Term, Value, equal, key, merged
 
 Tuple: TypeAlias = Mapping[str, Any]
 Relation: TypeAlias = list[Tuple]
@@ -107,6 +108,8 @@ class Interpreter:
         self._plan = plan
         self._given = given
         self._tester = Tester(plan.catalogue, given.calendars)
+        self._positive: frozenset[str] = frozenset()
+        """The events and timers that the answers of the rule cover: all others are collected or forbidden."""
         self.series: Series | None = None
         """Where the answers of the rule that is evaluated are counted, if it may grow."""
 
@@ -146,11 +149,15 @@ class Interpreter:
             case Gap(inner, name, first, last):
                 return _with_timer(self.evaluate(inner, source), name, "gap", (end(first), 0), (begin(last), 0))
             case Merge(inner, name, events):
-                return (self._counted(_merged(t, name, events)) for t in self.evaluate(inner, source))
+                self._positive = frozenset(events)
+                covering = (_merged(t, name, events) for t in self.evaluate(inner, source))
+                return (self._counted(t) for t in covering if t[begin(name)] >= -LATEST and t[end(name)] <= LATEST)
             case Group():
                 return self._grouped(e, self.evaluate(e.input, source))
             case Join(left, right, condition, _) | Cross(left, right, condition, _):
-                return self._joined(self.evaluate(left, source), self.evaluate(right, source), condition)
+                settled = isinstance(right, Rename) and self._positive.isdisjoint(new for _, new in right.events)
+                sides = self.evaluate(left, source), self.evaluate(right, source)
+                return self._joined(*sides, condition, settled=settled)
             case SemiJoin(left, right, condition, _):
                 found = self.evaluate(right, source)
                 return (t for t in self.evaluate(left, source) if any(self._joined([t], found, condition)))
@@ -182,11 +189,12 @@ class Interpreter:
 
     # ---- joins ---------------------------------------------------------------------------------------------
 
-    def _joined(self, left: Relation, right: Relation, condition: Formula) -> Iterator[Tuple]:
+    def _joined(self, left: Relation, right: Relation, condition: Formula, *, settled: bool = False) -> Iterator[Tuple]:
+        """Tuples that agree; values of both meet, unless those of the left are settled, as they are for collections."""
         for a in left:
             for b in right:
                 if all(_agree(a[name], b[name]) for name in a.keys() & b.keys()):
-                    both = {**a, **b}
+                    both = {**b, **(a if settled else _met(a, b))}
                     if self._tester.truth(condition, both):
                         yield both
 
@@ -241,7 +249,16 @@ _NOTHING = object()
 
 def distinct(tuples: Iterable[Tuple]) -> Relation:
     """Each tuple once."""
-    return list({identity(t): t for t in tuples}.values())
+    found: dict[frozenset[tuple[str, Any]], Tuple] = {}
+    for t in tuples:
+        which = identity(t)
+        found[which] = _met(found[which], t) if which in found else t
+    return list(found.values())
+
+
+def _met(a: Tuple, b: Tuple) -> Tuple:
+    """A tuple where it meets another: integers for doubles that equal them."""
+    return {n: merged(v, b[n]) if n in b and not isinstance(v, Event) else v for n, v in a.items()}
 
 
 def identity(t: Tuple) -> frozenset[tuple[str, Any]]:
