@@ -1,6 +1,7 @@
 """This module says which sources the rules of a plan wait for, and so which of them share a lane.
 
-A rule that reads nothing but the clock and calendars waits for no source. What it answers goes with all of them. Rules
+Rules that derive one label wait for the sources of all of them, since what two of them derive is one event, which is
+given once. A rule that reads nothing but the clock and calendars waits for no source. What it answers goes with all of them. Rules
 that wait for fewer sources and read what it derives need that by their own bounds: then it runs a second time in a lane
 without sources, which goes with the fastest of them, only to tell those rules.
 """
@@ -35,6 +36,8 @@ def lanes_of(merged: Merged, sources: Sources, calendars: Container[str], own: C
     plan = merged.plan
     depends, every = _dependencies(plan, sources, calendars)
     rules = [name for name, point in plan.points.items() if point.kind == "rule" and name not in merged.replaced]
+    for name, one in merged.alike.items():  # rules that run as one wait for the sources of all of them
+        depends[name] = depends[name].union(*(depends[m.name] for m in one.members))
     free = [name for name in rules if not depends[name]]
     ahead = any(depends[name] not in (CLOCK, every) and _read(name, plan) & set(free) for name in rules)
     found: dict[frozenset[str], list[str]] = {}
@@ -75,6 +78,8 @@ def _dependencies(
     labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
     used = CLOCK.union(*(source(label) for label in labels if label is not None))
     every = used | frozenset(sources.watermarks) or frozenset([UNNAMED])
+    rules = {name: point.rule for name, point in plan.points.items() if point.kind == "rule"}
+    same = [[name for name, rule in rules.items() if rule in numbers] for numbers in derived.values()]
     changed = True
     while changed:
         changed = False
@@ -82,7 +87,11 @@ def _dependencies(
             bases = [every if b.label is None else source(b.label) for b in find(point.expression, Base)]
             inputs = [found[i.point] for i in find(point.expression, Input)]
             both = CLOCK.union(*bases, *inputs)
-            if both != found[name]:
-                found[name] = both
+            if not both <= found[name]:
+                found[name] |= both
                 changed = True
+        for names in same:
+            both = CLOCK.union(*(found[name] for name in names))
+            changed = changed or any(found[name] != both for name in names)
+            found |= dict.fromkeys(names, both)
     return found, every
