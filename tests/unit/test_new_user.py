@@ -142,3 +142,9 @@ def test_a_folder_without_files_is_told(tmp_path: Path) -> None:
     words = ["run", str(tmp_path / "p.eq"), "--input", str(tmp_path / "none"), "--engine", "local"]
     done = CliRunner().invoke(app, words)
     assert (done.exit_code, done.stderr) == (0, f"note: there are no files in {tmp_path / 'none'}\n")
+
+
+def test_attributes_beside_the_name_are_told_where_they_belong() -> None:
+    flat = {"event": "txn", "time": 1, "account": "a", "amount": 1, "country": "D"}
+    (bad,) = ephemera.compile(BANK).run_all([flat]).bad
+    assert bad.reason == "`txn` has 3 attributes, not 0; they stand under `data`"
