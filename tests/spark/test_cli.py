@@ -293,7 +293,7 @@ def test_a_failure_of_ours_names_the_rule_and_the_event(tmp_path: Path) -> None:
         (["--input", "{}/none.jsonl"], 2, "cannot read {}/none.jsonl: No such file or directory"),
         (["--input", "{}/*.none"], 2, "cannot read {}/*.none: No such file or directory"),
         (["--input", "file://{}/none.jsonl"], 2, "cannot read the input: Path does not exist: file:{}/none.jsonl."),
-        (["--input", "{}/broken.parquet"], 1, "cannot read the input: "),
+        (["--input", "{}/broken.parquet"], 1, "cannot read broken.parquet: "),
         (["--input", "{}/events.jsonl", "--master", "mars"], 2, "there is no master `mars`; "),
         (["--input", "{}/events.jsonl", "--master", "spark://127.0.0.1:9"], 3, "no master answers at `spark://"),
         (["--mode", "stream", "--engine", "spark"], 2, "there is nothing to read: "),
