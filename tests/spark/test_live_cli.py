@@ -289,7 +289,8 @@ def test_a_run_that_is_told_to_end_says_how_to_go_on(shop: Shop) -> None:
     assert note == "NOTE"
     assert end == f"stopped after 2 batches; go on with --checkpoint {shop.folder / 'check'}"
     assert letters == "6 events, 1 bad, 1 late, 0 without a value"
-    assert [line.split(":")[0] for line in batches] == ["batch 0", "batch 1"]
+    assert [line.partition(":")[0] for line in batches] == ["batch 0", "batch 1", "note"]
+    assert batches[-1] == "note: never came: `shipped`"
     assert by_text(shop.lines("out")) == by_text([LARGE, OVERDUE])
 
 

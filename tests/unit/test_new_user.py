@@ -103,6 +103,7 @@ def test_no_column_is_meant_that_is_an_attribute_itself() -> None:
         ("plain.csv.gz", b"event,time,account,amount,country\n"),
         ("none.parquet", b"PAR1 and nothing else"),
     ],
+    ids=["twice", "cut", "plain", "parquet"],
 )
 def test_input_that_is_there_and_cannot_be_read_is_wrong_input(name: str, content: bytes, tmp_path: Path) -> None:
     done = run(tmp_path, BANK, name, content)
@@ -117,6 +118,7 @@ def test_input_that_is_there_and_cannot_be_read_is_wrong_input(name: str, conten
         (b"id\nx\n", 1, "Not a gzipped file (b'id')"),
         (gzip.compress(b"id\nx\n")[:-12] + bytes(12), 1, ""),
     ],
+    ids=["absent", "plain", "damaged"],
 )
 def test_a_table_that_cannot_be_read_is_told_in_a_line(
     content: bytes | None, code: int, told: str, tmp_path: Path
@@ -142,3 +144,9 @@ def test_a_folder_without_files_is_told(tmp_path: Path) -> None:
     words = ["run", str(tmp_path / "p.eq"), "--input", str(tmp_path / "none"), "--engine", "local"]
     done = CliRunner().invoke(app, words)
     assert (done.exit_code, done.stderr) == (0, f"note: there are no files in {tmp_path / 'none'}\n")
+
+
+def test_attributes_beside_the_name_are_told_where_they_belong() -> None:
+    flat = {"event": "txn", "time": 1, "account": "a", "amount": 1, "country": "D"}
+    (bad,) = ephemera.compile(BANK).run_all([flat]).bad
+    assert bad.reason == "`txn` has 3 attributes, not 0; they stand under `data`"

@@ -107,7 +107,7 @@ def run_live(
             query.stop(in_a_hurry=lambda: len(signals) > 1)
         is_over = printed is not None and printed.is_over
         stack.close()
-        if is_shown(wanted=wanted.progress):
+        if is_shown(wanted=wanted.progress) and query.totals.batches:  # a start that found nothing new lacked nothing
             lacking = [program.notes(query.never(number)) for number, program in enumerate(programs)]
             for line in note_lines(lacking, wanted.names):
                 typer.echo(line, err=True)

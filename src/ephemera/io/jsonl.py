@@ -206,7 +206,8 @@ def _term(label: str, data: Mapping[str, Any], schema: Schema | None, catalogue:
     if isinstance(value, list | tuple):
         if schema is not None and schema.attributes is not None:
             if len(value) != len(schema.attributes):
-                raise BadMessage(f"`{label}` has {len(schema.attributes)} attributes, not {len(value)}")
+                where = "" if given else "; they stand under `data`"
+                raise BadMessage(f"`{label}` has {len(schema.attributes)} attributes, not {len(value)}{where}")
             pairs = [(n, _declared(v, t, n, catalogue)) for (n, t), v in zip(schema.attributes, value, strict=True)]
             return _attributes(label, pairs), True
         return Term(label, tuple(_scalar(v, catalogue.local) for v in value)), True
