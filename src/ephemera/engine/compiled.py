@@ -62,9 +62,10 @@ class Reading:
     def add(self, given: Given) -> None:
         """One more event."""
         message = given_message(given)
-        if message.complaint is None:
+        event = self.compiled.read(message)
+        if isinstance(event, Event):
             self.keys.note(message.data)
-        self.take(self.compiled.read(message), as_text=uses_text(message.data, self.compiled.rules.resolved.catalogue))
+        self.take(event, as_text=uses_text(message.data, self.compiled.rules.resolved.catalogue))
 
     def take(self, event: Event | BadEvent, *, as_text: bool) -> None:
         """One more that has been read, and whether its time was written as text."""

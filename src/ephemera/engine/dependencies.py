@@ -1,9 +1,9 @@
 """This module says which sources the rules of a plan wait for, and so which of them share a lane.
 
 Rules that derive one label wait for the sources of all of them, since what two of them derive is one event, which is
-given once. A rule that reads nothing but the clock and calendars waits for no source. What it answers goes with all of them. Rules
-that wait for fewer sources and read what it derives need that by their own bounds: then it runs a second time in a lane
-without sources, which goes with the fastest of them, only to tell those rules.
+given once. A rule that reads nothing but the clock and calendars waits for no source. What it answers goes with all of
+them. Rules that wait for fewer sources and read what it derives need that by their own bounds: then it runs a second
+time in a lane without sources, which goes with the fastest of them, only to tell those rules.
 """
 
 from __future__ import annotations

@@ -225,12 +225,10 @@ class LiveEngine:
         message = given_message(given)
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
             message = Message(message.original, at_time(message.data, _as_text(self._arrival()), self._catalogue))
-        if message.complaint is None:
-            self._keys.note(message.data)
         event = self._compiled.read(message)
-        self._as_numbers = self._as_numbers and not (
-            isinstance(event, Event) and uses_text(message.data, self._catalogue)
-        )
+        if isinstance(event, Event):
+            self._keys.note(message.data)
+            self._as_numbers = self._as_numbers and not uses_text(message.data, self._catalogue)
         return event
 
     def _arrival(self) -> int:

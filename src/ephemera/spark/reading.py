@@ -201,9 +201,10 @@ def read_rest(
         case "lines":
             for line in batch.column("line").to_pylist():
                 message = decode_line(line)
-                if keys is not None and message.complaint is None:
+                event = _read_one(compiled, message, line)
+                if keys is not None and isinstance(event, Event):
                     keys.note(message.data)
-                yield _read_one(compiled, message, line)
+                yield event
         case "cells":
             for name, row in _rows(batch):
                 yield _told_with(row.line, event_of_row, row, name, compiled)[0]
