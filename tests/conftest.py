@@ -1,11 +1,16 @@
-"""This module chooses how Hypothesis searches, always the same or as a hunt for new examples, and sums up kills."""
+"""This module chooses how Hypothesis searches, always the same or as a hunt, heeds Ctrl-C, and sums up kills."""
 
 from __future__ import annotations
 
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Scripts that run in the background have it ignored, and so would the commands that tests interrupt.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A slow machine is no bug, so nothing here watches the clock.
 settings.register_profile(

@@ -194,7 +194,7 @@ class Interpreter:
         for a in left:
             for b in right:
                 if all(_agree(a[name], b[name]) for name in a.keys() & b.keys()):
-                    both = {**b, **(a if settled else _met(a, b))}
+                    both = {**a, **b, **(a if settled else _met(a, b))}
                     if self._tester.truth(condition, both):
                         yield both
 
@@ -258,7 +258,9 @@ def distinct(tuples: Iterable[Tuple]) -> Relation:
 
 def _met(a: Tuple, b: Tuple) -> Tuple:
     """A tuple where it meets another: integers for doubles that equal them."""
-    return {n: merged(v, b[n]) if n in b and not isinstance(v, Event) else v for n, v in a.items()}
+    shared = (n for n, v in a.items() if isinstance(v, float | Term) and n in b)
+    changed = {n: both for n in shared if (both := merged(a[n], b[n])) is not a[n]}
+    return {**a, **changed} if changed else a
 
 
 def identity(t: Tuple) -> frozenset[tuple[str, Any]]:
