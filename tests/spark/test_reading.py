@@ -34,7 +34,7 @@ CLEAN = """
 {"event": "price", "time": 1, "data": ["a", 9007199254740993.0, true, 0]}
 {"event": "price", "time": 1, "data": ["a", 123456789012345678.123456789012345678901, true, 0]}
 {"event": "stay", "time": [1, 2001], "data": [4]}
-{"event": "trip", "time": [-4611686018427387, 4611686018427387], "data": [4]}
+{"event": "trip", "time": [-2305843009213693, 2305843009213693], "data": [4]}
   {"event": "trip", "time": [1, 2], "data": {"id": 4}}\r
 """.strip("\n").split("\n")
 

@@ -129,7 +129,7 @@ def test_a_python_of_the_workers_that_lacks_something_is_told_with_the_cure(tmp_
     bare = str(tmp_path / "bare" / "bin" / "python")
     with pytest.raises(OtherPython) as told:
         ship(Session(bare))  # type: ignore[arg-type]
-    assert f"{bare}, has no lxml, numpy, pyarrow; set PYSPARK_PYTHON={sys.executable}" in str(told.value)
+    assert f"{bare}, has no lxml, numpy, pyarrow, google-re2; set PYSPARK_PYTHON={sys.executable}" in str(told.value)
     with pytest.raises(OtherPython, match="does not start"):
         ship(Session(str(tmp_path / "no-python")))  # type: ignore[arg-type]
     assert ship(Session(sys.executable)) is None  # type: ignore[arg-type]

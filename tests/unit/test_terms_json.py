@@ -151,7 +151,7 @@ def test_fractions_stay_exact_where_asked_for() -> None:
         ("", "at column 1"),
         ("junk", "at column 1"),
         ("{\n1}", "at line 2, column 1"),
-        ('{"a": 1,\n}', "line 2, column 1"),
+        ('{"a": 1,\nx}', "line 2, column 1"),
         ("{'a': 1}", "cannot be read"),
         ('{"a": 1} 2', "Extra data"),
         ('"\n"', "control character"),

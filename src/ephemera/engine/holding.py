@@ -106,6 +106,12 @@ def _lock(number: int) -> None:
     fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def _unlock(number: int) -> None:
+    import fcntl  # noqa: PLC0415 - not on every system
+
+    fcntl.flock(number, fcntl.LOCK_UN)
+
+
 def _held(checkpoint: str, path: str, number: int) -> Hold:
     os.ftruncate(number, 0)
     os.pwrite(number, json.dumps(_ourselves()).encode(), 0)
@@ -120,6 +126,7 @@ def _held(checkpoint: str, path: str, number: int) -> Hold:
     def let_go() -> None:
         _HERE.pop(path, None)
         os.ftruncate(number, 0)
+        _unlock(number)  # a process that was forked just now may still have it open
         os.close(number)
 
     taken = Hold(checkpoint, check, let_go)

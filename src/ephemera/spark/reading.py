@@ -252,7 +252,7 @@ def _messages(batch: pa.RecordBatch) -> Iterator[tuple[str, Message]]:
 
 def _files(batch: pa.RecordBatch) -> Iterator[tuple[str, bytes]]:
     for path, content in zip(batch.column("path"), batch.column("content"), strict=True):
-        yield name_of(path.as_py()), content.as_py()
+        yield PurePath(path.as_py()).name, content.as_py()  # which is a plain path, not one that is quoted
 
 
 def _sheets(batch: pa.RecordBatch) -> Iterator[Sheet | BadFile]:

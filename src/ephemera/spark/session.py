@@ -20,6 +20,8 @@ from pyspark.sql import SparkSession
 from ephemera.base.scratch import scratch_of_process
 from ephemera.spark.java import find_java, home_for_spark
 
+_FORKING = "ignore:This process:DeprecationWarning"
+"""Newer versions of Python warn where a process with threads is forked, as Spark does with its workers."""
 LOCAL = "local[*,4]"
 """All cores, and a task that fails, as when its worker is killed, is tried again."""
 BATCH = 100_000
@@ -83,7 +85,9 @@ def _launched(master: str, *, debug: bool) -> dict[str, str]:
     if not debug:
         _say_nothing()
     options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", f"-Dephemera.log={level}"]
+    hushed = [os.environ.get("PYTHONWARNINGS", ""), _FORKING]
     settings = {
+        "spark.executorEnv.PYTHONWARNINGS": ",".join(filter(None, hushed)),
         "spark.driver.extraJavaOptions": " ".join([*options, f'"-Djava.io.tmpdir={folder}"']),
         "spark.local.dir": str(folder),
         "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
