@@ -12,16 +12,12 @@ from tests.strategies.mix import PATTERNS, WEIGHTS
 from tests.strategies.survey import mix
 
 CASES = 240
-LEAST_SHARE = 0.043
-"""The weights aim at 5 % and more for every feature; a sample of this size may show a little less.
-
-Of 240 programs 34 ask for rows `at` an event, which is refused until tables have versions, so that fewer count.
-"""
-MOST_RARE = 13
+LEAST_SHARE = 0.045
+"""The weights aim at 5 % and more for every feature; a sample of this size may show a little less."""
+MOST_RARE = 6
 """How many of the features the sample may show in fewer than 5 % of the cases."""
 LEAST_DEPENDENT = 0.60
 FEATURES = 97
-REFUSED = {"table at"}
 
 
 @pytest.mark.slow
@@ -33,4 +29,4 @@ def test_every_feature_occurs_and_matters() -> None:
     assert not too_idle
     assert sum(p.share < 0.05 for p in parts.values()) <= MOST_RARE
     assert len(parts) == FEATURES
-    assert {*WEIGHTS, *PATTERNS} - REFUSED <= parts.keys()
+    assert {*WEIGHTS, *PATTERNS} <= parts.keys()

@@ -100,7 +100,11 @@ def _daemon(folder: Path, name: str, *arguments: str) -> Iterator[_Daemon]:
             yield _Daemon(process, log)
         finally:
             process.terminate()
-            process.wait(PATIENCE)
+            try:
+                process.wait(PATIENCE)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
 
 
 def _said(daemon: _Daemon, pattern: str) -> str:

@@ -141,20 +141,16 @@ def table(body: Body) -> None:
     value = body.variables[name]
     rows = body.draft.tables.setdefault("t", [])
     other = body.dice.pick([v for v in VALUES if v != value])
-    event = body.dice.pick(list(body.facts))
-    kind = body.chosen({"table": 1, "table at": 1, "absent row": 2})
-    is_timed = kind == "table at" or (kind == "absent row" and body.dice.chance(50))
-    moment = f"at {event}: " if is_timed else ""
-    if kind != "absent row":
+    if body.chosen({"table": 1, "absent row": 1}) == "table":
         variable = body.fresh("x")
         found = body.dice.pick(VALUES)
         rows.append(attributes_term("t", [("k", value), ("w", found)]))
         body.miss_variable(name, other)
-        written = f"{moment}t({body.var(name)}, {body.var(variable)})"
+        written = f"t({body.var(name)}, {body.var(variable)})"
         body.variables[variable] = found
-        body.place(written, kind)
+        body.place(written, "table")
     else:
         rows.append(attributes_term("t", [("k", other), ("w", 0)]))
         body.miss_variable(name, other)
-        written = f"{moment}not t({body.var(name)}, 0)"
+        written = f"not t({body.var(name)}, 0)"
         body.items.append(body.draft.mark("absent row", written))

