@@ -2,11 +2,16 @@
 
 The first signal raises `Stopped` wherever the command is, unless it has asked for signals to be noted only. Whatever
 comes then does not disturb the end. What started ignored, as in the background of a script, stays ignored.
+
+Of two signals that come at once another thread may take both, and nothing would wake this one where it waits, for Spark
+or for input. So what came is told to a thread that wakes it.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -15,6 +20,8 @@ from typing import Any
 INTERRUPTED = 128 + signal.SIGINT
 TERMINATED = 128 + signal.SIGTERM
 _HEEDED = (signal.SIGINT, signal.SIGTERM)
+_WAKING = getattr(signal, "SIGURG", None)
+"""It does nothing but wake whom it is sent to; processes that nobody told otherwise ignore it."""
 
 
 class Stopped(KeyboardInterrupt):
@@ -51,9 +58,39 @@ def heeded() -> Iterator[None]:
         _signals.handlers[number] = signal.SIG_IGN if ignored else _signals.take
     heed_again()
     try:
-        yield
+        with _woken():
+            yield
     finally:
         _signals.is_over = True  # what is done as the process ends is not disturbed
+
+
+@contextmanager
+def _woken() -> Iterator[None]:
+    """While this lasts, each signal wakes the main thread."""
+    if _WAKING is None or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    main = threading.get_ident()
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+
+    def wake() -> None:
+        with os.fdopen(reader, "rb", buffering=0) as told:
+            while number := told.read(1):
+                if number[0] != _WAKING:
+                    signal.pthread_kill(main, _WAKING)
+
+    waking_before = signal.signal(_WAKING, lambda *_: None)
+    told_before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    thread = threading.Thread(target=wake, name="ephemera-signals", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(told_before)
+        os.close(writer)
+        thread.join()
+        signal.signal(_WAKING, waking_before)
 
 
 def heed_again() -> None:
