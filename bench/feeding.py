@@ -13,18 +13,17 @@ from typing import Any
 
 import numpy as np
 
+import ephemera
 from bench.data import Stream, load, size
 from bench.process import peak
 from bench.queries import Case
 from bench.reference import Answers
-from ephemera.base.span import Source
 from ephemera.engine.events import BEGIN, END, Events, of_events, position
 from ephemera.engine.local import Engine, Found
 from ephemera.engine.stats import stats_of
 from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.columns import Batch, ints
 from ephemera.kernels.history import FAR
-from ephemera.pipeline import check
 
 MICROSECONDS = 1_000
 """In a millisecond."""
@@ -53,10 +52,7 @@ class Measured:
 
 def engine(program: str) -> Engine:
     """An engine for a program that gives all it finds."""
-    checked = check(Source("bench.eq", program))
-    if checked.plan is None or checked.facts is None or checked.report.failed:
-        raise SystemExit(f"the benchmark's program does not pass: {checked.report.diagnostics[0]}")
-    return Engine(checked.plan, checked.facts, Surroundings(), lambda _point, _end: True)
+    return Engine(ephemera.compile(program, "bench.eq").compiled.physical, Surroundings(), lambda _point, _end: True)
 
 
 def parts(stream: Stream, columns: int) -> list[Events]:

@@ -17,7 +17,6 @@ from ephemera.algebra.nodes import Plan, Points
 from ephemera.analysis import explain as analysis_explain
 from ephemera.analysis import explain_bounds
 from ephemera.analysis.findings import tell, tell_unbounded
-from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
 from ephemera.analysis.unbounded import Use, judge, unbounded_in
@@ -25,7 +24,7 @@ from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError, warn
 from ephemera.base.span import Source
 from ephemera.engine.clocks import wall_clock
-from ephemera.engine.compiled import Compiled, Reading
+from ephemera.engine.compiled import Compiled, Reading, prepare
 from ephemera.engine.given import Options, is_spark_frame
 from ephemera.engine.live import LiveEngine, Stamp
 from ephemera.engine.never import Never
@@ -108,12 +107,11 @@ class Program:
         self._rules = checked.rules
         self._plan = checked.plan
         self._facts = checked.facts
-        self._compiled = Compiled(checked.rules, checked.plan, checked.facts, Limits(checked.plan, checked.facts))
 
-    @property
+    @cached_property
     def compiled(self) -> Compiled:
-        """The program as engines need it."""
-        return self._compiled
+        """The program as engines need it, with how it runs: planned once, when it is first to run."""
+        return prepare(self._rules, self._plan, self._facts)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -153,13 +151,16 @@ class Program:
         frame = is_spark_frame(events)
         asked = self._asked(engine, emit, allow_unbounded, frame)
         world = self.world(tables, calendars, until, lenient=lenient)
+        compiled = self.compiled.beside(world.calendars)
         if frame:
             from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
-            answers, said = run_frame(self._compiled, events, world, asked, lenient=lenient)
+            answers, said = run_frame(compiled, events, world, asked, lenient=lenient)
             warn(said, stacklevel=3)
             return answers
-        found = run_given(self._compiled, events, world, asked, self._evaluate(engine), lenient=lenient)
+        found = run_given(
+            self.compiled.beside(world.calendars), events, world, asked, self._evaluate(engine), lenient=lenient
+        )
         warn([*([] if found.complaint is None else [found.complaint]), *found.said, *found.warnings], stacklevel=3)
         return found.answers
 
@@ -188,12 +189,13 @@ class Program:
         frame = is_spark_frame(events)
         asked = self._asked(engine, emit, allow_unbounded, frame)
         world = self.world(tables, calendars, until, lenient=lenient)
+        compiled = self.compiled.beside(world.calendars)
         if not frame:
             evaluate = self._evaluate(engine)
-            return self._noted(run_given(self._compiled, events, world, asked, evaluate, lenient=lenient))
+            return self._noted(run_given(compiled, events, world, asked, evaluate, lenient=lenient))
         from ephemera.spark.frames import run_whole_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
-        return self._noted(run_whole_frame(self._compiled, events, world, asked, lenient=lenient))
+        return self._noted(run_whole_frame(compiled, events, world, asked, lenient=lenient))
 
     def _asked(self, engine: str, emit: str | Iterable[str], allowed: bool, frame: bool) -> frozenset[str]:
         """What a batch run is asked for, if everything about it is right."""
@@ -227,7 +229,7 @@ class Program:
 
     def reading(self) -> Reading:
         """Where the events of a run are gathered as this program reads them, so that several may share the input."""
-        return Reading(self._compiled)
+        return Reading(self.compiled)
 
     def run_read(
         self,
@@ -259,7 +261,7 @@ class Program:
         """
         self._judge("live", allowed=allow_unbounded)
         world = self.world(tables, calendars, lenient=lenient)
-        return LiveEngine(self._compiled, world, stamp=stamp, now=now, lenient=lenient)
+        return LiveEngine(self.compiled.beside(world.calendars), world, stamp=stamp, now=now, lenient=lenient)
 
     def stream(  # noqa: PLR0913 - all of them named
         self,
@@ -295,10 +297,11 @@ class Program:
         self._judge("live", allowed=allow_unbounded)
         from ephemera.spark.streaming import streaming_of  # noqa: PLC0415 - only who runs on Spark needs it
 
+        world = self.world(tables, calendars, lenient=lenient)
         return streaming_of(
             spark,
-            self._compiled,
-            self.world(tables, calendars, lenient=lenient),
+            self.compiled.beside(world.calendars),
+            world,
             source,
             lenient=lenient,
             checkpoint=checkpoint,
@@ -356,7 +359,7 @@ class Program:
             case "bounds":
                 return explain_bounds.as_text(self._plan)
             case "physical":
-                return physical_explain.as_text(self._plan, self._compiled.facts)
+                return physical_explain.as_text(self.compiled.physical)
 
     def explain_json(self, stage: Stage = "rules", *, points: Points = "rules") -> Any:
         """The same as plain data."""
@@ -372,7 +375,7 @@ class Program:
             case "bounds":
                 return explain_bounds.as_json(self._plan)
             case "physical":
-                return physical_explain.as_json(self._plan, self._compiled.facts)
+                return physical_explain.as_json(self.compiled.physical)
 
     def _planned(self, points: Points) -> tuple[Plan, Facts]:
         if points == "rules":

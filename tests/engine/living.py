@@ -90,7 +90,7 @@ class Host:
     def _tried(self, beat: Beat) -> tuple[list[Shipment], Standing]:
         carried = list(self._let_in(beat))
         words = [read_word(json.loads(bytes(s.load))) for s in carried if (s.group, s.place) == (HEARD, 0)]
-        standing = moved(self.standing, words, self.spread.merged.plan.catalogue)
+        standing = moved(self.standing, words, self.spread.plan.catalogue)
         standings = {0: standing} if words else {}
         carried = [s for s in carried if s.group != HEARD]
         for level in range(self.spread.stages.levels):
@@ -117,7 +117,7 @@ class Host:
         for part in (events[:half], events[half:]):
             gate = Gate(self.spread, self.standing)
             gate.now, gate.closes, gate.ends = beat.now, beat.closes, beat.ends
-            yield from gate.let_in(of_events(part, self.spread.merged.plan.catalogue.attributes))
+            yield from gate.let_in(of_events(part, self.spread.plan.catalogue.attributes))
             yield from gate.words(range(self.spread.places))
 
     def _shard(self, level: int, place: int) -> Shard:

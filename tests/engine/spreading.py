@@ -6,10 +6,9 @@ import pickle
 from collections.abc import Iterable, Sequence
 
 from ephemera.algebra.nodes import Plan
-from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.engine.batch import span
-from ephemera.engine.compiled import Compiled
+from ephemera.engine.compiled import prepare
 from ephemera.engine.events import of_events
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, Shipment, unpack
 from ephemera.engine.spread import Spread
@@ -26,7 +25,7 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
     rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World, places: int
 ) -> tuple[Outcome, set[int]]:
     """What a program derives in several places, and the places in which its engines had something to do."""
-    spread = Spread(Compiled(rules, plan, facts, Limits(plan, facts)), world, 0, places, *span(events, world))
+    spread = Spread(prepare(rules, plan, facts, world.calendars), world, 0, places, *span(events, world))
     spread = pickle.loads(pickle.dumps(spread))
     attributes = plan.catalogue.attributes
     carried: list[Shipment] = []

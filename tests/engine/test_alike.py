@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from ephemera.base.span import Source
 from ephemera.engine.batch import Batch
+from ephemera.engine.compiled import prepare
 from ephemera.kernels.tail import FEW
-from ephemera.physical.alike import merged
 from ephemera.pipeline import check
+from ephemera.rewrite.optimize import optimize
 from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
 from ephemera.terms.atoms import attributes_term
@@ -77,7 +78,7 @@ def test_rules_that_are_alike_answer_what_the_oracle_answers(template: str, data
     ends = sorted({e.time.end for e in given_events})
     for stops, few in (([], 0), (ends, FEW), (ends, 0)):
         with rows_at_a_time(few):
-            found = Batch(checked.rules, checked.plan, checked.facts, given_events, World()).run(stops)
+            found = Batch(prepare(checked.rules, checked.plan, checked.facts), given_events, World()).run(stops)
         assert answers(found) == expected
 
 
@@ -88,7 +89,7 @@ def test_rules_that_are_alike_are_one(template: str) -> None:
     )
     assert checked.plan is not None
     assert checked.facts is not None
-    (found, *_) = merged(checked.plan, checked.facts).alike.values()
+    (found, *_) = optimize(checked.plan, checked.facts).alike.values()
     assert len(found.members) == 3
 
 
@@ -104,4 +105,4 @@ def test_rules_that_differ_in_more_are_not_one() -> None:
     )
     assert checked.plan is not None
     assert checked.facts is not None
-    assert not merged(checked.plan, checked.facts).alike
+    assert not optimize(checked.plan, checked.facts).alike

@@ -80,7 +80,7 @@ def go_on(folder: Path, first: int, last: int, spread: Spread | None = None) -> 
     for number in range(first, last):
         host.beat(batch_of(own, number))
         ledger.commit(number, {0: host.standing})
-    found = [unpack(s, own.merged.plan.catalogue) for s in of_kind(host.carried, OUT)]
+    found = [unpack(s, own.plan.catalogue) for s in of_kind(host.carried, OUT)]
     return Counter(str(event.key) for part in found for event in part.events())
 
 

@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 
 import ephemera
 from ephemera.algebra.lower import lower
-from ephemera.analysis.limits import Limits
 from ephemera.analysis.relevance import derive
 from ephemera.engine.batch import Batch
-from ephemera.engine.compiled import Compiled
+from ephemera.engine.compiled import Compiled, prepare
 from ephemera.engine.shipments import LATE
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import write_event
@@ -32,7 +31,7 @@ from tests.strategies.clocks import SECOND, Timed, timed
 def compiled(case: Timed) -> Compiled:
     plan = lower(case.rules)
     facts = derive(plan)
-    return Compiled(case.rules, plan, facts, Limits(plan, facts))
+    return prepare(case.rules, plan, facts, case.world.calendars)
 
 
 @given(case=timed(), places=st.sampled_from([1, 3]))
@@ -42,7 +41,7 @@ def test_a_history_answers_what_the_oracle_answers(case: Timed, places: int) -> 
     events = [e for e, _ in case.arrivals]
     expected = answers(evaluate(case.rules, events, case.world))
     for cuts in ([], sorted({e.time.end for e in events})):
-        assert answers(Batch(case.rules, program.plan, program.facts, events, case.world).run(cuts)) == expected
+        assert answers(Batch(program, events, case.world).run(cuts)) == expected
     found, _ = spread_over(case.rules, program.plan, program.facts, events, case.world, places)
     assert answers(found) == expected
     assert len(found.events) == len(set(found.events))

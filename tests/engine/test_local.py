@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.batch import Batch
+from ephemera.engine.compiled import prepare
 from ephemera.engine.identity import identity
 from ephemera.engine.snapshot import restore, take
 from ephemera.kernels import history, numbering
@@ -48,7 +49,7 @@ def test_the_story_holds_one_instant_at_a_time(path: Path) -> None:
     expected = answers(evaluate(rules, events, world))
     for few in (FEW, 0):
         with rows_at_a_time(few):
-            batch = Batch(rules, plan, derive(plan), events, world)
+            batch = Batch(prepare(rules, plan, derive(plan), world.calendars), events, world)
             found = batch.run(sorted({e.time.end for e in events}))
         assert answers(found) == expected
 
@@ -62,7 +63,7 @@ def test_a_random_program_answers_what_the_oracle_answers(case: Case, data: st.D
     cuts = data.draw(st.lists(st.sampled_from(ends), unique=True).map(sorted)) if ends else []
     for stops, few in (([], 0), (ends, FEW), (cuts, FEW), (cuts, 0)):
         with rows_at_a_time(few):
-            found = Batch(case.ruleset, plan, facts, case.events, case.world).run(stops)
+            found = Batch(prepare(case.ruleset, plan, facts), case.events, case.world).run(stops)
         assert formed(found) == expected
 
 
@@ -79,7 +80,7 @@ def test_a_random_program_answers_the_same_by_the_ways_for_many_rows(case: Case)
         patch.setattr(history, "FEW", 0)
         patch.setattr(history, "MOST_PAIRS", 2)
         for stops in ([], ends[::3]):
-            found = Batch(case.ruleset, plan, facts, case.events, case.world).run(stops)
+            found = Batch(prepare(case.ruleset, plan, facts), case.events, case.world).run(stops)
             assert answers(found) == expected
 
 
@@ -88,7 +89,7 @@ def test_a_run_goes_on_from_a_snapshot(case: Case, data: st.DataObject) -> None:
     plan = lower(case.ruleset)
     facts = derive(plan)
     ends = sorted({e.time.end for e in case.events})
-    batch = Batch(case.ruleset, plan, facts, case.events, case.world)
+    batch = Batch(prepare(case.ruleset, plan, facts), case.events, case.world)
     batch.start()
     stop = data.draw(st.sampled_from(ends)) if ends else None
     for end in ends:
@@ -96,7 +97,7 @@ def test_a_run_goes_on_from_a_snapshot(case: Case, data: st.DataObject) -> None:
         if end == stop:
             program = identity(case.ruleset, plan)
             taken = take(batch.engine, program)
-            fresh = Batch(case.ruleset, plan, facts, case.events, case.world).engine
+            fresh = Batch(prepare(case.ruleset, plan, facts), case.events, case.world).engine
             restore(fresh, program, plan.catalogue, taken)
             assert take(fresh, program).manifest == taken.manifest
             batch.engine = fresh

@@ -15,6 +15,7 @@ from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine import fixpoint
 from ephemera.engine.batch import Batch
+from ephemera.engine.compiled import prepare
 from ephemera.kernels import history
 from ephemera.rules import series
 from ephemera.rules.outcome import Endless, World
@@ -100,7 +101,7 @@ def test_recursion_of_size_answers_what_the_oracle_answers(graph: Graph, data: s
         patch.setattr(history, "FEW", data.draw(st.sampled_from([0, 2, 16])))
         patch.setattr(history, "MANY", 5)
         patch.setattr(fixpoint, "PORTION", data.draw(st.sampled_from([1, 16])))
-        found = Batch(graph.ruleset, plan, derive(plan), graph.events, World()).run(cuts)
+        found = Batch(prepare(graph.ruleset, plan, derive(plan)), graph.events, World()).run(cuts)
     assert answers(found) == expected
 
 

@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ephemera.algebra.lower import lower
-from ephemera.analysis.limits import Limits
 from ephemera.analysis.relevance import derive
-from ephemera.engine.compiled import Compiled
+from ephemera.engine.compiled import prepare
 from ephemera.engine.shipments import LATE
 from ephemera.engine.spread import Spread
 from ephemera.kernels.history import FAR
@@ -29,7 +28,7 @@ from tests.strategies.cases import Case, answers, cases
 def spread_of(rules: Ruleset, world: World, places: int) -> Spread:
     plan = lower(rules)
     facts = derive(plan)
-    return Spread(Compiled(rules, plan, facts, Limits(plan, facts)), world, 0, places, -FAR, FAR)
+    return Spread(prepare(rules, plan, facts, world.calendars), world, 0, places, -FAR, FAR)
 
 
 @settings(max_examples=60)

@@ -15,6 +15,7 @@ from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
 from ephemera.engine.batch import Batch
+from ephemera.engine.compiled import prepare
 from ephemera.engine.events import Events, distinct
 from ephemera.engine.rules import Rule
 from ephemera.io.jsonl import read_object
@@ -105,14 +106,14 @@ def test_the_answers_are_the_oracle_s(
             patch.setattr(numbering, "FEW", 1)
             patch.setattr(history, "FEW", 1)
             patch.setattr(history, "MOST_PAIRS", 3)
-        found = Batch(rules, plan, facts, events, World()).run(sorted(cut * 1000 for cut in cuts))
+        found = Batch(prepare(rules, plan, facts), events, World()).run(sorted(cut * 1000 for cut in cuts))
     assert answers(found) == answers(expected)
     assert letters(found) == letters(expected)
 
 
 def rule_of(text: str) -> Rule:
     rules, plan, facts = program(text)
-    engine = Batch(rules, plan, facts, [], World()).engine
+    engine = Batch(prepare(rules, plan, facts), [], World()).engine
     (lane,) = engine.lanes.values()
     return lane.rules["Q"]
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 
+import ephemera
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
 from ephemera.io.jsonl import read_object
-from ephemera.physical.alike import merged
-from ephemera.physical.partition import Stages, stages
+from ephemera.physical.partition import Stages
 from ephemera.pipeline import check
 from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
@@ -100,7 +100,4 @@ def test_what_does_not_show_its_key_may_be_derived_twice() -> None:
 
 
 def _stages(program: str) -> Stages:
-    checked = check(Source("shop.eq", program))
-    assert checked.plan is not None
-    assert checked.facts is not None
-    return stages(merged(checked.plan, checked.facts))
+    return ephemera.compile(program).compiled.physical.stages

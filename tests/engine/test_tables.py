@@ -17,10 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ephemera
-from ephemera.analysis.limits import Limits
 from ephemera.base.span import Source
 from ephemera.engine import table_reading
-from ephemera.engine.compiled import Compiled
+from ephemera.engine.compiled import Compiled, prepare
 from ephemera.engine.tables import TableRun, run_table
 from ephemera.io.jsonl import read_time
 from ephemera.pipeline import check
@@ -58,7 +57,7 @@ def compiled(program: str) -> Compiled:
     assert checked.rules is not None
     assert checked.plan is not None
     assert checked.facts is not None
-    return Compiled(checked.rules, checked.plan, checked.facts, Limits(checked.plan, checked.facts))
+    return prepare(checked.rules, checked.plan, checked.facts)
 
 
 def run(program: str, table: Any) -> TableRun:

@@ -9,8 +9,8 @@ from ephemera.algebra.interpret import Given, Relation, events_of, interpret
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
 from ephemera.base.span import Source
-from ephemera.engine.batch import by_the_clock
 from ephemera.io.jsonl import read_object, read_row, read_time
+from ephemera.physical.clocked import by_the_clock
 from ephemera.pipeline import check
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Ruleset

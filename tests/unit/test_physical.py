@@ -8,9 +8,7 @@ from typer.testing import CliRunner
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.physical.alike import merged
-from ephemera.physical.partition import WHOLE, stages
-from ephemera.physical.wanted import wanted
+from ephemera.physical.partition import WHOLE
 
 EVENTS = "EVENT a(x: int, y: string, z: int); EVENT b(x: int);\n"
 
@@ -28,7 +26,7 @@ EVENTS = "EVENT a(x: int, y: string, z: int); EVENT b(x: int);\n"
     ],
 )
 def test_only_what_stands_for_nothing_is_not_read(rules: str, columns: set[str]) -> None:
-    found = wanted(ephemera.compile(EVENTS + rules)._plan)
+    found = ephemera.compile(EVENTS + rules).compiled.physical.rewritten.columns
     assert found is not None
     assert found["a"] == columns
 
@@ -44,7 +42,7 @@ def test_only_what_stands_for_nothing_is_not_read(rules: str, columns: set[str])
 )
 def test_rules_are_cut_by_what_is_read_and_shown(rules: str, key: str) -> None:
     program = ephemera.compile(EVENTS + rules)
-    assert stages(merged(program._plan, program._compiled.facts)).placed["p"].key == key
+    assert program.compiled.physical.stages.placed["p"].key == key
 
 
 def test_explain_shows_how_a_program_runs(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ an interval that covers them stays; what is absent lies in a window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 
 from ephemera.algebra.nodes import (
     OPERATORS,
@@ -37,14 +37,15 @@ from ephemera.base.tree import find, walk
 from ephemera.rules.scope import event_names, variable_names
 
 
-def check_plan(plan: Plan) -> None:
-    """Raises where a plan is not sound."""
+def check_plan(plan: Plan, parameters: Mapping[str, Collection[str]] | None = None) -> None:
+    """Raises where a plan is not sound; tests may speak of the parameters of a point, which tuples are joined with."""
     _check_order(plan)
     known = schemas(plan)
     for name, point in plan.points.items():
+        more = (parameters or {}).get(name, ())
         for node in walk(point.expression):
             if isinstance(node, OPERATORS):
-                for wrong in _faults(node, lambda e: schema(e, known, plan.catalogue)):
+                for wrong in _faults(node, lambda e: schema(e, known, plan.catalogue), more):
                     raise InternalError("algebra", f"in {name}: {type(node).__name__} {wrong}")
 
 
@@ -64,14 +65,14 @@ def _check_order(plan: Plan) -> None:
 _Schema = Callable[[Expression], Schema]
 
 
-def _faults(e: Expression, of: _Schema) -> Iterator[str]:
+def _faults(e: Expression, of: _Schema, more: Collection[str]) -> Iterator[str]:
     """What is wrong with one operator."""
     match e:
         case Match(inner, _, _):
             if TERM not in of(inner):
                 yield "has no events to match"
         case Select(inner, condition, _):
-            yield from _missing(condition, of(inner))
+            yield from _missing(condition, of(inner), more)
         case Project(inner, attributes):
             yield from (f"keeps {a}, which is not there" for a in attributes if a not in of(inner))
         case Rename(inner, events, variables):
@@ -96,7 +97,7 @@ def _faults(e: Expression, of: _Schema) -> Iterator[str]:
             if not any(a.endswith(".e") for a in by):
                 yield "forgets when"
         case Join(left, right) | Cross(left, right) | SemiJoin(left, right) | AntiSemiJoin(left, right):
-            yield from _join_faults(e, of(left), of(right))
+            yield from _join_faults(e, of(left), of(right), more)
         case Union(inputs):
             kinds = [{a for a, v in of(one).items() if v.kind == "stamp" and not v.optional} for one in inputs]
             if not frozenset.intersection(*map(frozenset, kinds)):
@@ -109,12 +110,14 @@ def _faults(e: Expression, of: _Schema) -> Iterator[str]:
             return
 
 
-def _join_faults(e: Join | Cross | SemiJoin | AntiSemiJoin, left: Schema, right: Schema) -> Iterator[str]:
+def _join_faults(
+    e: Join | Cross | SemiJoin | AntiSemiJoin, left: Schema, right: Schema, more: Collection[str]
+) -> Iterator[str]:
     shared = sorted(left.keys() & right.keys())
     if isinstance(e, Cross) and shared:
         yield f"multiplies what shares {', '.join(shared)}"
     yield from (f"joins by {a}, which is no data" for a in shared if left[a].kind != "data")
-    yield from _missing(e.condition, joined(left, right))
+    yield from _missing(e.condition, joined(left, right), more)
     if isinstance(e, AntiSemiJoin):
         ends = {a for a in right if a.endswith(".e")}
         closed = {d.later for d in find(e.condition, Distance) if d.earlier in left}
@@ -127,7 +130,7 @@ def _timer(inside: Schema, name: str, anchors: tuple[str, ...]) -> Iterator[str]
         yield f"is called {name}, as something else is"
 
 
-def _missing(condition: Formula, inside: Schema) -> Iterator[str]:
+def _missing(condition: Formula, inside: Schema, more: Collection[str]) -> Iterator[str]:
     """What a formula speaks of that is not there."""
     for part in walk(condition):
         match part:
@@ -144,4 +147,4 @@ def _missing(condition: Formula, inside: Schema) -> Iterator[str]:
                 wanted += [v.name for v in variable_names(test, frozenset())]
             case _:
                 continue
-        yield from (f"tests {a}, which is not there" for a in wanted if a not in inside)
+        yield from (f"tests {a}, which is not there" for a in wanted if a not in inside and a not in more)

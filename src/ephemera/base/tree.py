@@ -18,6 +18,9 @@ T = TypeVar("T")
 _FIELDS: dict[type, tuple[str, ...] | None] = {}
 """For each class the fields that may hold children; None for what is no node."""
 
+_PLAIN = frozenset({str, int, bool, float, type(None)})
+"""What is surely no node."""
+
 
 def _child_fields(value: Any) -> tuple[str, ...] | None:
     cls = type(value)
@@ -36,9 +39,10 @@ def children(node: Any) -> list[Any]:
     found: list[Any] = []
     for name in _child_fields(node) or ():
         value = getattr(node, name)
-        if type(value) is tuple:
+        kind = type(value)
+        if kind is tuple:
             found += [item for item in value if _is_node(item)]
-        elif _is_node(value):
+        elif kind not in _PLAIN and _is_node(value):
             found.append(value)
     return found
 

@@ -10,19 +10,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ephemera.algebra.nodes import Plan, Point
-from ephemera.analysis.nodes import Facts
-from ephemera.base.tree import find
+from ephemera.algebra.nodes import Point
 from ephemera.engine.calendars import Days
+from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, of_events
 from ephemera.engine.local import Engine, Found
 from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.history import FAR
 from ephemera.rules.clock import Clock
-from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Message, Outcome, World
-from ephemera.rules.patterns import pattern_label
-from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 from ephemera.terms.nodes import Pattern
@@ -31,16 +27,14 @@ SLICE = 100_000
 """About how many events are taken at a time."""
 
 
-def run(  # noqa: PLR0913, PLR0917 - what a run needs
-    rules: Ruleset,
-    plan: Plan,
-    facts: Facts,
+def run(
+    compiled: Compiled,
     events: Sequence[Event],
     world: World,
     progress: Callable[[float], None] = lambda _part: None,
 ) -> Outcome:
     """All that a program derives from some events; `progress` is told the part that is done."""
-    batch = Batch(rules, plan, facts, events, world)
+    batch = Batch(compiled, events, world)
     cuts = batch.slices()
     batch.start()
     for number, cut in enumerate(cuts):
@@ -54,15 +48,15 @@ def run(  # noqa: PLR0913, PLR0917 - what a run needs
 class Batch:
     """A run over a finite history."""
 
-    def __init__(self, rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World) -> None:
-        self._rules = rules
-        self._parts = of_events(list(events), plan.catalogue.attributes)
+    def __init__(self, compiled: Compiled, events: Sequence[Event], world: World) -> None:
+        self._rules = compiled.rules
+        self._parts = of_events(list(events), compiled.physical.catalogue.attributes)
         self._first, self._last = span(events, world)
         calendars = {name: list(days) for name, days in world.calendars.items()}
-        self._clocked = by_the_clock(rules, frozenset(calendars))
-        self._before = facts.reach
+        self._clocked = compiled.physical.clocked
+        self._before = compiled.facts.reach
         surroundings = Surroundings(world.tables, calendars, self._clock, Days(calendars))
-        self.engine = Engine(plan, facts, surroundings, self._is_wanted)
+        self.engine = Engine(compiled.physical, surroundings, self._is_wanted)
         self._found = Outcome()
 
     def slices(self) -> list[int]:
@@ -118,17 +112,3 @@ def span(events: Sequence[Event], world: World) -> tuple[int, int]:
     ends = [e.time.end for e in events]
     passed = [world.until] if world.until is not None else []
     return min(ends or passed or [0]), max([*ends, *passed], default=-1)
-
-
-def by_the_clock(rules: Ruleset, calendars: frozenset[str]) -> frozenset[int]:
-    """The rules that absolute timers or calendars take part in, directly or through what they ask for."""
-    asked = {
-        number: {str(label) for e in find(rule.body, EventQuery) if (label := pattern_label(e.pattern)) is not None}
-        for number, rule in enumerate(rules.resolved.rules, 1)
-    }
-    found = {n for n, labels in asked.items() if "timer:datetime" in labels or labels & calendars}
-    while True:
-        needs = {n for n in asked if n not in found and any(found & set(d.rules) for d in rules.dependencies[n - 1])}
-        if not needs:
-            return frozenset(found)
-        found |= needs

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ephemera.algebra.nodes import Point
-from ephemera.engine.batch import by_the_clock
 from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.local import Engine, Found, Part
@@ -57,10 +56,9 @@ def live_engine(compiled: Compiled, world: World, part: Part | None = None) -> E
     """An engine that runs from the beginning of its input on, for ever."""
     sources = sources_of(compiled.plan.catalogue)
     calendars = {name: list(days) for name, days in world.calendars.items()}
-    clocked = by_the_clock(compiled.rules, frozenset(calendars))
-    beginning = _Beginning(compiled.plan.catalogue, compiled.facts.reach, clocked, sources)
+    beginning = _Beginning(compiled.plan.catalogue, compiled.facts.reach, compiled.physical.clocked, sources)
     surroundings = Surroundings(world.tables, calendars, beginning.clock, Days(calendars))
-    return Engine(compiled.plan, compiled.facts, surroundings, beginning.is_wanted, part, sources)
+    return Engine(compiled.physical, surroundings, beginning.is_wanted, part, sources)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +79,7 @@ def missed(compiled: Compiled, world: World, before: Reached, first: int | None)
     if first is None or before.first is None or first >= before.first:
         return None
     passed = {name: min(bound, before.first - 1) for name, bound in before.bounds.items()}
-    if max(passed.values(), default=-FAR) < first or not by_the_clock(compiled.rules, frozenset(world.calendars)):
+    if max(passed.values(), default=-FAR) < first or not compiled.physical.clocked:
         return None
     engine = live_engine(compiled, world)
     engine.sources.first = first

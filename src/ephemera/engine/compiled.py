@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ephemera.algebra.nodes import Plan
@@ -11,6 +11,7 @@ from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.engine.keys import Keys
 from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text, read_message, uses_text
+from ephemera.physical.plan import PhysicalPlan, physical_plan
 from ephemera.rules.nodes import Ruleset
 from ephemera.terms.events import Event
 
@@ -29,6 +30,14 @@ class Compiled:
     plan: Plan
     facts: Facts
     limits: Limits
+    physical: PhysicalPlan
+
+    def beside(self, calendars: Iterable[str]) -> Compiled:
+        """The same as it runs with some calendars."""
+        names = frozenset(calendars)
+        if names == self.physical.calendars:
+            return self
+        return replace(self, physical=physical_plan(self.rules, self.plan, self.facts, names))
 
     def read(self, given: Given) -> Event | BadEvent:
         """An event from an object or a line of JSON, or what is wrong with it."""
@@ -39,6 +48,11 @@ class Compiled:
         return event
 
 
+def prepare(rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = ()) -> Compiled:
+    """A program as engines need it, with how it runs."""
+    return Compiled(rules, plan, facts, Limits(plan, facts), physical_plan(rules, plan, facts, calendars))
+
+
 class Reading:
     """The events of a run as one program reads them: what is good, what is bad, and whether times are numbers."""
 
@@ -47,7 +61,7 @@ class Reading:
         self.events: list[Event] = []
         self.bad: list[BadEvent] = []
         self.as_numbers = True
-        self.keys = Keys(compiled.plan)
+        self.keys = Keys(compiled.physical)
         self.offers: list[Offer] = []
         """The files among what was read that have columns."""
         self.warnings: list[str] = []

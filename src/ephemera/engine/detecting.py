@@ -6,26 +6,23 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ephemera.algebra import instances
-from ephemera.algebra.nodes import Detection, Plan, Rename
+from ephemera.algebra.nodes import Detection, Rename
 from ephemera.algebra.scalar import end, reference
-from ephemera.algebra.schema import Schema
 from ephemera.algebra.truth import Tester
 from ephemera.engine.matching import with_events
 from ephemera.kernels.columns import ints, stack
 from ephemera.kernels.history import History
 from ephemera.kernels.tail import of_rows
 from ephemera.physical.decompose import leaf
+from ephemera.physical.plan import PhysicalPlan
 from ephemera.terms.values import key
 
 
 class Detecting:
     """The algebra expressions of a lane, whose instances go into histories of their own."""
 
-    def __init__(
-        self, plan: Plan, schemas: Mapping[str, Schema], tester: Tester, histories: Mapping[str, History]
-    ) -> None:
+    def __init__(self, plan: PhysicalPlan, tester: Tester, histories: Mapping[str, History]) -> None:
         self._plan = plan
-        self._schemas = schemas
         self._tester = tester
         self._histories = histories
         self.count = 0
@@ -60,7 +57,7 @@ class Detecting:
         self._histories[f"{point}/{detection.name}"].append(batch.with_columns({which: numbers}), tick)
 
     def _tuples(self, use: Rename) -> list[dict[str, Any]]:
-        found = leaf(use, "", self._plan, self._schemas)
+        found = leaf(use, "", self._plan.plan, self._plan.schemas)
         runs = [run.batch.renamed(found.names) for run in self._histories[found.source].runs]
         return with_events(stack(runs)).rows() if runs else []
 

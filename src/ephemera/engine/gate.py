@@ -22,7 +22,7 @@ class Gate:
     def __init__(self, spread: Spread, before: Standing) -> None:
         self._spread = spread
         self._before = before
-        self._catalogue = spread.merged.plan.catalogue
+        self._catalogue = spread.plan.catalogue
         self._sources: Sources = sources_of(self._catalogue)
         self._latest: dict[str, int] = {}
         self._counts: dict[str, int] = {}
@@ -74,5 +74,5 @@ class Gate:
 def turned_away(spread: Spread, late: Events, *, as_numbers: bool) -> Iterator[Shipment]:
     """Events that are too late, each with the reason."""
     for event in late.events():
-        told = write_event(event, spread.merged.plan.catalogue, as_numbers=as_numbers)
+        told = write_event(event, spread.plan.catalogue, as_numbers=as_numbers)
         yield spread.word(LATE, 0, {"reason": TOO_LATE, "event": json.dumps(told, ensure_ascii=False)})

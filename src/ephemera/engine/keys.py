@@ -10,9 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ephemera.algebra.nodes import Plan
 from ephemera.base.suggest import meant_by
-from ephemera.physical.wanted import wanted
+from ephemera.physical.plan import PhysicalPlan
 
 _MOST = 100
 """So many keys that nothing declares are remembered of a type, to guess which was meant."""
@@ -21,8 +20,8 @@ _MOST = 100
 class Keys:
     """What the events of each type had so far."""
 
-    def __init__(self, plan: Plan) -> None:
-        catalogue, used = plan.catalogue, wanted(plan)
+    def __init__(self, plan: PhysicalPlan) -> None:
+        catalogue, used = plan.catalogue, plan.rewritten.columns
         declared = {label: set(schema.names) for label, schema in catalogue.events.items() if schema.names}
         from_outside = [label for label in declared if label not in catalogue.derived]
         self._lacking = {label: declared[label] for label in from_outside if used is None or label in used}

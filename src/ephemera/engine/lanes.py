@@ -13,7 +13,6 @@ import numpy as np
 
 from ephemera.algebra.nodes import Calendar, Input, Match, Point, Table
 from ephemera.algebra.scalar import begin, end
-from ephemera.algebra.schema import schemas
 from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
@@ -31,9 +30,9 @@ from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, stack
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.tail import Row
 from ephemera.kernels.truth import Filter
-from ephemera.physical.alike import Merged
-from ephemera.physical.decompose import leaf, member_head, rule_plan
+from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import RulePlan
+from ephemera.physical.plan import PhysicalPlan
 from ephemera.physical.turns import queries_of, told_apart, turns
 from ephemera.rules.outcome import DeadLetter
 from ephemera.rules.patterns import pattern_label
@@ -52,19 +51,19 @@ class Lane:
 
     def __init__(
         self,
-        merged: Merged,
+        physical: PhysicalPlan,
         rules: Sequence[str],
         world: Surroundings,
         mine: Mapping[str, Callable[[Batch], Batch]] | None = None,
     ) -> None:
         """`mine` says for some queries which of their matches belong here."""
         self._mine = mine or {}
-        plan, facts = merged.plan, merged.facts
+        plan, facts = physical.plan, physical.facts
         self._plan = plan
         self._facts = facts
-        self._merged = merged
+        self._physical = physical
+        self._members = physical.rewritten.members
         self._world = world
-        self._schemas = schemas(plan)
         self._series = series_of(plan.growth)
         self._tester = Tester(plan.catalogue, world.calendars)
         self._filter = Filter(self._tester, with_events)
@@ -74,7 +73,7 @@ class Lane:
         self._turns = turns(self._names, plan)
         self._with_events = told_apart(plan, rules)
         self.histories: dict[str, History] = {}
-        self.detecting = Detecting(plan, self._schemas, self._tester, self.histories)
+        self.detecting = Detecting(physical, self._tester, self.histories)
         self.rules: dict[str, Rule] = {}
         self.builders: dict[str, Builder] = {}
         self._parameters: dict[str, Parameters | None] = {}
@@ -117,10 +116,9 @@ class Lane:
             self._queries[point.name] = Query(patterns, self._plan.catalogue, keeps_events=keeps, only=only)
             self.histories[point.name] = History((BEGIN, END))
             return
-        physical = rule_plan(point, self._plan, self._facts, self._schemas)
-        alike = self._merged.alike.get(point.name)
+        physical = self._physical.rules[point.name]
+        alike = self._physical.rewritten.alike.get(point.name)
         parameters = Parameters(physical, alike) if alike is not None else None
-        physical = parameters.plan if parameters is not None else physical
         for calendar in find(point.expression, Calendar):
             self._calendars[f"{point.name}/{calendar.name}"] = calendar
             self.histories[f"{point.name}/{calendar.name}"] = History((begin(calendar.name), end(calendar.name)))
@@ -132,12 +130,11 @@ class Lane:
         self.rules[point.name] = Rule(
             physical,
             self.histories.__getitem__,
-            lambda e: leaf(e, point.name, self._plan, self._schemas, self._facts),
             self._table,
             self._filter,
             parameters,
         )
-        for member in alike.members if alike is not None else (point,):
+        for member in self._members(point.name):
             head = member_head(member)
             series = self._series.get(member.rule or 0)
             self.builders[member.name] = Builder(head, physical.events, self._plan.catalogue, self._tester, series)
@@ -151,16 +148,12 @@ class Lane:
         is_direct = parameters is None or parameters.is_direct
         return is_plain and is_direct and all(self.builders[n].is_simple and not self._is_read(n) for n in names)
 
-    def _members(self, rule: str) -> Sequence[Point]:
-        alike = self._merged.alike.get(rule)
-        return alike.members if alike is not None else (self._plan.points[rule],)
-
     def _is_read(self, rule: str) -> bool:
         return self._plan.points[rule].label in self._read or None in self._read
 
     def _asked_for(self, query: str) -> Callable[[Batch], Batch] | None:
         """Which matches of a query are asked for here, where that is not all."""
-        mine, asked = self._mine.get(query), asked_for(self._merged, query)
+        mine, asked = self._mine.get(query), asked_for(self._physical.rewritten, query)
         if mine is None or asked is None:
             return mine or asked
         return lambda batch: mine(asked(batch))

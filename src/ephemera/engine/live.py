@@ -85,7 +85,7 @@ class LiveEngine:
         self._compiled = compiled
         self._world = world
         self._lenient = lenient
-        self._keys = Keys(compiled.plan)
+        self._keys = Keys(compiled.physical)
         self._catalogue = compiled.rules.resolved.catalogue
         self._engine = live_engine(compiled, world)
         self._dead: list[DeadLetter] = []

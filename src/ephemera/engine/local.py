@@ -12,18 +12,17 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ephemera.algebra.nodes import Plan, Point
-from ephemera.analysis.nodes import Facts
-from ephemera.engine.dependencies import CLOCK, lanes_of
+from ephemera.algebra.nodes import Point
+from ephemera.base.errors import InternalError
 from ephemera.engine.events import BEGIN, END, Events, distinct, of_events
 from ephemera.engine.heads import is_message
 from ephemera.engine.lanes import Lane
-from ephemera.engine.never import awaited
-from ephemera.engine.sources import UNNAMED, Sources, sources_of
+from ephemera.engine.sources import Sources, sources_of
 from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.history import FAR
-from ephemera.physical.alike import Merged, merged
+from ephemera.physical.lanes import CLOCK, UNNAMED
+from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import DeadLetter
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, event_of_both
@@ -45,7 +44,6 @@ class Found:
 class Part:
     """Some rules of a program, and for their queries which matches belong here."""
 
-    merged: Merged
     rules: frozenset[str]
     mine: Mapping[str, Callable[[Batch], Batch]]
 
@@ -53,35 +51,35 @@ class Part:
 class Engine:
     """A program at work."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what an engine runs on
+    def __init__(
         self,
-        plan: Plan,
-        facts: Facts,
+        plan: PhysicalPlan,
         world: Surroundings,
         is_wanted: Callable[[Point, int], bool],
         part: Part | None = None,
         sources: Sources | None = None,
     ) -> None:
         """`is_wanted` says whether what a rule gives at a time is asked for; a part runs only some of the rules."""
-        self._plan = plan
+        if plan.calendars != world.calendars.keys():
+            raise InternalError("engine", "the plan is for other calendars than there are")
+        self._plan = plan.logical
         self._part = part
         self._is_wanted = is_wanted
         self.sources: Sources = sources_of(plan.catalogue) if sources is None else sources
+        self._laid_out = plan.lanes
         self.lanes: dict[frozenset[str], Lane] = {}
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
         """For each lane the events that wait for its bound to pass them."""
-        one = merged(plan, facts) if part is None else part.merged
         mine = part.mine if part is not None else {}
-        self._laid_out = lanes_of(one, self.sources, world.calendars, one.plan.points if part is None else part.rules)
-        for names, rules in self._laid_out.rules.items():
-            self.lanes[names] = Lane(one, rules, world, mine)
+        for names, rules in plan.lanes.of(plan.rules if part is None else part.rules).items():
+            self.lanes[names] = Lane(plan, rules, world, mine)
             self.waiting_parts[names] = []
         self.late: list[Event] = []
         """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
         self.late_count = 0
         self.given = 0
         """How many answers there were."""
-        self.awaited = set(awaited(plan, world.calendars))
+        self.awaited = set(plan.awaited)
         """The types of events from outside that have not come yet."""
         self.matched: set[int] = set()
         """The numbers of the rules that have given something, or a head without a value."""

@@ -25,14 +25,6 @@ class Never:
     """The numbers of rules that gave nothing, counted from 1."""
 
 
-def awaited(plan: Plan, calendars: Container[str] = ()) -> frozenset[str]:
-    """The types of events that should come from outside: declared or asked for, and not derived."""
-    asked = {base.label for point in plan.points.values() for base in find(point.expression, Base)}
-    labels = {label for label in asked if label is not None} | set(plan.catalogue.events)
-    inner = {"timer:datetime", *plan.catalogue.derived, *plan.catalogue.tables}
-    return frozenset(label for label in labels if label not in inner and label not in calendars)
-
-
 def never(
     rules: Ruleset, plan: Plan, missing: Iterable[str], matched: Container[int], emit: Collection[str] = ()
 ) -> Never:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 
-from ephemera.algebra.scalar import Formula, Holds
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
 from ephemera.kernels.equality import joins, paired
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.tail import FEW, Row, key_of
-from ephemera.physical.alike import Alike, Merged
 from ephemera.physical.nodes import RulePlan
-from ephemera.syntax.nodes import Comparison
-from ephemera.terms.nodes import Var
+from ephemera.rewrite.nodes import Alike, Rewritten
 
 MEMBER = "#member"
 """The column that says which of the rules a tuple is an answer of."""
@@ -67,11 +63,9 @@ class Parameters:
     """The constants of rules that are alike, and how tuples find them."""
 
     def __init__(self, plan: RulePlan, alike: Alike) -> None:
-        sure = frozenset[str]().union(*(leaf.sure for leaf in plan.leaves))
-        equal = _equalities(plan.tests, frozenset(alike.names), sure)
         values = dict(zip(alike.names, zip(*alike.rows, strict=True), strict=True)) if alike.names else {}
         table = {name: column(found) for name, found in values.items()}
-        found = {name: name for name in alike.names if name in sure} | equal
+        found = plan.constants
         self._names = tuple(found.values())
         self.by = frozenset(self._names)
         """The columns of tuples that find their constants."""
@@ -80,10 +74,6 @@ class Parameters:
         }
         self.count = len(alike.members)
         self.constants = Constants([table[name] for name in found], self.count) if found else None
-        made = set(equal.items())
-        tests = tuple(t for t in plan.tests if _equality(t, frozenset(alike.names)) not in made)
-        self.plan = replace(plan, tests=tests)
-        """The rule without the tests that the join makes."""
         self.is_direct = len(self._rest) == 1
         """Whether a tuple needs nothing else of the constants."""
 
@@ -108,24 +98,6 @@ class Parameters:
         return range(self.count) if self.constants is None else self.constants.of_row(row, self._names)
 
 
-def _equalities(tests: Sequence[Formula], names: frozenset[str], sure: frozenset[str]) -> dict[str, str]:
-    """For each constant that is only asked to equal a variable, that variable."""
-    found: dict[str, str] = {}
-    for test in tests:
-        equality = _equality(test, names)
-        if equality is not None and equality[1] in sure and equality[1] not in found.values():
-            found[equality[0]] = equality[1]
-    return found
-
-
-def _equality(test: Formula, names: frozenset[str]) -> tuple[str, str] | None:
-    match test:
-        case Holds(Comparison("=", Var(a), Var(b))) if (a in names) != (b in names):
-            return (a, b) if a in names else (b, a)
-        case _:
-            return None
-
-
 def known_constants(alike: Alike, names: Mapping[str, str]) -> tuple[Constants, tuple[str, ...]]:
     """The constants of a query that was made for rules that are alike, and its own names of them."""
     places = [alike.names.index(name) for name in names.values()]
@@ -133,10 +105,10 @@ def known_constants(alike: Alike, names: Mapping[str, str]) -> tuple[Constants, 
     return Constants(columns, len(alike.rows)), tuple(names)
 
 
-def asked_for(merged: Merged, query: str) -> Callable[[Batch], Batch] | None:
+def asked_for(given: Rewritten, query: str) -> Callable[[Batch], Batch] | None:
     """Which matches rules ask for of a query that was made for several, where they are alike."""
-    if query not in merged.queries:
+    if query not in given.queries:
         return None
-    rule, names = merged.queries[query]
-    constants, own = known_constants(merged.alike[rule], names)
+    rule, names = given.queries[query]
+    constants, own = known_constants(given.alike[rule], names)
     return lambda batch: batch.take(constants.known(batch, own))

@@ -44,18 +44,16 @@ ROW = "#row"
 """The column that tells the tuples of a step apart."""
 
 Histories = Callable[[str], History]
-Leaves = Callable[[Expression], Leaf]
 Rows = Callable[[Table], Batch]
 
 
 class Rule:
     """The state of a rule, and how it goes on."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a rule runs on
+    def __init__(
         self,
         plan: RulePlan,
         histories: Histories,
-        leaves: Leaves,
         rows: Rows,
         tests: Filter,
         parameters: Parameters | None = None,
@@ -65,7 +63,6 @@ class Rule:
         self.gives_rows = False
         """Whether a few answers may be given row by row."""
         self._histories = histories
-        self._leaves = leaves
         self._rows = rows
         self._filter = tests
         self._summary = summary_of(plan)
@@ -158,7 +155,7 @@ class Rule:
         """The tuples with counts, sums and extremes of their windows, where nothing else is asked of these."""
         if self._summary is None:
             return None
-        leaf = self._leaves(self._summary.right)
+        leaf = self.plan.windows[self._summary.right]
         found = self._looked(batch, leaf, self._summary.condition, self._summary.wanted)
         return summarized(batch, found) if found is not None else None
 
@@ -285,7 +282,7 @@ class Rule:
             return
         match e:
             case Join(left, right) | Cross(left, right) | SemiJoin(left, right):
-                yield from [] if isinstance(right, Table) else [self._leaves(right).source]
+                yield from [] if isinstance(right, Table) else [self.plan.windows[right].source]
                 yield from self._collected(left)
             case Select(inner) | AntiSemiJoin(inner) | Difference(inner):
                 yield from self._collected(inner)
@@ -296,7 +293,7 @@ class Rule:
 
     def _has_any(self, batch: Batch, right: Expression, condition: Formula) -> Mask:
         if not isinstance(right, Table):
-            found = self._looked(batch, self._leaves(right), condition, ())
+            found = self._looked(batch, self.plan.windows[right], condition, ())
             if found is not None:
                 return np.asarray(found.counts > 0, dtype=np.bool_)
         place = "#place"
@@ -312,7 +309,7 @@ class Rule:
         if isinstance(right, Table):
             rows, others, found = self._table_pairs(batch, right)
             return self._filter.keep(condition, paired(batch, rows, found, others, settled=self._outer))
-        leaf = self._leaves(right)
+        leaf = self.plan.windows[right]
         keys = sorted(k for k in leaf.sure if k in batch.columns and batch.columns[k].kind != "any")
         window = stretch(batch, leaf, condition)
         asked = _asked(batch, leaf, keys, end(leaf.name), window.least, window.most)

@@ -152,7 +152,7 @@ class Shard:
                     yield from spread.given(engine.reach(so_far), self._level, self._place)
                     loaded = 0
                 last = shipment
-                engine.load([unpack(shipment, spread.merged.plan.catalogue)])
+                engine.load([unpack(shipment, spread.plan.catalogue)])
                 loaded += shipment.count
             found = engine.reach(standing.bounds, standing.until)
             yield from spread.given(found, self._level, self._place)

@@ -15,10 +15,8 @@ import numpy as np
 
 from ephemera.kernels.columns import Ints, Mask
 from ephemera.kernels.history import FAR
+from ephemera.physical.lanes import UNNAMED
 from ephemera.rules.nodes import Catalogue
-
-UNNAMED = ""
-"""The source of all events that no stream carries."""
 
 
 @dataclass(slots=True)

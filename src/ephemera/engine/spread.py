@@ -11,21 +11,20 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from ephemera.algebra.nodes import Match, Point
 from ephemera.base.tree import find
-from ephemera.engine.batch import SLICE, by_the_clock
+from ephemera.engine.batch import SLICE
 from ephemera.engine.beginning import live_engine
 from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, REFERENCE, Events, distinct, of_events
 from ephemera.engine.local import Engine, Found, Part
 from ephemera.engine.matching import Query
-from ephemera.engine.never import awaited
 from ephemera.engine.parameters import asked_for
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
 from ephemera.engine.surroundings import Surroundings
@@ -33,8 +32,8 @@ from ephemera.io.jsonl import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR
-from ephemera.physical.alike import Merged, merged
-from ephemera.physical.partition import WHOLE, Stages, position_of, stages
+from ephemera.physical.partition import WHOLE, Stages, position_of
+from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.clock import Clock
 from ephemera.rules.outcome import World
 from ephemera.syntax.nodes import Derive, Raise
@@ -58,20 +57,20 @@ class Spread:
     """The earliest and the latest end of all events; time passes from the one to the other."""
     emit: frozenset[str] = frozenset()
     """The labels that are asked for; none are all."""
-    merged: Merged = field(init=False)
-    stages: Stages = field(init=False)
-    awaited: frozenset[str] = field(init=False)
-    """The types of events that should come from outside."""
-
-    def __post_init__(self) -> None:
-        one = merged(self.compiled.plan, self.compiled.facts)
-        object.__setattr__(self, "merged", one)
-        object.__setattr__(self, "stages", stages(one, frozenset(self.world.calendars)))
-        object.__setattr__(self, "awaited", awaited(self.compiled.plan, self.world.calendars))
 
     def __getstate__(self) -> dict[str, object]:
         """What is made when it is first asked for does not travel."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "_clocked", "clock_group")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "clock_group")}
+
+    @property
+    def plan(self) -> PhysicalPlan:
+        """How the program runs."""
+        return self.compiled.physical
+
+    @property
+    def stages(self) -> Stages:
+        """How it is spread over partitions."""
+        return self.plan.stages
 
     # ---- routing -------------------------------------------------------------------------------------------
 
@@ -81,10 +80,10 @@ class Spread:
         found: dict[str | None, list[tuple[int, Query, str | None]]] = {}
         for number, group in enumerate(self.stages.groups):
             for name, cut in group.cuts.items():
-                point = self.merged.plan.points[name]
+                point = self.plan.plan.points[name]
                 patterns = [m.pattern for m in find(point.expression, Match)]
-                only = asked_for(self.merged, name)
-                query = Query(patterns, self.merged.plan.catalogue, keeps_events=False, only=only)
+                only = asked_for(self.plan.rewritten, name)
+                query = Query(patterns, self.plan.catalogue, keeps_events=False, only=only)
                 found.setdefault(point.label, []).append((number, query, cut))
         return found
 
@@ -144,7 +143,7 @@ class Spread:
     def needs_no_events(self, group: int) -> bool:
         """Whether a group may derive something with no event at all, by the clock."""
         return any(
-            self.merged.plan.points[r].rule in self._clocked and self.stages.placed[r].key is None
+            self.plan.plan.points[r].rule in self.plan.clocked and self.stages.placed[r].key is None
             for r in self.stages.groups[group].rules
         )
 
@@ -153,10 +152,6 @@ class Spread:
         """Whether several places may give the same answer."""
         sends = any(isinstance(rule.head, Raise) for rule in self.compiled.rules.resolved.rules)
         return sends or bool(self.stages.scattered)
-
-    @cached_property
-    def _clocked(self) -> frozenset[int]:
-        return by_the_clock(self.compiled.rules, frozenset(self.world.calendars))
 
     def run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
         """What the engine of a group makes of its shipments in one place, which come by their earliest end.
@@ -173,13 +168,13 @@ class Spread:
 
     def shown(self, shipment: Shipment) -> str:
         """The last event of a shipment, as people read it."""
-        event = max(unpack(shipment, self.merged.plan.catalogue).events(), key=lambda e: e.key)
-        return json.dumps(write_event(event, self.merged.plan.catalogue, as_numbers=False), ensure_ascii=False)
+        event = max(unpack(shipment, self.plan.catalogue).events(), key=lambda e: e.key)
+        return json.dumps(write_event(event, self.plan.catalogue, as_numbers=False), ensure_ascii=False)
 
     def _run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
         engine = self._engine(group, place)
         level = self.stages.groups[group].level
-        catalogue = self.merged.plan.catalogue
+        catalogue = self.plan.catalogue
         loaded = received = 0
         peaks: dict[str, int] = {}
         for shipment in shipments:
@@ -213,22 +208,22 @@ class Spread:
 
     def _engine(self, group: int, place: int) -> Engine:
         """The engine of a group in one place over a history."""
-        clocked = self._clocked
+        clocked = self.plan.clocked
 
         def is_wanted(point: Point, end: int) -> bool:
             return self.first <= end and (point.rule not in clocked or end <= self.last)
 
         calendars = {name: list(days) for name, days in self.world.calendars.items()}
         surroundings = Surroundings(self.world.tables, calendars, self._clock, Days(calendars))
-        return Engine(self.compiled.plan, self.compiled.facts, surroundings, is_wanted, self._part(group, place))
+        return Engine(self.plan, surroundings, is_wanted, self._part(group, place))
 
     def _part(self, group: int, place: int) -> Part:
-        return Part(self.merged, frozenset(self.stages.groups[group].rules), self._mine(group, place))
+        return Part(frozenset(self.stages.groups[group].rules), self._mine(group, place))
 
     def _clock(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
         first = self.first - self.compiled.facts.reach if after <= -FAR else after + 1
         last = min(until, self.last)
-        return Clock(self.merged.plan.catalogue.zone, first, last).events(pattern) if first <= last else ()
+        return Clock(self.plan.catalogue.zone, first, last).events(pattern) if first <= last else ()
 
     def _mine(self, group: int, place: int) -> dict[str, Callable[[Batch], Batch]]:
         """For each query of a group which matches belong to a place; most events are only where they belong."""
@@ -247,23 +242,23 @@ class Spread:
 
     def _is_alone(self, name: str, cuts: Mapping[str, str | None]) -> bool:
         """Whether all that read a label find its key at one place in it, so that no event is anywhere else."""
-        points = self.merged.plan.points
+        points = self.plan.plan.points
         label = points[name].label
         readers = [n for n in cuts if points[n].label in (label, None)]
         places = {self._position(n, cuts[n]) for n in readers}
         return len(places) == 1 and None not in places
 
     def _position(self, name: str, cut: str | None) -> tuple[str, int] | None:
-        matches = list(find(self.merged.plan.points[name].expression, Match))
+        matches = list(find(self.plan.plan.points[name].expression, Match))
         if len(matches) != 1 or cut is None or cut == WHOLE:
             return None
-        return position_of(matches[0], cut, self.merged.plan.catalogue)
+        return position_of(matches[0], cut, self.plan.catalogue)
 
     # ---- what comes of it ----------------------------------------------------------------------------------
 
     def given(self, found: Found, level: int, place: int) -> Iterator[Shipment]:
         """What an engine of a level found: to those who asked, and to the groups of later levels."""
-        few = of_events(found.few, self.merged.plan.catalogue.attributes)
+        few = of_events(found.few, self.plan.catalogue.attributes)
         for part in [*found.events, *few]:
             if len(part) and (not self.emit or part.label in self.emit):
                 if part.label in self.stages.scattered:
@@ -298,7 +293,7 @@ class Spread:
             if loaded >= SLICE:
                 yield from self._gathered(waiting, shipment.first - 1, place)
                 loaded = 0
-            waiting.setdefault(self._sender(shipment.rule), []).append(unpack(shipment, self.merged.plan.catalogue))
+            waiting.setdefault(self._sender(shipment.rule), []).append(unpack(shipment, self.plan.catalogue))
             loaded += shipment.count
         yield from self._gathered(waiting, FAR, place)
 

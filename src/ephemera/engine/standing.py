@@ -12,8 +12,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ephemera.engine.sources import UNNAMED, Sources, sources_of
+from ephemera.engine.sources import Sources, sources_of
 from ephemera.kernels.history import FAR
+from ephemera.physical.lanes import UNNAMED
 from ephemera.rules.nodes import Catalogue
 
 

@@ -18,15 +18,12 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ephemera.algebra.nodes import Plan
-from ephemera.analysis.nodes import Facts
 from ephemera.engine.batch import Batch as History
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, Events
 from ephemera.engine.offered import check_columns, offer_of
 from ephemera.engine.table_reading import BadRow, Read, Reader
 from ephemera.engine.table_writing import Writer
-from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, Outcome, World
 from ephemera.terms.events import Event
 
@@ -82,7 +79,7 @@ def run_table(  # noqa: PLR0913 - what a run needs, most of it optional
     if evaluate is not None:
         outcome = evaluate([event for part in read.parts for event in part.events()], world)
     else:
-        history = _Columns(compiled.rules, compiled.plan, compiled.facts, read.parts, world)
+        history = _Columns(compiled, read.parts, world)
         outcome = history.run(history.slices())
     outcome.only(emit)
     answers = Writer(compiled.rules, read).table(outcome)
@@ -93,8 +90,8 @@ def run_table(  # noqa: PLR0913 - what a run needs, most of it optional
 class _Columns(History):
     """A history that comes by columns."""
 
-    def __init__(self, rules: Ruleset, plan: Plan, facts: Facts, parts: Sequence[Events], world: World) -> None:
-        super().__init__(rules, plan, facts, (), world)
+    def __init__(self, compiled: Compiled, parts: Sequence[Events], world: World) -> None:
+        super().__init__(compiled, (), world)
         ends = [int(limit) for p in parts if len(p) for limit in (p.batch[END].min(), p.batch[END].max())]
         if ends:
             self._first = min(ends)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from ephemera.engine import batch
 from ephemera.engine.compiled import Compiled, Reading
 from ephemera.engine.given import several
-from ephemera.engine.never import awaited, never
+from ephemera.engine.never import never
 from ephemera.engine.results import Run
 from ephemera.engine.table_reading import bad_events
 from ephemera.engine.tables import is_table, run_table
@@ -41,7 +41,7 @@ def run_given(  # noqa: PLR0913 - what a run needs, most of it optional
     bad = bad_events(table.bad, table.given)
     labels = [part.label for part in table.read.parts]
     messages = _messages(table.outcome, compiled, as_numbers=table.read.numbers)
-    found = _run(compiled, table.answers, messages, table.outcome, bad, labels, table.given.num_rows, world, emit)
+    found = _run(compiled, table.answers, messages, table.outcome, bad, labels, table.given.num_rows, emit)
     return replace(found, said=table.said)
 
 
@@ -57,7 +57,7 @@ def run_reading(
     if evaluate is not None:
         outcome = evaluate(reading.events, world)
     else:
-        outcome = batch.run(compiled.rules, compiled.plan, compiled.facts, reading.events, world, progress)
+        outcome = batch.run(compiled, reading.events, world, progress)
     outcome.only(emit)
     catalogue = compiled.rules.resolved.catalogue
     answers = [write_event(e, catalogue, as_numbers=reading.as_numbers) for e in outcome.events]
@@ -65,7 +65,7 @@ def run_reading(
     keys = [e.key for e in outcome.events] + [m.event.key for m in outcome.messages]
     labels = {e.term.label for e in reading.events}
     read = len(reading.events) + len(reading.bad)
-    found = _run(compiled, answers, messages, outcome, reading.bad, labels, read, world, emit)
+    found = _run(compiled, answers, messages, outcome, reading.bad, labels, read, emit)
     output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
     return replace(found, output=output, said=reading.notes, warnings=(*reading.warnings, *reading.keys.notes()))
 
@@ -83,9 +83,8 @@ def _run(  # noqa: PLR0913, PLR0917 - all that is known of a run
     bad: Sequence[BadEvent],
     labels: Iterable[str],
     read: int,
-    world: World,
     emit: frozenset[str],
 ) -> Run:
-    missing = awaited(compiled.plan, world.calendars).difference(labels, (b.label for b in bad))
+    missing = compiled.physical.awaited.difference(labels, (b.label for b in bad))
     lacking = never(compiled.rules, compiled.plan, missing, outcome.matched, emit)
     return Run(answers, messages, list(bad), outcome.dead_letters, read=read, never=lacking)

@@ -35,11 +35,14 @@ from ephemera.physical.liveness import in_the_end
 from ephemera.physical.needs import needs
 from ephemera.physical.nodes import Leaf, RulePlan, Test
 from ephemera.physical.order import orders, split
+from ephemera.physical.shared_constants import found_by
+from ephemera.rewrite.nodes import Rewritten
 from ephemera.rules.scope import pattern_bindings
 
 
-def rule_plan(point: Point, plan: Plan, facts: Facts, schemas: Mapping[str, Schema]) -> RulePlan:
+def rule_plan(point: Point, given: Rewritten, schemas: Mapping[str, Schema]) -> RulePlan:
     """A rule as engines run it."""
+    plan, facts = given.plan, given.facts
     if not isinstance(point.expression, Project) or not isinstance(point.expression.input, Merge):
         raise InternalError("physical", f"{point.name} is no rule")
     merge = point.expression.input
@@ -50,17 +53,21 @@ def rule_plan(point: Point, plan: Plan, facts: Facts, schemas: Mapping[str, Sche
     leaves = tuple(parts.leaves)
     ends = (*(end(leaf.name) for leaf in leaves), *(end(t.name) for t in parts.timers))
     early, late = split(parts.tests, leaves)
+    sure = frozenset[str]().union(*(leaf.sure for leaf in leaves))
+    alike = given.alike.get(point.name)
+    constants, late = found_by(late, alike.names, sure) if alike is not None else ({}, late)
     above = _Above(positive)
     above.take(head.input)
-    rights = [leaf(right, point.name, plan, schemas).variables for right in above.leaves]
+    windows = {right: leaf(right, point.name, plan, schemas, facts) for right in above.leaves}
+    rights = [window.variables for window in windows.values()]
     tables = [pattern_bindings(t.pattern).bound for t in (*parts.tables, *above.tables)]
     final = in_the_end(
         head,
-        sure=frozenset[str]().union(*(leaf.sure for leaf in leaves)),
+        sure=sure,
         covers=merge.events,
         ends=ends,
         timers=parts.timers,
-        variables=frozenset[str]().union(*rights, *tables, *(_constants(leaf) for leaf in leaves)),
+        variables=frozenset[str]().union(*rights, *tables, constants.values(), *(_constants(leaf) for leaf in leaves)),
         conditions=[*late, *above.conditions],
     )
     return RulePlan(
@@ -76,6 +83,8 @@ def rule_plan(point: Point, plan: Plan, facts: Facts, schemas: Mapping[str, Sche
         accumulated=head.input,
         head=head,
         events=merge.events,
+        windows=windows,
+        constants=constants,
     )
 
 

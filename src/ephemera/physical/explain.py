@@ -3,37 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ephemera.algebra.explain import formula
-from ephemera.algebra.nodes import Calendar, Input, Match, Plan, Point, Rename
-from ephemera.algebra.schema import Schema, schemas
-from ephemera.analysis.nodes import Facts
+from ephemera.algebra.nodes import Calendar, Input, Match, Point, Rename
 from ephemera.base.time import describe
 from ephemera.base.tree import find
-from ephemera.physical.alike import Merged, merged
-from ephemera.physical.decompose import member_head, rule_plan
+from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import Order, Probe, Range, RulePlan
-from ephemera.physical.partition import WHOLE, Group, Stages, position_of, shown_at, stages
-from ephemera.physical.pushed import constants
-from ephemera.physical.wanted import wanted
+from ephemera.physical.partition import WHOLE, Group, position_of, shown_at
+from ephemera.physical.plan import PhysicalPlan
 from ephemera.syntax.nodes import Raise
 
 Plain: TypeAlias = dict[str, Any]
 
 
-def as_json(plan: Plan, facts: Facts) -> Plain:
+def as_json(plan: PhysicalPlan) -> Plain:
     """Groups with their rules, exchanges, what is gathered, and what is read; lengths of time in microseconds."""
-    return _Explained(plan, facts).all()
+    return _Explained(plan).all()
 
 
 class _Explained:
-    def __init__(self, plan: Plan, facts: Facts) -> None:
-        self._plan = plan
-        self._merged: Merged = merged(plan, facts)
-        self._stages: Stages = stages(self._merged)
-        self._schemas: Mapping[str, Schema] = schemas(self._merged.plan)
+    def __init__(self, plan: PhysicalPlan) -> None:
+        self._physical = plan
+        self._plan = plan.logical
+        self._rewritten = plan.rewritten
+        self._members = plan.rewritten.members
+        self._stages = plan.stages
 
     def all(self) -> Plain:
         return {
@@ -60,16 +57,16 @@ class _Explained:
 
     def _shown_query(self, query: str) -> str:
         """A query by its name; one that was made for several rules by the pattern of the first."""
-        return query.partition(" of ")[0] if query in self._merged.queries else query
+        return query.partition(" of ")[0] if query in self._rewritten.queries else query
 
     def _label(self, query: str) -> str | None:
-        return self._merged.plan.points[query].label
+        return self._rewritten.plan.points[query].label
 
     def _cut(self, query: str, cut: str | None) -> str | None:
         """What the matches of a query are cut by: an attribute, or a variable of the query."""
         if cut is None or cut == WHOLE:
             return cut
-        matches = list(find(self._merged.plan.points[query].expression, Match))
+        matches = list(find(self._rewritten.plan.points[query].expression, Match))
         place = position_of(matches[0], cut, self._plan.catalogue) if len(matches) == 1 else None
         if place is None:
             return cut
@@ -78,7 +75,7 @@ class _Explained:
 
     def _rule(self, name: str) -> Plain:
         placed = self._stages.placed[name]
-        physical = rule_plan(self._merged.plan.points[name], self._merged.plan, self._merged.facts, self._schemas)
+        physical = self._physical.rules[name]
         key = placed.key
         if key is not None and key.startswith("#"):
             key = self._constant(physical, key)
@@ -89,10 +86,6 @@ class _Explained:
             "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
             "windows": sorted(set(self._windows(name, physical))),
         }
-
-    def _members(self, name: str) -> Sequence[Point]:
-        alike = self._merged.alike.get(name)
-        return alike.members if alike is not None else (self._merged.plan.points[name],)
 
     def _constant(self, physical: RulePlan, key: str) -> str:
         """The attribute for which each of several rules has a constant."""
@@ -122,7 +115,7 @@ class _Explained:
         """The inputs that are looked for in windows: collected, or absent."""
         known = {leaf.name for leaf in physical.leaves}
         inside = {event for d in physical.detections for use in find(d, Rename) for _, event in use.events}
-        for use in find(self._merged.plan.points[name].expression, Rename):
+        for use in find(self._rewritten.plan.points[name].expression, Rename):
             if isinstance(use.input, Input) and not {event for _, event in use.events} & (known | inside):
                 yield self._label(use.input.point) or "any event"
 
@@ -186,8 +179,8 @@ class _Explained:
 
     def _reading(self) -> Iterator[Plain]:
         catalogue = self._plan.catalogue
-        asked = wanted(self._plan)
-        pushed = constants([self._plan])
+        asked = self._rewritten.columns
+        pushed = self._rewritten.constants
         everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
         if asked is None:
             asked, pushed = everything, {}
@@ -215,9 +208,9 @@ class _Explained:
 # ---- text ----------------------------------------------------------------------------------------------------
 
 
-def as_text(plan: Plan, facts: Facts) -> str:
+def as_text(plan: PhysicalPlan) -> str:
     """The same for people."""
-    found = as_json(plan, facts)
+    found = as_json(plan)
     paragraphs = [_paragraph(group, found["exchanges"]) for group in sorted(found["groups"], key=lambda g: g["level"])]
     if found["gathered"]:
         paragraphs.append(["gathered at the end", *(f"  {g['label']}: {g['because']}" for g in found["gathered"])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ephemera.algebra.nodes import Detection, Expression, Gap, Group, Imbed, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
@@ -92,3 +92,7 @@ class RulePlan:
     head: Group | Imbed
     events: tuple[str, ...]
     """What the occurrence time covers."""
+    windows: Mapping[Expression, Leaf] = field(default_factory=dict)
+    """The inputs that are looked for in windows."""
+    constants: Mapping[str, str] = field(default_factory=dict)
+    """Where it stands for rules that are alike: the constants of these that tuples find by a column, and by which."""

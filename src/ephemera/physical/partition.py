@@ -15,11 +15,11 @@ from itertools import islice, product
 
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Point, Rename
 from ephemera.algebra.nodes import Group as Grouping
-from ephemera.algebra.schema import Schema, schemas
+from ephemera.algebra.schema import Schema
 from ephemera.base.tree import find
-from ephemera.physical.alike import Merged
 from ephemera.physical.decompose import leaf, member_head, positive_part
-from ephemera.physical.wanted import blanks
+from ephemera.rewrite.narrow_columns import blanks
+from ephemera.rewrite.nodes import Rewritten
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, NamedAtom, Var
@@ -50,7 +50,7 @@ class Placed:
     """Why it cannot be cut."""
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Group:
     """Rules that run in one engine in each partition."""
 
@@ -74,21 +74,20 @@ class Stages:
         return max((g.level for g in self.groups), default=-1) + 1
 
 
-def stages(merged: Merged, calendars: frozenset[str] = frozenset()) -> Stages:
+def stages(given: Rewritten, schemas: Mapping[str, Schema], calendars: frozenset[str]) -> Stages:
     """How the rules of a plan are spread over partitions; the days of calendars are everywhere."""
-    return _Spreading(merged, calendars).spread()
+    return _Spreading(given, schemas, calendars).spread()
 
 
 class _Spreading:
-    def __init__(self, merged: Merged, calendars: frozenset[str]) -> None:
+    def __init__(self, given: Rewritten, schemas: Mapping[str, Schema], calendars: frozenset[str]) -> None:
         self._days = calendars
-        self._merged = merged
-        self._plan = merged.plan
-        self._schemas: Mapping[str, Schema] = schemas(merged.plan)
-        self._rules = [p for p in self._plan.points.values() if p.kind == "rule" and p.name not in merged.replaced]
+        self._plan = given.plan
+        self._schemas = schemas
+        self._rules = given.rules
         self._uses = {p.name: self._uses_of(p) for p in self._rules}
         self._keys = {p.name: self._keys_of(p) for p in self._rules}
-        self._members = {p.name: self._members_of(p) for p in self._rules}
+        self._members = {p.name: given.members(p.name) for p in self._rules}
         self._producers: dict[str, list[str]] = {}
         for p in self._rules:
             for member in self._members[p.name]:
@@ -157,10 +156,6 @@ class _Spreading:
         """Whether a rule that asks the clock also asks for an event, in every answer."""
         positive = positive_part(member_head(point).input)
         return any(isinstance(e.input, Input) for e in find(positive, Rename))
-
-    def _members_of(self, point: Point) -> Sequence[Point]:
-        alike = self._merged.alike.get(point.name)
-        return alike.members if alike is not None else (point,)
 
     def _position(self, query: str, variable: str) -> tuple[str, int] | None:
         """Where in a flat event a query's variable stands."""

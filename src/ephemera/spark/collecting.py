@@ -22,7 +22,7 @@ def as_lines(shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
             yield shipment
             continue
         spread = at.spreads[shipment.program]
-        catalogue = spread.merged.plan.catalogue
+        catalogue = spread.plan.catalogue
         events = unpack(shipment, catalogue)
         as_numbers = not at.standing(shipment.program).texts
         written = lines(events, catalogue, as_numbers=as_numbers, more=spread.recipient(shipment.rule))

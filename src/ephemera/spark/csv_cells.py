@@ -13,7 +13,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
-from ephemera.physical.pushed import Asked
+from ephemera.rewrite.nodes import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.csv_files import FILE, LINE, Sheets
 from ephemera.spark.flat import (

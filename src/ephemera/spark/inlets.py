@@ -20,7 +20,6 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.offered import Offer, check_columns
-from ephemera.physical.wanted import wanted
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.csv_files import open_csv
 from ephemera.spark.flat import ANY, Form
@@ -118,7 +117,7 @@ def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
     catalogue = _catalogue(jobs[0])
     found: dict[str, frozenset[str]] = dict.fromkeys(catalogue.events, frozenset())
     for job in jobs:
-        asked = wanted(job.compiled.plan)
+        asked = job.compiled.physical.rewritten.columns
         if asked is None:
             everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
             return {**everything, ANY: frozenset()}

@@ -64,7 +64,7 @@ class Entrance:
                 yield bad_shipment(self.spread, event)
             else:
                 good.append(event)
-        yield from self.add(of_events(good, self.spread.merged.plan.catalogue.attributes))
+        yield from self.add(of_events(good, self.spread.plan.catalogue.attributes))
 
     def close(self) -> Iterator[Shipment]:
         """What is left, how many were read, and a word to all places of what was seen."""
@@ -206,7 +206,7 @@ class FromFiles:
                 raise
 
     def _read(self, path: str, files: FromParquet, here: Sequence[Entrance]) -> Iterator[Shipment]:
-        name, catalogue = Path(path).name, here[0].spread.merged.plan.catalogue
+        name, catalogue = Path(path).name, here[0].spread.plan.catalogue
         try:
             units = units_of(path)
         except BadFile as error:
@@ -270,7 +270,7 @@ class ToldLines:
 
 def _use_texts(messages: Iterable[Message], spread: Spread) -> bool:
     """Whether one of some messages writes its time as text."""
-    catalogue = spread.merged.plan.catalogue
+    catalogue = spread.plan.catalogue
     return any(uses_text(message.data, catalogue) for message in messages)
 
 

@@ -106,7 +106,7 @@ class Host:
 
     def __post_init__(self) -> None:
         self.programs = Programs(self.spreads)
-        self.keys = {spread.number: Keys(spread.compiled.plan) for spread in self.spreads}
+        self.keys = {spread.number: Keys(spread.plan) for spread in self.spreads}
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         # Whoever stops the query has this and waits for Spark, which waits for us: so nothing here may wait.

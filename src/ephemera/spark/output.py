@@ -27,7 +27,6 @@ from ephemera.engine.lines import lines
 from ephemera.engine.never import Never, never
 from ephemera.engine.shipments import BAD, DEAD, OUT, READ, STATS, Shipment, unpack
 from ephemera.engine.spread import Spread
-from ephemera.physical.wanted import wanted
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.columns import as_columns
 from ephemera.spark.failures import told_by
@@ -118,7 +117,7 @@ class Computed:
     def _warnings(self, told: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[str]:
         """Keys that were missing in every event of their type, program by program."""
         for number, spread in self._spreads.items():
-            keys = Keys(spread.compiled.plan)
+            keys = Keys(spread.plan)
             for load in (load for program, loads in told if program == number for load in loads):
                 keys.add(told_of(load)["keys"])
             yield from keys.notes()
@@ -126,8 +125,8 @@ class Computed:
     def never(self, number: int = 0) -> Never:
         """What a program lacked. Of types that are not read, or not wholly, nothing is known."""
         spread, summary = self._spreads[number], self.summary
-        asked = wanted(spread.compiled.plan)
-        expected = spread.awaited if asked is None else spread.awaited & asked.keys()
+        asked = spread.plan.rewritten.columns
+        expected = spread.plan.awaited if asked is None else spread.plan.awaited & asked.keys()
         missing = expected - self._started.filtered - summary.came.get(number, set())
         return never(spread.compiled.rules, spread.compiled.plan, missing, summary.matched.get(number, ()), spread.emit)
 

@@ -27,7 +27,7 @@ from ephemera.engine.table_reading import Reader
 from ephemera.io.csv_rows import BadFile, Row, Sheet, row_of, sheet_of
 from ephemera.io.jsonl import BadEvent, Message, decode_line, original_text
 from ephemera.io.xml_messages import messages, pieces, placed
-from ephemera.physical.pushed import Asked
+from ephemera.rewrite.nodes import Asked
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.csv_cells import flat_cells
 from ephemera.spark.csv_files import LINE, Sheets, name_of, open_csv

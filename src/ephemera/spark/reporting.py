@@ -7,10 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ephemera.engine.shipments import HEARD, READ, STATS, Shipment
-from ephemera.engine.sources import UNNAMED
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing, lag_of, read_word
 from ephemera.kernels.history import FAR
+from ephemera.physical.lanes import UNNAMED
 from ephemera.spark.routes import notes_of
 from ephemera.spark.sinks import counts_of
 from ephemera.spark.watching import BatchReport, HistoryReport, SourceReport, StateReport
@@ -76,7 +76,7 @@ def _sources(
     seen: set[str] = set()
     for spread in spreads:
         standing = standings.get(spread.number, Standing())
-        idle = {source.name: source.idle for source in spread.merged.plan.catalogue.sources}
+        idle = {source.name: source.idle for source in spread.plan.catalogue.sources}
         for name in sorted({*idle, *standing.bounds}):
             bound = standing.bound(name)
             if name in seen or (name == UNNAMED and bound <= -FAR):

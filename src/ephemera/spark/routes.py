@@ -172,7 +172,7 @@ class Counts:
     def __init__(self, spread: Spread) -> None:
         self._spread = spread
         self._counts: Counter[str] = Counter()
-        self.keys = Keys(spread.compiled.plan)
+        self.keys = Keys(spread.plan)
         """Which keys the events had that were objects of JSON."""
         self._local = spread.compiled.rules.resolved.catalogue.local
         self._assumed = self._local.assumed
@@ -180,7 +180,7 @@ class Counts:
     def add(self, parts: Sequence[Events]) -> None:
         """Events that were read."""
         for part in parts:
-            self._counts[part.label if part.label in self._spread.awaited else ""] += len(part)
+            self._counts[part.label if part.label in self._spread.plan.awaited else ""] += len(part)
 
     def add_columns(self, parts: Sequence[Events]) -> None:
         """Events that were read by columns, which have all keys."""
@@ -190,7 +190,7 @@ class Counts:
 
     def add_bad(self, bad: BadEvent) -> None:
         """One that is none; still its type has come."""
-        self._counts[bad.label if bad.label is not None and bad.label in self._spread.awaited else ""] += 1
+        self._counts[bad.label if bad.label is not None and bad.label in self._spread.plan.awaited else ""] += 1
 
     def add_others(self, count: int) -> None:
         """Events that no rule asks for."""

@@ -13,14 +13,13 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ephemera.engine.batch import by_the_clock
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.offered import check_columns
 from ephemera.engine.spread import Spread
 from ephemera.io.jsonl import uses_text
 from ephemera.kernels.history import FAR
-from ephemera.physical.pushed import Asked, constants
-from ephemera.physical.wanted import wanted
+from ephemera.rewrite.nodes import Asked
+from ephemera.rewrite.push_constants import constants
 from ephemera.rules.outcome import World
 from ephemera.spark import parquet
 from ephemera.spark.arrow import map_in_arrow
@@ -43,7 +42,7 @@ class Job:
 
     @property
     def asks_the_clock(self) -> bool:
-        return bool(by_the_clock(self.compiled.rules, frozenset(self.world.calendars)))
+        return bool(self.compiled.physical.clocked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +169,7 @@ def _wanted(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
     everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
     found: dict[str, frozenset[str]] = {}
     for job in jobs:
-        asked = wanted(job.compiled.plan)
+        asked = job.compiled.physical.rewritten.columns
         if asked is None or job.asks_the_clock:  # any event may be read, or be the first or last
             return {**everything, ANY: frozenset()}
         for label, names in asked.items():

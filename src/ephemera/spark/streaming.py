@@ -231,7 +231,7 @@ class LiveQuery:
     def never(self, number: int = 0) -> Never:
         """What a program has lacked since the start: types of events that never came, rules that never matched."""
         spread = self.host.spreads[number]
-        missing = spread.awaited - {label for program, label in self.totals.came if program == number}
+        missing = spread.plan.awaited - {label for program, label in self.totals.came if program == number}
         matched = {rule for program, rule in self.totals.matched if program == number}
         return never(spread.compiled.rules, spread.compiled.plan, missing, matched, spread.emit)
 

@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 from ephemera.base.time import LATEST
 from ephemera.engine.offered import refused_types
 from ephemera.engine.table_reading import only_label, stamp_columns, time_columns
-from ephemera.physical.pushed import Asked
+from ephemera.rewrite.nodes import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.flat import (
     EXACT,

@@ -102,10 +102,7 @@ def after(turn: Turn, heard: Iterable[Shipment], spreads: Mapping[int, Spread]) 
     words: dict[int, list[Word]] = {}
     for shipment in heard:
         words.setdefault(shipment.program, []).append(read_word(json.loads(bytes(shipment.load))))
-    return {
-        number: moved(turn.standing(number), own, spreads[number].merged.plan.catalogue)
-        for number, own in words.items()
-    }
+    return {number: moved(turn.standing(number), own, spreads[number].plan.catalogue) for number, own in words.items()}
 
 
 @dataclass(frozen=True, slots=True)

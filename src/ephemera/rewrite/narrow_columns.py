@@ -9,13 +9,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import replace
 
 from ephemera.algebra.nodes import Detection, Group, Input, Match, Plan, Point, Rename
 from ephemera.algebra.scalar import Matches, SameEvent
 from ephemera.base.tree import find
+from ephemera.rewrite.nodes import Rewritten
 from ephemera.terms.nodes import Anonymous, Atom, NamedAtom, Pattern, Var
 
 _BLANK = re.compile(r"_\d+")
+
+
+def narrow_columns(given: Rewritten) -> Rewritten:
+    """The same, with what has to be read of each type of event."""
+    return replace(given, columns=wanted(given.plan))
 
 
 def wanted(plan: Plan) -> dict[str, frozenset[str]] | None:

@@ -8,7 +8,7 @@ patterns become variables of the query, so that the rules share its history, too
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ephemera.algebra.nodes import (
     Calendar,
@@ -27,6 +27,7 @@ from ephemera.algebra.nodes import (
 from ephemera.algebra.scalar import Holds
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find, rebuild
+from ephemera.rewrite.nodes import Alike, Rewritten
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, Bool, Label, Number, Text, Var
 from ephemera.terms.nodes import Expression as HeadExpression
@@ -35,34 +36,9 @@ from ephemera.terms.values import Value
 Constant = Number | Text | Bool
 
 
-@dataclass(frozen=True, slots=True)
-class Alike:
-    """Some rules as one: the names of what differs, and for each rule its values."""
-
-    members: tuple[Point, ...]
-    names: tuple[str, ...]
-    rows: tuple[tuple[Value, ...], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Merged:
-    """A plan in which rules that are alike are one."""
-
-    plan: Plan
-    facts: Facts
-    alike: Mapping[str, Alike] = field(default_factory=dict)
-    """By the name of the rule that stands for them."""
-    queries: Mapping[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
-    """For each query that was made: the rule, and its variables for constants with what the rule calls them."""
-
-    @property
-    def replaced(self) -> frozenset[str]:
-        """The rules that another stands for."""
-        return frozenset(point.name for found in self.alike.values() for point in found.members)
-
-
-def merged(plan: Plan, facts: Facts) -> Merged:
+def share_alike_rules(given: Rewritten) -> Rewritten:
     """The plan with one rule for all that are alike."""
+    plan, facts = given.plan, given.facts
     in_cycles = {name for cycle in plan.cycles for name in cycle}
     groups: dict[object, list[_Abstract]] = {}
     for point in plan.points.values():
@@ -71,14 +47,15 @@ def merged(plan: Plan, facts: Facts) -> Merged:
             if found.is_plain:
                 groups.setdefault((found.signature, _bounds(facts, point.name)), []).append(found)
     several = {group[0].point.name: group for group in groups.values() if len(group) > 1}
-    return _put_together(plan, facts, several) if several else Merged(plan, facts)
+    return _put_together(given, several) if several else given
 
 
 def _bounds(facts: Facts, point: str) -> object:
     return tuple((r.name, r.negated, tuple((b.stamp, b.time) for b in r.minimal)) for r in facts.of(point))
 
 
-def _put_together(plan: Plan, facts: Facts, several: Mapping[str, list[_Abstract]]) -> Merged:
+def _put_together(given: Rewritten, several: Mapping[str, list[_Abstract]]) -> Rewritten:
+    plan, facts = given.plan, given.facts
     points: dict[str, Point] = {}
     alike: dict[str, Alike] = {}
     queries: dict[str, tuple[str, Mapping[str, str]]] = {}
@@ -103,7 +80,7 @@ def _put_together(plan: Plan, facts: Facts, several: Mapping[str, list[_Abstract
             ]
         points[name] = point
     made = replace(facts, known=known, cases=cases, relevance=tuple(relevance))
-    return Merged(replace(plan, points=points), made, alike, queries)
+    return replace(given, plan=replace(plan, points=points), facts=made, alike=alike, queries=queries)
 
 
 def _query(point: Point, name: str, pattern: Atom) -> Point:

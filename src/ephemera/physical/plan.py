@@ -1,0 +1,86 @@
+"""This module makes the physical plan of a program: all that is decided before it runs.
+
+It is made once. Engines, Spark, checkpoints and `explain` read it, and change nothing in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ephemera.algebra.nodes import Base, Plan
+from ephemera.algebra.schema import Schema, schemas
+from ephemera.analysis.nodes import Facts
+from ephemera.base.tree import find
+from ephemera.physical.clocked import by_the_clock
+from ephemera.physical.decompose import rule_plan
+from ephemera.physical.lanes import Lanes, lanes_of
+from ephemera.physical.nodes import RulePlan
+from ephemera.physical.partition import Stages, stages
+from ephemera.rewrite.nodes import Rewritten
+from ephemera.rewrite.optimize import optimize
+from ephemera.rules.nodes import Catalogue, Ruleset
+
+
+@dataclass(frozen=True, slots=True)
+class PhysicalPlan:
+    """How a program runs."""
+
+    logical: Plan
+    """The plan before it was rewritten, with the rules as people know them."""
+    rewritten: Rewritten
+    schemas: Mapping[str, Schema]
+    """The attributes of each point of the rewritten plan."""
+    rules: Mapping[str, RulePlan]
+    """How each rule that runs is evaluated."""
+    lanes: Lanes
+    """Which rules wait for the same sources."""
+    stages: Stages
+    """How the rules are spread over partitions."""
+    calendars: frozenset[str]
+    """The names of the calendars that it runs with."""
+    clocked: frozenset[int]
+    """The numbers of the rules that answer by the clock."""
+    awaited: frozenset[str]
+    """The types of events that should come from outside."""
+
+    @property
+    def plan(self) -> Plan:
+        """The rewritten plan."""
+        return self.rewritten.plan
+
+    @property
+    def facts(self) -> Facts:
+        """What is known about the rewritten plan."""
+        return self.rewritten.facts
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the program declares."""
+        return self.logical.catalogue
+
+
+def physical_plan(rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = ()) -> PhysicalPlan:
+    """The physical plan of a program that runs with some calendars."""
+    names = frozenset(calendars)
+    rewritten = optimize(plan, facts)
+    known = schemas(rewritten.plan)
+    return PhysicalPlan(
+        logical=plan,
+        rewritten=rewritten,
+        schemas=known,
+        rules={point.name: rule_plan(point, rewritten, known) for point in rewritten.rules},
+        lanes=lanes_of(rewritten, names),
+        stages=stages(rewritten, known, names),
+        calendars=names,
+        clocked=by_the_clock(rules, names),
+        awaited=_awaited(plan, names),
+    )
+
+
+def _awaited(plan: Plan, calendars: frozenset[str]) -> frozenset[str]:
+    """The types of events that are declared or asked for, and not derived."""
+    asked = {base.label for point in plan.points.values() for base in find(point.expression, Base)}
+    labels = {label for label in asked if label is not None} | set(plan.catalogue.events)
+    inner = {"timer:datetime", *plan.catalogue.derived, *plan.catalogue.tables}
+    return frozenset(label for label in labels if label not in inner and label not in calendars)

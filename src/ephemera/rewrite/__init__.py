@@ -1,0 +1,1 @@
+"""Plans are rewritten before they are run: each rewrite leaves the answers as they are."""
