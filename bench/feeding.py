@@ -21,9 +21,9 @@ from bench.reference import Answers
 from ephemera.engine.events import BEGIN, END, Events, of_events, position
 from ephemera.engine.local import Engine, Found
 from ephemera.engine.stats import stats_of
-from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.columns import Batch, ints
 from ephemera.kernels.history import FAR
+from ephemera.rules.outcome import World
 
 MICROSECONDS = 1_000
 """In a millisecond."""
@@ -52,7 +52,7 @@ class Measured:
 
 def engine(program: str) -> Engine:
     """An engine for a program that gives all it finds."""
-    return Engine(ephemera.compile(program, "bench.eq").compiled.physical, Surroundings(), lambda _point, _end: True)
+    return Engine(ephemera.compile(program, "bench.eq").compiled.physical, World())
 
 
 def parts(stream: Stream, columns: int) -> list[Events]:

@@ -10,18 +10,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ephemera.algebra.nodes import Point
-from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, of_events
 from ephemera.engine.local import Engine, Found
-from ephemera.engine.surroundings import Surroundings
-from ephemera.kernels.history import FAR
-from ephemera.rules.clock import Clock
 from ephemera.rules.outcome import Message, Outcome, World
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
-from ephemera.terms.nodes import Pattern
 
 SLICE = 100_000
 """About how many events are taken at a time."""
@@ -52,11 +46,7 @@ class Batch:
         self._rules = compiled.rules
         self._parts = of_events(list(events), compiled.physical.catalogue.attributes)
         self._first, self._last = span(events, world)
-        calendars = {name: list(days) for name, days in world.calendars.items()}
-        self._clocked = compiled.physical.clocked
-        self._before = compiled.facts.reach
-        surroundings = Surroundings(world.tables, calendars, self._clock, Days(calendars))
-        self.engine = Engine(compiled.physical, surroundings, self._is_wanted)
+        self.engine = Engine(compiled.physical, world)
         self._found = Outcome()
 
     def slices(self) -> list[int]:
@@ -73,11 +63,12 @@ class Batch:
 
     def start(self) -> None:
         """The events begin to wait."""
+        self.engine.begin(self._first, self._last)
         self.engine.load(self._parts)
 
     def advance(self, cut: int) -> None:
         """Time passes until a cut."""
-        self._take(self.engine.advance(cut, min(cut, self._last)))
+        self._take(self.engine.pass_to(cut))
 
     def finish(self) -> Outcome:
         """All that was found, once the history has ended."""
@@ -96,15 +87,6 @@ class Batch:
             head = self._rules.resolved.rules[number - 1].head
             if isinstance(head, Raise):
                 self._found.messages += [Message(e, head.recipient, head.transport) for e in part.events()]
-
-    def _clock(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
-        first = self._first - self._before if after <= -FAR else after + 1
-        last = min(until, self._last)
-        return Clock(self._rules.resolved.catalogue.zone, first, last).events(pattern) if first <= last else ()
-
-    def _is_wanted(self, point: Point, end: int) -> bool:
-        """Answers that ask the clock are given between the earliest and the latest end of the input."""
-        return self._first <= end and (point.rule not in self._clocked or end <= self._last)
 
 
 def span(events: Sequence[Event], world: World) -> tuple[int, int]:

@@ -7,7 +7,7 @@ input. An event from outside that has such a name is seen by the patterns of any
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from ephemera.terms.events import Event
 
@@ -15,8 +15,9 @@ from ephemera.terms.events import Event
 class Days:
     """The days of some calendars, by their ends."""
 
-    def __init__(self, calendars: Mapping[str, Sequence[Event]]) -> None:
-        self._days = {name: sorted(days, key=lambda day: day.key) for name, days in calendars.items()}
+    def __init__(self, calendars: Mapping[str, Iterable[Event]]) -> None:
+        self.calendars = {name: tuple(days) for name, days in calendars.items()}
+        self._days = {name: sorted(days, key=lambda day: day.key) for name, days in self.calendars.items()}
         self._ends = {name: [day.time.end for day in days] for name, days in self._days.items()}
 
     def __call__(self, name: str, after: int, until: int) -> Sequence[Event]:

@@ -18,6 +18,7 @@ from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
 from ephemera.engine import fixpoint
+from ephemera.engine.clock import Clock
 from ephemera.engine.detecting import Detecting
 from ephemera.engine.events import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.engine.heads import Builder, is_message
@@ -25,7 +26,6 @@ from ephemera.engine.matching import Query, timer_tuples, with_events
 from ephemera.engine.parameters import MEMBER, Parameters, asked_for
 from ephemera.engine.pool import Pool
 from ephemera.engine.rules import Rule
-from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, stack
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.tail import Row
@@ -41,6 +41,7 @@ from ephemera.rules.series import series_of
 from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
 from ephemera.terms.match import distinct
+from ephemera.terms.values import Term
 
 Needed = list[list[tuple[str, int]]] | None
 """For each reader how long before now some stamps count; None if one needs everything."""
@@ -53,7 +54,8 @@ class Lane:
         self,
         physical: PhysicalPlan,
         rules: Sequence[str],
-        world: Surroundings,
+        tables: Mapping[str, Sequence[Term]],
+        clock: Clock,
         mine: Mapping[str, Callable[[Batch], Batch]] | None = None,
     ) -> None:
         """`mine` says for some queries which of their matches belong here."""
@@ -63,9 +65,10 @@ class Lane:
         self._facts = facts
         self._physical = physical
         self._members = physical.rewritten.members
-        self._world = world
+        self._rows = tables
+        self._clock = clock
         self._series = series_of(plan.growth)
-        self._tester = Tester(plan.catalogue, world.calendars)
+        self._tester = Tester(plan.catalogue, clock.days.calendars)
         self._filter = Filter(self._tester, with_events)
         self._own = frozenset(rules)
         asked = queries_of(plan, rules)
@@ -99,7 +102,7 @@ class Lane:
         for name in self._names:
             self._prepare(plan.points[name])
         labels = {plan.points[query].label for query in self._queries}
-        self._asked_calendars = [name for name in world.calendars if name in labels]
+        self._asked_calendars = [name for name in physical.calendars if name in labels]
         for r in facts.relevance:
             if r.point in self._own:
                 self._need(r)
@@ -174,7 +177,7 @@ class Lane:
         if table not in self._tables:
             label = str(pattern_label(table.pattern))
             names = self._plan.catalogue.tables[label].names
-            rows = self._world.tables.get(label, ())
+            rows = self._rows.get(label, ())
             found = distinct(s for row in rows for s in match_term(table.pattern, row, {}, names))
             variables = sorted(pattern_bindings(table.pattern).bound)
             columns = {v: column([s.get(v, UNBOUND) for s in found]) for v in variables}
@@ -350,19 +353,19 @@ class Lane:
 
     def _asked(self, query: str, pool: Pool) -> list[Events]:
         label = self._plan.points[query].label
-        return (self._days if label in self._world.calendars else pool).unread(query, label)
+        return (self._days if label in self._physical.calendars else pool).unread(query, label)
 
     def _tell_the_days(self, bound: int) -> None:
         """The days of calendars since the last step."""
         self._days = Pool(0, self.derived_references)
-        days = [day for name in self._asked_calendars for day in self._world.days(name, self.bound, bound)]
+        days = [day for name in self._asked_calendars for day in self._clock.days(name, self.bound, bound)]
         self._days.add(of_events(days, self._plan.catalogue.attributes))
         self.derived_references = self._days.next_derived
 
     def _tell_the_time(self, until: int) -> None:
         """The events of absolute timers since the last step."""
         for source, calendar in self._calendars.items():
-            events = self._world.clock(calendar.pattern, self.bound, until)
+            events = self._clock.timers(calendar.pattern, self.bound, until)
             told = timer_tuples(calendar, events, self._plan.catalogue.attributes)
             if told is not None:
                 self.histories[source].append(told, self.tick)

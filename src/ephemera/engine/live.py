@@ -16,13 +16,13 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ephemera.engine.beginning import live_engine, missed, reached
+from ephemera.engine.beginning import missed, reached
 from ephemera.engine.clocks import Clock, Onward, passing, wall_clock
 from ephemera.engine.compiled import Compiled, Given, given_message
 from ephemera.engine.given import one, several
 from ephemera.engine.identity import program_of, warn_of_changes, world_of
 from ephemera.engine.keys import Keys
-from ephemera.engine.local import Found
+from ephemera.engine.local import Engine, Found
 from ephemera.engine.never import Never, never
 from ephemera.engine.offered import check_columns, offer_of
 from ephemera.engine.silence import Silence
@@ -87,7 +87,7 @@ class LiveEngine:
         self._lenient = lenient
         self._keys = Keys(compiled.physical)
         self._catalogue = compiled.rules.resolved.catalogue
-        self._engine = live_engine(compiled, world)
+        self._engine = Engine(compiled.physical, world)
         self._dead: list[DeadLetter] = []
         """Heads that had no value in what was found only when the input turned out to begin earlier."""
         self._received = 0

@@ -14,16 +14,16 @@ import numpy as np
 
 from ephemera.algebra.nodes import Point
 from ephemera.base.errors import InternalError
+from ephemera.engine.clock import Clock
 from ephemera.engine.events import BEGIN, END, Events, distinct, of_events
 from ephemera.engine.heads import is_message
 from ephemera.engine.lanes import Lane
 from ephemera.engine.sources import Sources, sources_of
-from ephemera.engine.surroundings import Surroundings
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.history import FAR
 from ephemera.physical.lanes import CLOCK, UNNAMED
 from ephemera.physical.plan import PhysicalPlan
-from ephemera.rules.outcome import DeadLetter
+from ephemera.rules.outcome import DeadLetter, World
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, event_of_both
 
@@ -51,28 +51,21 @@ class Part:
 class Engine:
     """A program at work."""
 
-    def __init__(
-        self,
-        plan: PhysicalPlan,
-        world: Surroundings,
-        is_wanted: Callable[[Point, int], bool],
-        part: Part | None = None,
-        sources: Sources | None = None,
-    ) -> None:
-        """`is_wanted` says whether what a rule gives at a time is asked for; a part runs only some of the rules."""
+    def __init__(self, plan: PhysicalPlan, world: World, part: Part | None = None) -> None:
+        """A part runs only some of the rules."""
         if plan.calendars != world.calendars.keys():
             raise InternalError("engine", "the plan is for other calendars than there are")
         self._plan = plan.logical
         self._part = part
-        self._is_wanted = is_wanted
-        self.sources: Sources = sources_of(plan.catalogue) if sources is None else sources
+        self.sources: Sources = sources_of(plan.catalogue)
+        self._clock = Clock(plan, world.calendars, self.sources)
         self._laid_out = plan.lanes
         self.lanes: dict[frozenset[str], Lane] = {}
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
         """For each lane the events that wait for its bound to pass them."""
         mine = part.mine if part is not None else {}
         for names, rules in plan.lanes.of(plan.rules if part is None else part.rules).items():
-            self.lanes[names] = Lane(plan, rules, world, mine)
+            self.lanes[names] = Lane(plan, rules, world.tables, self._clock, mine)
             self.waiting_parts[names] = []
         self.late: list[Event] = []
         """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
@@ -169,6 +162,15 @@ class Engine:
         for part in parts:
             self._wait(part)
 
+    def begin(self, first: int, last: int) -> None:
+        """All is known from the start: when the input begins and ends, too."""
+        self.sources.first, self.sources.ended = first, last
+
+    def pass_to(self, bound: int) -> Found:
+        """All that ends by then has been loaded; what is certain then."""
+        ended = self.sources.ended
+        return self.reach(dict.fromkeys(self.sources.names, bound), bound if ended is None else min(bound, ended))
+
     def advance(self, bound: int, calendar_until: int | None = None) -> Found:
         """Time passes until then."""
         self.sources.advance(bound)
@@ -231,7 +233,9 @@ class Engine:
                 self._give(name, parts, names, found)
             self.matched.update(self._plan.points[name].rule or 0 for name, _ in lane.few)
             if names != CLOCK:
-                found.few += [e for name, e in lane.few if self._is_wanted(self._plan.points[name], e.time.end)]
+                found.few += [
+                    e for name, e in lane.few if self._clock.asks_for(self._plan.points[name].rule, e.time.end)
+                ]
         if found.few and found.events:
             found.events += of_events(found.few, self._plan.catalogue.attributes)
             found.few = []
@@ -245,7 +249,7 @@ class Engine:
         point = self._plan.points[name]
         self.matched.add(point.rule or 0)
         lane = self.lanes[names]
-        wanted = _wanted(parts, point, self._is_wanted) if names != CLOCK else []
+        wanted = _wanted(parts, point, self._clock) if names != CLOCK else []
         if is_message(lane.builders[name].head):
             found.messages += [(point.rule or 0, p) for p in distinct(wanted)]
             return
@@ -265,14 +269,16 @@ def _once(events: Iterable[Event]) -> list[Event]:
     return list(found.values())
 
 
-def _wanted(parts: Sequence[Events], point: Point, is_wanted: Callable[[Point, int], bool]) -> list[Events]:
+def _wanted(parts: Sequence[Events], point: Point, clock: Clock) -> list[Events]:
     found: list[Events] = []
     for part in parts:
         ends = part.batch[END]
-        if is_wanted(point, int(ends.min())) and is_wanted(point, int(ends.max())):
+        if clock.asks_for(point.rule, int(ends.min())) and clock.asks_for(point.rule, int(ends.max())):
             found.append(part)
         else:
-            rows = np.array([k for k, end in enumerate(ends.tolist()) if is_wanted(point, end)], dtype=np.int64)
+            rows = np.array(
+                [k for k, end in enumerate(ends.tolist()) if clock.asks_for(point.rule, end)], dtype=np.int64
+            )
             found += [part.take(rows)] if len(rows) else []
     return found
 

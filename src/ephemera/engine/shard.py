@@ -98,7 +98,7 @@ class Shard:
 
     def _engine(self, program: int, group: int) -> Running:
         if (program, group) not in self._running:
-            engine = self._spreads[program].live(group, self._place)
+            engine = self._spreads[program].engine(group, self._place)
             self._running[program, group] = Running(engine, Journal(engine, f"{program}/{group}"))
         return self._running[program, group]
 

@@ -34,6 +34,11 @@ class Sources:
     ended: int | None = None
     """The latest time of all when the input ended, if it has: clocks go no further."""
 
+    @property
+    def names(self) -> set[str]:
+        """All of them."""
+        return {*self.watermarks, *self.carried_by.values(), UNNAMED}
+
     def source(self, label: str) -> str:
         return self.carried_by.get(label, UNNAMED)
 
@@ -86,7 +91,7 @@ class Sources:
         """Everything that ends by then is here, whatever the source."""
         if bound < FAR:
             self.span(bound, bound)
-        for name in {*self.watermarks, *self.carried_by.values(), UNNAMED}:
+        for name in self.names:
             self.bounds[name] = max(self.bounds.get(name, -FAR), bound)
 
 

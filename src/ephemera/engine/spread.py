@@ -16,29 +16,23 @@ from functools import cached_property
 
 import numpy as np
 
-from ephemera.algebra.nodes import Match, Point
+from ephemera.algebra.nodes import Match
 from ephemera.base.tree import find
 from ephemera.engine.batch import SLICE
-from ephemera.engine.beginning import live_engine
-from ephemera.engine.calendars import Days
 from ephemera.engine.compiled import Compiled
 from ephemera.engine.events import END, REFERENCE, Events, distinct, of_events
 from ephemera.engine.local import Engine, Found, Part
 from ephemera.engine.matching import Query
 from ephemera.engine.parameters import asked_for
 from ephemera.engine.shipments import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
-from ephemera.engine.surroundings import Surroundings
 from ephemera.io.jsonl import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR
 from ephemera.physical.partition import WHOLE, Stages, position_of
 from ephemera.physical.plan import PhysicalPlan
-from ephemera.rules.clock import Clock
 from ephemera.rules.outcome import World
 from ephemera.syntax.nodes import Derive, Raise
-from ephemera.terms.events import Event
-from ephemera.terms.nodes import Pattern
 from ephemera.terms.text import to_text
 from ephemera.terms.values import Term
 
@@ -172,7 +166,8 @@ class Spread:
         return json.dumps(write_event(event, self.plan.catalogue, as_numbers=False), ensure_ascii=False)
 
     def _run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
-        engine = self._engine(group, place)
+        engine = self.engine(group, place)
+        engine.begin(self.first, self.last)
         level = self.stages.groups[group].level
         catalogue = self.plan.catalogue
         loaded = received = 0
@@ -180,7 +175,7 @@ class Spread:
         for shipment in shipments:
             bound = shipment.first - 1
             if loaded >= SLICE and bound > min((lane.bound for lane in engine.lanes.values()), default=bound):
-                yield from self.given(engine.advance(bound, min(bound, self.last)), level, place)
+                yield from self.given(engine.pass_to(bound), level, place)
                 loaded = 0
                 _measure(engine, peaks)
             engine.load([unpack(shipment, catalogue)])
@@ -197,33 +192,17 @@ class Spread:
             told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
             yield self.word(DEAD, place, told)
 
-    def live(self, group: int, place: int) -> Engine:
-        """The engine of a group in one place that runs from the beginning of its input on, for ever."""
-        return live_engine(self.compiled, self.world, self._part(group, place))
+    def engine(self, group: int, place: int) -> Engine:
+        """The engine of a group in one place."""
+        return Engine(self.plan, self.world, self._part(group, place))
 
     @cached_property
     def clock_group(self) -> int | None:
         """The first group that may derive something with no event at all; all others do so only with its help."""
         return next((n for n in range(len(self.stages.groups)) if self.needs_no_events(n)), None)
 
-    def _engine(self, group: int, place: int) -> Engine:
-        """The engine of a group in one place over a history."""
-        clocked = self.plan.clocked
-
-        def is_wanted(point: Point, end: int) -> bool:
-            return self.first <= end and (point.rule not in clocked or end <= self.last)
-
-        calendars = {name: list(days) for name, days in self.world.calendars.items()}
-        surroundings = Surroundings(self.world.tables, calendars, self._clock, Days(calendars))
-        return Engine(self.plan, surroundings, is_wanted, self._part(group, place))
-
     def _part(self, group: int, place: int) -> Part:
         return Part(frozenset(self.stages.groups[group].rules), self._mine(group, place))
-
-    def _clock(self, pattern: Pattern, after: int, until: int) -> Sequence[Event]:
-        first = self.first - self.compiled.facts.reach if after <= -FAR else after + 1
-        last = min(until, self.last)
-        return Clock(self.plan.catalogue.zone, first, last).events(pattern) if first <= last else ()
 
     def _mine(self, group: int, place: int) -> dict[str, Callable[[Batch], Batch]]:
         """For each query of a group which matches belong to a place; most events are only where they belong."""

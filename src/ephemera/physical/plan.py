@@ -43,6 +43,8 @@ class PhysicalPlan:
     """The numbers of the rules that answer by the clock."""
     awaited: frozenset[str]
     """The types of events that should come from outside."""
+    reach: int
+    """How far before an answer an absolute timer of it may lie."""
 
     @property
     def plan(self) -> Plan:
@@ -75,6 +77,7 @@ def physical_plan(rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[
         calendars=names,
         clocked=by_the_clock(rules, names),
         awaited=_awaited(plan, names),
+        reach=facts.reach,
     )
 
 
