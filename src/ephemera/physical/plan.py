@@ -5,7 +5,7 @@ It is made once. Engines, Spark, checkpoints and `explain` read it, and change n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ephemera.algebra.nodes import Base, Plan
@@ -17,8 +17,8 @@ from ephemera.physical.decompose import rule_plan
 from ephemera.physical.lanes import Lanes, lanes_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.partition import Stages, stages
-from ephemera.rewrite.nodes import Rewritten
-from ephemera.rewrite.optimize import optimize
+from ephemera.rewrite.nodes import Rewrite, Rewritten
+from ephemera.rewrite.optimize import REWRITES, optimize
 from ephemera.rules.nodes import Catalogue, Ruleset
 
 
@@ -62,10 +62,12 @@ class PhysicalPlan:
         return self.logical.catalogue
 
 
-def physical_plan(rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = ()) -> PhysicalPlan:
+def physical_plan(
+    rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = (), rewrites: Sequence[Rewrite] = REWRITES
+) -> PhysicalPlan:
     """The physical plan of a program that runs with some calendars."""
     names = frozenset(calendars)
-    rewritten = optimize(plan, facts)
+    rewritten = optimize(plan, facts, rewrites)
     known = schemas(rewritten.plan)
     return PhysicalPlan(
         logical=plan,

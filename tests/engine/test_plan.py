@@ -1,0 +1,108 @@
+"""This module shows that a program is planned once, and that what is explained is what runs."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from dataclasses import replace
+
+import pytest
+
+import ephemera
+from ephemera.engine.batch import Batch
+from ephemera.engine.compiled import Compiled
+from ephemera.engine.local import Engine
+from ephemera.engine.spread import Spread
+from ephemera.kernels.history import FAR
+from ephemera.physical import explain, plan
+from ephemera.physical.plan import PhysicalPlan, physical_plan
+from ephemera.rewrite.optimize import REWRITES, optimize
+from ephemera.rules.outcome import World
+from ephemera.terms.events import Event
+from tests.strategies.cases import answers, sample
+
+PROGRAM = """
+TIME UNIT 1 min;
+EVENT order(id: string, item: string);
+EVENT paid(id: string);
+EVENT sent(id: string, to: string);
+apple(id) <- o: order(id, "apple"), p: paid(id), {o, p} within 5;
+pear(id) <- o: order(id, "pear"), p: paid(id), {o, p} within 5;
+lost(id) <- o: order(id, _), w: extend(o, 9), while w: not sent(id, _);
+busy(count(i)) <- o: order(id, "plum"), w: extend(o, 3), while w: collect paid(i);
+"""
+EVENTS = [
+    {"event": "order", "time": 1, "data": ["a", "apple"]},
+    {"event": "order", "time": 2, "data": ["b", "plum"]},
+    {"event": "paid", "time": 3, "data": ["a"]},
+]
+
+
+def test_the_plan_that_is_explained_is_the_one_that_runs() -> None:
+    program = ephemera.compile(PROGRAM)
+    own = program.compiled.physical
+    for engine in (Engine(own, World()), Spread(program.compiled, World(), 0, 3, -FAR, FAR).engine(0, 1)):
+        running = {name: rule.plan for lane in engine.lanes.values() for name, rule in lane.rules.items()}
+        assert running
+        assert all(rule is own.rules[name] for name, rule in running.items())
+    assert program.explain_json("physical") == explain.as_json(own)
+    assert program.explain("physical") == explain.as_text(own)
+    apples = own.rules["apple and 1 more"]
+    shown = next(r for g in explain.as_json(own)["groups"] for r in g["rules"] if len(r["rules"]) > 1)
+    assert [order["new"] for order in shown["orders"]] == [leaf.name for leaf in apples.leaves]
+
+
+def test_a_program_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = 0
+
+    def counted(*given: object) -> object:
+        nonlocal made
+        made += 1
+        return original(*given)  # type: ignore[arg-type]
+
+    original = optimize
+    monkeypatch.setattr(plan, "optimize", counted)
+    program = ephemera.compile(PROGRAM)
+    assert made == 0
+    assert [answer["event"] for answer in program.run(EVENTS)] == ["apple", "busy", "lost", "lost"]
+    program.explain("physical")
+    program.engine().send_many(EVENTS)
+    elsewhere: Spread = pickle.loads(pickle.dumps(Spread(program.compiled, World(), 0, 3, -FAR, FAR)))
+    for place in range(3):
+        elsewhere.engine(0, place)
+    assert made == 1
+
+
+def test_a_plan_travels() -> None:
+    own = ephemera.compile(PROGRAM).compiled.physical
+    copy: PhysicalPlan = pickle.loads(pickle.dumps(own))
+    assert copy == own
+    assert explain.as_json(copy) == explain.as_json(own)
+    with pytest.raises(AttributeError):
+        own.reach = 1  # type: ignore[misc]
+    json.dumps(explain.as_json(own))
+
+
+def without(one: Compiled, number: int) -> Compiled:
+    rewrites = [rewrite for k, rewrite in enumerate(REWRITES) if k != number]
+    return replace(one, physical=physical_plan(one.rules, one.plan, one.facts, (), rewrites))
+
+
+@pytest.mark.parametrize("number", range(len(REWRITES)), ids=[rewrite.__name__ for rewrite in REWRITES])
+def test_answers_are_the_same_without_a_rewrite(number: int) -> None:
+    program = ephemera.compile(PROGRAM)
+    events = [event for given in EVENTS if isinstance(event := program.compiled.read(given), Event)]
+    found = Batch(without(program.compiled, number), events, World()).run(())
+    assert len(found.events) == 4
+    assert answers(found) == answers(Batch(program.compiled, events, World()).run(()))
+
+
+def test_random_programs_answer_the_same_without_rewrites() -> None:
+    for case in sample(24):
+        if case is not None:
+            program = ephemera.compile(case.program)
+            plain = replace(
+                program.compiled,
+                physical=physical_plan(case.ruleset, program.compiled.plan, program.compiled.facts, (), ()),
+            )
+            assert answers(Batch(plain, case.events, case.world).run(())) == answers(case.outcome()), case.program
