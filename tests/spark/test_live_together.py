@@ -28,7 +28,8 @@ def kept_by_worker(spark: SparkSession) -> list[str]:
         yield pa.RecordBatch.from_pydict({"run": [query.run for query in turns._SHARDS.kept()]})
 
     frame = spark.range(1).coalesce(1)
-    return [row["run"] for row in mapped(frame, prepared(kept, "run string", frame.columns, pool="alone")).collect()]
+    looking = prepared(spark, kept, "run string", frame.columns, pool="alone")
+    return [row["run"] for row in mapped(frame, looking).collect()]
 
 
 def test_two_queries_in_turn_load_no_state_and_answer_rightly(spark: SparkSession, tmp_path: Path) -> None:
