@@ -18,7 +18,7 @@ def test_local_runs_never_import_pyspark() -> None:
     assert run_python(script, ENVIRONMENT).stdout == "[]\n"
 
 
-def test_a_session_is_quiet_even_where_a_job_fails_and_leaves_nothing_behind_in_folders_or_environment(
+def test_a_session_is_quiet_even_where_a_job_fails_and_leaves_nothing_behind(
     tmp_path: Path,
 ) -> None:
     script = """

@@ -7,17 +7,20 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
 import ephemera
 from ephemera.base.errors import EphemeraError
+from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.session import lent
+from ephemera.spark.workers import FREEZE, QUICK_ACK, WorkerSettings, worker_settings
 from tests.spark.test_live import OVERDUE, Place, event
 
 EVENTS = (event("order", 1, "a", 3), event("order", 20, "b", 3))
@@ -104,3 +107,20 @@ def test_what_is_lent_is_put_back_even_if_what_needs_it_fails(spark: SparkSessio
         with pytest.raises(AssertionError, match="on purpose"), lent(spark, name, "7"):
             assert spark.conf.get(name) != "7", "on purpose"
         assert settings(spark) == before
+
+
+def test_what_tasks_do_to_their_process_can_be_switched_off(spark: SparkSession) -> None:
+    def look(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield pa.RecordBatch.from_pydict({"frozen": [gc.get_freeze_count()]})
+
+    def frozen() -> int:
+        (row,) = map_in_arrow(spark.range(1).coalesce(1), look, "frozen bigint").collect()
+        return int(row["frozen"])
+
+    assert worker_settings(spark) == WorkerSettings(freezes=True, acknowledges=True)
+    assert any(frozen() for _ in range(3))  # one of many tasks leaves all to be searched
+    with lent(spark, FREEZE, "false"):
+        assert worker_settings(spark) == WorkerSettings(freezes=False, acknowledges=True)
+        assert frozen() == 0
+    with lent(spark, QUICK_ACK, "false"):
+        assert worker_settings(spark) == WorkerSettings(freezes=True, acknowledges=False)
