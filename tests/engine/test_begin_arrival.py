@@ -34,7 +34,7 @@ def test_what_is_promised_of_such_events_is_what_is_kept(relation: str) -> None:
     lane = next(iter(engine._engine.lanes.values()))
     now = lane.bound + 1
     for name, history in lane.histories.items():
-        rows = [row for run in history.runs for row in run.batch.rows()]
+        rows = [row for batch in history.batches() for row in batch.rows()]
         assert history.collected > 50
         assert promised[name]
         for bound in promised[name]:

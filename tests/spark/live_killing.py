@@ -22,7 +22,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
 
-from ephemera.spark.marks import IN_DRIVER, IN_WORKERS, MARKS
+from ephemera.spark.marks import MARKS
 from tests.spark.live_shop import BATCHES
 from tests.spark.machine import PATIENCE, SOURCES
 
@@ -31,6 +31,25 @@ Victim: TypeAlias = Literal["worker", "driver", "machine"]
 VICTIMS: tuple[Victim, ...] = ("worker", "driver", "machine")
 Told: TypeAlias = tuple[str, bool, str]
 """A kill that was done: at which step it fell, whether that was planned, and who was killed."""
+_PUT = ("write", "sync", "rename", "folder sync")
+IN_WORKERS = (
+    "read",
+    "engines",
+    *("segment write", "segment sync", "segment rename", "folder sync", "remove"),
+    "gather",
+    *(f"answers {step}" for step in _PUT),
+    *(f"letters {step}" for step in _PUT),
+)
+"""The steps of a batch that workers do, in their order. What is removed are segments that nothing needs any more."""
+IN_DRIVER = (
+    *("batch begins", "open", "plan", "settle"),
+    *(f"ledger {step}" for step in _PUT),
+    *("ledger tidy", "batch done"),
+)
+"""The steps that the driver does; it opens and settles folders with the first batch of a start.
+
+Where answers go to a table, `table write` comes before the ledger.
+"""
 STEPS = tuple(dict.fromkeys([*IN_DRIVER[:3], *IN_WORKERS, *IN_DRIVER[3:]]))
 AT_START = frozenset({"open", "settle"})
 """The steps that only the first batch of a start has."""

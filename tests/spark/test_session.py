@@ -18,17 +18,24 @@ def test_local_runs_never_import_pyspark() -> None:
     assert run_python(script, ENVIRONMENT).stdout == "[]\n"
 
 
-def test_a_session_is_quiet_even_where_a_job_fails_and_leaves_nothing_behind(tmp_path: Path) -> None:
+def test_a_session_is_quiet_even_where_a_job_fails_and_leaves_nothing_behind(
+    tmp_path: Path,
+) -> None:
     script = """
 from ephemera.spark.arrow import map_in_arrow
 from ephemera.spark.session import session
+from pyspark.accumulators import AccumulatorTCPServer
 import os, sys
 
 def fail(batches):
     raise ValueError("on purpose")
     yield
 
+OF_SPARK = {"SPARK_AUTH_SOCKET_TIMEOUT", "SPARK_BUFFER_SIZE"}  # what its own code sets
+before, handling = dict(os.environ), AccumulatorTCPServer.handle_error
 spark = session("local[1]")
+print([name for name in {*before, *os.environ} - OF_SPARK if before.get(name) != os.environ.get(name)])
+print(AccumulatorTCPServer.handle_error is handling, spark.sparkContext.pythonExec == sys.executable)
 try:
     map_in_arrow(spark.range(3), fail, "id long").count()
 except Exception as error:
@@ -40,7 +47,7 @@ print(session() is spark, spark.conf.get("spark.sql.session.timeZone"), os.listd
     (tmp_path / "here").mkdir()
     environment = {**ENVIRONMENT, "TMPDIR": str(tmp_path / "scratch")}
     run = run_python(f"import os; os.chdir({str(tmp_path / 'here')!r})\n" + script, environment)
-    assert (run.returncode, run.stderr, run.stdout) == (0, "", "True\nTrue UTC []\n")
+    assert (run.returncode, run.stderr, run.stdout) == (0, "", "[]\nTrue True\nTrue\nTrue UTC []\n")
     assert list((tmp_path / "scratch").iterdir()) == []
 
 

@@ -72,7 +72,7 @@ def test_a_search_finds_what_looking_at_every_row_finds(rows: list[tuple[int, in
     question = Question(("k",), hash_columns([asking.columns["k"]], 4), "$.e", asking["lo"], asking["hi"])
     found = sorted(
         (int(a), int(run.batch["k"][b]), int(run.batch["$.e"][b]))
-        for run in history.runs
+        for run in history.flush()
         for rows, others in search(run, question)
         for a, b in zip(rows, others, strict=True)
     )
@@ -108,7 +108,7 @@ def test_many_questions_find_what_few_do(
         hashes = hash_columns([keys], len(asking))
         least, most = ints([lo * grain for _, lo, _ in asking]), ints([(lo + n) * grain for _, lo, n in asking])
         question = Question(("k",), hashes % 2 if alike else hashes, "$.e", least.values, most.values, (keys,))
-        (run,) = history.runs
+        (run,) = history.flush()
         parts = list(search(run, question))
         assert all(len(r) <= 7 for r, _ in parts)
         found = sorted((int(a), int(b)) for r, o in parts for a, b in zip(r, o, strict=True))
@@ -162,8 +162,8 @@ def test_runs_that_would_outlive_their_tuples_are_not_merged() -> None:
             history.compact(step + 1)
         return history
 
-    assert 5_000 < max(len(run.batch) for run in filled(160_000).runs) <= 20_000
-    assert max(len(run.batch) for run in filled(None).runs) > 100_000
+    assert 5_000 < max(len(run.batch) for run in filled(160_000).flush()) <= 20_000
+    assert max(len(run.batch) for run in filled(None).flush()) > 100_000
 
 
 def test_a_run_over_thousands_of_years_and_many_keys_is_searched_all_the_same() -> None:
@@ -173,7 +173,7 @@ def test_a_run_over_thousands_of_years_and_many_keys_is_searched_all_the_same() 
     rows = [(k, t) for k in keys for t in times]
     history.append(Batch({"k": ints([k for k, _ in rows]), "$.e": ints([t for _, t in rows])}, len(rows)), 1)
     asked = Question(("k",), hash_columns([ints([7])], 1), "$.e", np.array([-5]), np.array([5]))
-    (run,) = history.runs
+    (run,) = history.flush()
     found = [int(run.batch["$.e"][b]) for _, others in search(run, asked) for b in others]
     assert found == [0]
 

@@ -109,7 +109,8 @@ def test_progress_is_json() -> None:
     assert [source["bound"] for source in told["sources"][1:]] == ["2026-09-10T10:00:00Z", None]
     assert [h["reach_seconds"] for h in told["histories"]] == [21_600.0, None]
     assert told["dead_letters"] == {"bad": 2, "late": 1, "undefined": 0}
-    assert told["state"] == {"live_bytes": 3_300_000, "fresh_bytes": 40_000, "merged_bytes": 9_000, "segments": 17}
+    sizes = {"live_bytes": 3_300_000, "fresh_bytes": 40_000, "merged_bytes": 9_000, "segments": 17}
+    assert told["state"] == {**sizes, "loads": 0}
     assert (told["batch"], told["rate"], told["waiting"], told["pending"]) == (41, 48_000.0, 5, 3)
 
 

@@ -58,7 +58,7 @@ class Detecting:
 
     def _tuples(self, use: Rename) -> list[dict[str, Any]]:
         found = leaf(use, "", self._plan.plan, self._plan.schemas)
-        runs = [run.batch.renamed(found.names) for run in self._histories[found.source].runs]
+        runs = [run.batch.renamed(found.names) for run in self._histories[found.source].flush()]
         return with_events(stack(runs)).rows() if runs else []
 
 

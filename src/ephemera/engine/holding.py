@@ -97,7 +97,7 @@ def hold(checkpoint: str) -> Hold:
 # ---- by a lock of the system -------------------------------------------------------------------------------
 
 _HERE: dict[str, tuple[int, Hold]] = {}
-"""What this process has, by the paths of the locks."""
+"""What this process has, by the paths of the locks; each goes when it is released. Locks are those of a process."""
 
 
 def _lock(number: int) -> None:

@@ -239,7 +239,7 @@ class Lane:
     @property
     def kept(self) -> int:
         """How many events from outside some history still holds."""
-        found = [run.batch[REFERENCE] for name in self._queries for run in self.histories[name].runs]
+        found = [batch[REFERENCE] for name in self._queries for batch in self.histories[name].batches()]
         if not found:
             return 0
         references = np.unique(np.concatenate(found))

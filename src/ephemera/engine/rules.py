@@ -108,7 +108,7 @@ class Rule:
         """
         new = self._joined(tick)
         has_grown = self._again and any(
-            run.step > self.seen for name in self.collected for run in self._histories(name).runs
+            run.step > self.seen for name in self.collected for run in self._histories(name).flush()
         )
         self.seen = tick
         if isinstance(new, list):
@@ -178,7 +178,7 @@ class Rule:
     def _new(self, first: int, tick: int) -> Batch | None:
         """The joins in which this leaf is new: the ones before it may be, too, the ones behind it are not."""
         leaf = self.plan.leaves[first]
-        runs = [r.batch for r in self._histories(leaf.source).runs if r.step > self.seen]
+        runs = [r.batch for r in self._histories(leaf.source).flush() if r.step > self.seen]
         if not runs:
             return None
         order = self.plan.orders[first]
@@ -211,7 +211,7 @@ class Rule:
         """The pairs of a tuple and one of the leaf that agree on the variables they share, and pass some tests."""
         found: list[Batch] = []
         told = {leaf.names.get(k, k) for k in asked.keys}
-        for run in self._histories(leaf.source).runs:
+        for run in self._histories(leaf.source).flush():
             if run.step > until:
                 continue
             for rows, others in search(run, asked):

@@ -45,6 +45,8 @@ class Shard:
         self._running: dict[tuple[int, int], Running] = {}
         self.batch: int | None = None
         """The batch after which the state is that of the engines; None before the first."""
+        self._has_loaded = False
+        """Whether it read its whole state for the batch at hand, as if it had known nothing."""
 
     @property
     def engines(self) -> list[Engine]:
@@ -55,6 +57,7 @@ class Shard:
 
     def come_to(self, batch: int | None) -> None:
         """Gets to the state after a batch: from where it stands, if that is on the way."""
+        self._has_loaded = False
         if batch is None:
             self._running, self.batch = {}, None
             return
@@ -62,7 +65,7 @@ class Shard:
             return
         missing = self._store.since(self.batch, batch) if self.batch is not None and self.batch < batch else None
         if missing is None:
-            self._running = {}
+            self._running, self._has_loaded = {}, True
             missing = [self._store.load(batch)]
         for state in missing:
             self._recall(state)
@@ -178,7 +181,7 @@ class Shard:
         for (program, group), one in self._running.items():
             programs.setdefault(program, []).append(_held(one.engine, group))
         for number, (program, engines) in enumerate(programs.items()):
-            state = asdict(written) if not number else None
+            state = {**asdict(written), "loads": int(self._has_loaded)} if not number else None
             told = {"level": self._level, "engines": engines, "state": state, "peak_mb": peak_memory()}
             yield self._spreads[program].word(STATS, self._place, told)
 

@@ -161,7 +161,7 @@ def _lane(number: int, lane: Lane, known: Collection[str], segments: dict[str, p
     histories: dict[str, list[dict[str, Any]]] = {}
     for place, (name, history) in enumerate(lane.histories.items()):
         runs: list[dict[str, Any]] = []
-        for run in history.runs:
+        for run in history.flush():
             segment = f"run-{number}-{place}-{run.number}"
             if segment not in known:
                 segments[segment] = to_arrow(run.batch)

@@ -65,14 +65,15 @@ def stats_of(engine: Engine, received: int, bad: int) -> Stats:
     histories: list[HistoryStats] = []
     for lane in engine.lanes.values():
         for name, history in lane.histories.items():
-            ends = [int(run.batch[s].min()) for run in history.runs for s in history.stamps if s.endswith(END[-2:])]
+            batches = history.batches()
+            ends = [int(batch[s].min()) for batch in batches for s in history.stamps if s.endswith(END[-2:])]
             oldest = lane.bound - min(ends) if ends and -FAR < lane.bound < FAR else None
             histories.append(
                 HistoryStats(
                     name,
                     len(history),
-                    history.nbytes,
-                    len(history.runs),
+                    sum(batch.nbytes for batch in batches),
+                    len(batches),
                     oldest,
                     lane.reach(name),
                     history.collected,

@@ -94,7 +94,7 @@ def look(leaf: Leaf, history: History, asked: Question, wanted: Sequence[Wanted]
     own = {new: old for old, new in leaf.names.items()}
     counts = np.zeros(len(asked.least), dtype=np.int64)
     found: dict[Wanted, Column] = {}
-    for run in history.runs:
+    for run in history.flush():
         asking, starts, stops = ranges(run, asked)
         full = np.flatnonzero(stops > starts)
         if not len(full):

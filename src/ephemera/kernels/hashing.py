@@ -17,7 +17,19 @@ from ephemera.terms.values import key
 _SEED = np.uint64(0x9E3779B97F4A7C15)
 _BASE = np.uint64(0x100000001B3)
 _TWO_TO_63 = float(2**63)
-_POWERS: list[Hashes] = [np.ones(1, dtype=np.uint64)]
+
+
+def _powers(count: int) -> Hashes:
+    """As many powers of the base, from that to 0 on."""
+    found = np.full(count, _BASE)
+    found[0] = 1
+    np.multiply.accumulate(found, out=found)
+    found.setflags(write=False)
+    return found
+
+
+_POWERS = _powers(1 << 12)
+"""Enough for most texts; for longer ones they are computed, which takes no longer than to look at the texts."""
 
 
 def hash_columns(columns: Sequence[Column], length: int) -> Hashes:
@@ -89,20 +101,12 @@ def _texts(values: Array) -> Hashes:
     raw = np.frombuffer(data, dtype=np.uint8)[: offsets[-1]].astype(np.uint64) + np.uint64(1)
     places = np.arange(offsets[-1], dtype=np.int64) - np.repeat(offsets[:-1], sizes)
     with np.errstate(over="ignore"):
-        terms = raw * _powers(int(sizes.max()))[places]
+        longest = int(sizes.max())
+        terms = raw * (_POWERS if longest <= len(_POWERS) else _powers(longest))[places]
         sums = np.zeros(len(values), dtype=np.uint64)
         filled = sizes > 0
         sums[filled] = np.add.reduceat(terms, offsets[:-1][filled])
     return _mixed(sums ^ (sizes.astype(np.uint64) << np.uint64(40)) ^ _SEED)
-
-
-def _powers(count: int) -> Hashes:
-    found = _POWERS[0]
-    while len(found) < count:
-        with np.errstate(over="ignore"):
-            found = np.concatenate([found, found * (found[-1] * _BASE)])
-    _POWERS[0] = found  # of two threads the last one wins, with the right powers in any case
-    return found
 
 
 def _anything(values: Array) -> Hashes:

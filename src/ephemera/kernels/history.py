@@ -142,17 +142,17 @@ class History:
     def is_empty(self) -> bool:
         return not self.stored and not self.tail.entries
 
-    @property
-    def runs(self) -> list[Run]:
-        """All runs; from now on the newest rows are among them."""
+    def flush(self) -> list[Run]:
+        """Makes runs of the newest rows, too, so that all can be searched by columns; gives all runs."""
         if self.tail:
             for step, batch in self.tail.take_all():
                 self._store(batch, step)
         return self.stored
 
-    @property
-    def nbytes(self) -> int:
-        return sum(run.batch.nbytes for run in self.runs)
+    def batches(self) -> list[Batch]:
+        """All tuples by columns, for those who only look: where they are kept stays as it is."""
+        newest = [of_rows([row for _, row in self.tail.entries])] if self.tail else []
+        return [*(run.batch for run in self.stored), *newest]
 
     @property
     def stored_bytes(self) -> int:
@@ -167,7 +167,7 @@ class History:
             for row in batch.rows():
                 self.tail.append(step, row)
         elif len(batch):
-            self.runs.append(self._run(batch, step, self._latest(batch)))
+            self.flush().append(self._run(batch, step, self._latest(batch)))
 
     def mark(self) -> Callable[[], None]:
         """Keeps in mind what is here; what it returns goes back to that."""

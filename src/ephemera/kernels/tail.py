@@ -1,7 +1,7 @@
 """This module keeps the newest tuples of a history row by row, as long as they come a few at a time.
 
 Searching a handful of rows by columns costs more in calls than in work. So the newest rows are kept as they are, with
-a table of the rows of each key, and become a columnar run when there are many, or when somebody asks for runs.
+a table of the rows of each key, and become a columnar run when there are many, or when somebody searches by columns.
 """
 
 from __future__ import annotations

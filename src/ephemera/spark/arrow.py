@@ -8,20 +8,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Lock
 
 import pyarrow as pa
 from pyspark import SparkContext
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.classic.dataframe import DataFrame as Classic
 from pyspark.sql.pandas import functions
 from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
-from ephemera.spark.workers import begin_task
+from ephemera.spark.workers import WorkerSettings, begin_task, worker_settings
 
 _POOL = "EPHEMERA_POOL"
 """The variable that tells pools apart."""
+_PACKING = Lock()
+"""Whoever packs for a pool has this: queries do so in threads of their own."""
 Function = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
@@ -30,25 +33,29 @@ class _Task:
     """A function as tasks run it."""
 
     function: Function
+    settings: WorkerSettings
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task()
+        begin_task(self.settings)
         yield from self.function(given)
 
 
 def map_in_arrow(frame: DataFrame, function: Function, schema: StructType | str) -> DataFrame:
     """The rows that a function makes of the batches of each partition."""
     if not isinstance(frame, Classic):
-        return frame.mapInArrow(_Task(function), schema)
-    return mapped(frame, prepared(function, schema, frame.columns))
+        return frame.mapInArrow(_Task(function, worker_settings(frame.sparkSession)), schema)
+    return mapped(frame, prepared(frame.sparkSession, function, schema, frame.columns))
 
 
-def prepared(function: Function, schema: StructType | str, names: Sequence[str], *, pool: str = "") -> Column:
+def prepared(
+    spark: SparkSession, function: Function, schema: StructType | str, names: Sequence[str], *, pool: str = ""
+) -> Column:
     """A function on the columns with these names, packed once for `mapped`, which costs little then.
 
     Its tasks run in processes of the pool of that name, since Spark keeps those apart whose environments differ.
     """
-    made = functions.vectorized_udf(_Task(function), schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[attr-defined]
+    task = _Task(function, worker_settings(spark))
+    made = functions.vectorized_udf(task, schema, PythonEvalType.SQL_MAP_ARROW_ITER_UDF)  # type: ignore[attr-defined]
     with _environment(pool):
         column: Column = made(*[f.col(_quoted(name)) for name in names])
     return column
@@ -61,12 +68,13 @@ def _environment(pool: str) -> Iterator[None]:
     if context is None or not pool:
         yield
         return
-    before = context.environment
-    context.environment = {**before, _POOL: pool}
-    try:
-        yield
-    finally:
-        context.environment = before
+    with _PACKING:
+        before = context.environment
+        context.environment = {**before, _POOL: pool}
+        try:
+            yield
+        finally:
+            context.environment = before
 
 
 def mapped(frame: DataFrame, function: Column) -> DataFrame:

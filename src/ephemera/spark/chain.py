@@ -59,15 +59,16 @@ def laid_out(
     frame: DataFrame, spreads: Sequence[Spread], programs: Programs, readers: Sequence[Reader], last: Last
 ) -> Chain:
     """The stages for batches like this one; `last` is what is done with all that comes of one in each place."""
-    frame.sparkSession.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_ANY_SIZE))
+    spark = frame.sparkSession  # that of the query, whose settings are no one else's
+    spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_ANY_SIZE))
     others = tuple(_behind(spreads, programs, last))
-    places, threads = spreads[0].places, _threads(frame.sparkSession)
+    places, threads = spreads[0].places, _threads(spark)
     threaded = [replace(one, threads=threads) if isinstance(one, FromFiles) else one for one in readers]
     alone = Alone(LettingIn(programs, threaded), others, places, threads)
     return Chain(
-        prepared(LettingIn(programs, tuple(readers)), SCHEMA, frame.columns),
-        tuple(prepared(stage, SCHEMA, NAMES) for stage in others),
-        prepared(alone, SCHEMA, frame.columns, pool="alone"),
+        prepared(spark, LettingIn(programs, tuple(readers)), SCHEMA, frame.columns),
+        tuple(prepared(spark, stage, SCHEMA, NAMES) for stage in others),
+        prepared(spark, alone, SCHEMA, frame.columns, pool="alone"),
         not any(isinstance(one, FromFrame) and one.is_foreign for one in readers),
         f.col("place"),
         places,

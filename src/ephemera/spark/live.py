@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -36,6 +35,7 @@ from ephemera.spark.programs import Programs
 from ephemera.spark.reporting import events_in, report_of
 from ephemera.spark.routes import told_of
 from ephemera.spark.run import Job, places_of
+from ephemera.spark.shard_cache import QueryKey
 from ephemera.spark.ship import ship
 from ephemera.spark.ticking import Ticking
 from ephemera.spark.turns import At, Last, Turn, after
@@ -93,7 +93,6 @@ class Host:
     """What lets no other run have the checkpoint."""
     ticking: Ticking | None = None
     """The time of silent sources, if there are any that move by the clock."""
-    query: str = field(default_factory=lambda: uuid.uuid4().hex)
     programs: Programs = field(init=False)
     failed: EphemeraError | None = None
     """What ended the query, if something did."""
@@ -149,7 +148,9 @@ class Host:
         mark("plan")
         now = self.ticking.at(number, before) if self.ticking is not None else None
         origin = Origin(self.ledger.query, self.ledger.programs, places=self.spreads[0].places)
-        turn = Turn(self.query, number, number - 1 if number else None, before, self.ledger.state, origin, now)
+        query, running = self._at_work(frame)
+        last = number - 1 if number else None
+        turn = Turn(query, number, last, before, self.ledger.state, origin, now, running)
         if self._chain is None:
             self._chain = laid_out(frame, self.spreads, self.programs, self.readers, self.sink.last)
         is_small = self.events is not None and self.events < self.small
@@ -168,6 +169,12 @@ class Host:
             seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
             report = report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000)
             self.watch(replace(report, in_one_task=is_small))
+
+    def _at_work(self, frame: DataFrame) -> tuple[QueryKey, tuple[str, ...]]:
+        """This start of the query, and all that are at work in the session: Spark runs the jobs of each as a group."""
+        run = frame.sparkSession.sparkContext.getLocalProperty("spark.jobGroup.id")
+        running = tuple(str(query.runId) for query in self.spark.streams.active)
+        return QueryKey(str(self.spark._jsparkSession.hashCode()), str(run)), running
 
     def _taken(self, shipped: DataFrame, turn: Turn) -> tuple[list[Shipment], Standings]:
         """What came from the places besides answers, and where the programs stand then, after the sink has had all."""

@@ -11,26 +11,6 @@ import socket
 
 MARKS = "EPHEMERA_MARKS"
 
-_PUT = ("write", "sync", "rename", "folder sync")
-IN_WORKERS = (
-    "read",
-    "engines",
-    *("segment write", "segment sync", "segment rename", "folder sync", "remove"),
-    "gather",
-    *(f"answers {step}" for step in _PUT),
-    *(f"letters {step}" for step in _PUT),
-)
-"""The steps of a batch that workers do, in their order. What is removed are segments that nothing needs any more."""
-IN_DRIVER = (
-    *("batch begins", "open", "plan", "settle"),
-    *(f"ledger {step}" for step in _PUT),
-    *("ledger tidy", "batch done"),
-)
-"""The steps that the driver does; it opens and settles folders with the first batch of a start.
-
-Where answers go to a table, `table write` comes before the ledger.
-"""
-
 
 def mark(step: str) -> None:
     """This process comes to a step."""

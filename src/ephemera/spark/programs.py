@@ -31,5 +31,6 @@ class Programs(Mapping[int, Spread]):
 
 @lru_cache(maxsize=1_000)
 def _unpacked(packed: bytes) -> Spread:
+    """A program by what it was packed as: the same bytes are the same program, whichever run they are of."""
     found: Spread = pickle.loads(packed)
     return found

@@ -110,4 +110,5 @@ def _state(told: Sequence[dict[str, int]]) -> StateReport:
         fresh=sum(words["fresh"] for words in told),
         merged=sum(words["merged"] for words in told),
         segments=sum(words["segments"] for words in told),
+        loads=sum(words["loads"] for words in told),
     )

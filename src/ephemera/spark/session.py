@@ -2,6 +2,9 @@
 
 A session that is there already is used as it is, be it of a notebook or of `spark-submit`. Whatever Spark writes for
 itself goes to a folder of the session, which is removed when the process ends.
+
+What is asked of a session is set where it is opened, and nowhere else: one that is there already keeps its settings,
+and the environment in which Java is started is as before when it has been. `lent` is the one exception.
 """
 
 from __future__ import annotations
@@ -9,12 +12,12 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Lock
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.accumulators import AccumulatorTCPServer
 from pyspark.sql import SparkSession
 
 from ephemera.base.scratch import scratch_of_process
@@ -31,6 +34,8 @@ BYTES = 4 << 20
 _LOGGING = Path(__file__).with_name("log4j2.properties")
 _GATEWAY = "PYSPARK_GATEWAY_PORT"
 """Set by `spark-submit`, which has started Java and chosen the master."""
+_LENDING = Lock()
+"""Whoever changes a setting for a while has this, so that each puts back what was there before all of them."""
 
 
 def session(master: str | None = None, *, debug: bool = False, more: Mapping[str, str] | None = None) -> SparkSession:
@@ -40,24 +45,69 @@ def session(master: str | None = None, *, debug: bool = False, more: Mapping[str
         return active
     builder = SparkSession.builder.appName("ephemera")
     settings = _settings()
+    environment: dict[str, str] = {}
     if _GATEWAY not in os.environ:
         chosen = master or os.environ.get("MASTER") or LOCAL
-        settings |= _launched(chosen, debug=debug)
+        settings |= _launched(debug=debug)
+        environment = {"JAVA_HOME": str(home_for_spark(find_java()))}
+        if chosen.startswith("local"):
+            settings |= _at_home()
+            environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
+            environment |= {"SPARK_LOCAL_IP": os.environ.get("SPARK_LOCAL_IP", "127.0.0.1")}
         builder = builder.master(chosen)
     for name, value in (settings | dict(more or {})).items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
+    with _environment(environment):
+        spark = builder.getOrCreate()
     if not debug:
-        _hush(spark)
+        _hush(spark, is_ours=bool(environment))
     return spark
 
 
-def _hush(spark: SparkSession) -> None:
-    """Lets the thread that hears of accumulators end without a word when Java has ended, which others tell."""
+@contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Sets variables of this process for as long as Java is being started, which has them from then on."""
+    before = {name: os.environ.get(name) for name in variables}
+    os.environ.update(variables)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def lent(spark: SparkSession, name: str, value: str) -> Iterator[None]:
+    """Sets something of a session for a while, whosesoever it is; afterwards it is as before."""
+    with _LENDING:
+        before = spark.conf.getAll.get(name)
+        spark.conf.set(name, value)
+        try:
+            yield
+        finally:
+            if before is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, before)
+
+
+def _hush(spark: SparkSession, *, is_ours: bool) -> None:
+    """Keeps the thread that hears of accumulators from printing where it was when Java was lost, which others tell.
+
+    Where Java is not ours, only that it has ended is passed over.
+    """
     server = getattr(spark.sparkContext, "_accumulatorServer", None)
     if server is not None:
         before = server.handle_error
-        server.handle_error = lambda *given: None if isinstance(sys.exception(), EOFError) else before(*given)
+
+        def handle_error(*given: object) -> None:
+            if not is_ours and not isinstance(sys.exception(), EOFError):
+                before(*given)
+
+        server.handle_error = handle_error
 
 
 def is_local(spark: SparkSession) -> bool:
@@ -76,17 +126,14 @@ def _settings() -> dict[str, str]:
     }
 
 
-def _launched(master: str, *, debug: bool) -> dict[str, str]:
-    """What holds where we start Java, too; sets the environment in which that happens."""
-    os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
+def _launched(*, debug: bool) -> dict[str, str]:
+    """What holds where we start Java, too."""
     folder = scratch_of_process("spark")
     atexit.register(_close)
     level = "warn" if debug else "off"
-    if not debug:
-        _say_nothing()
     options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", f"-Dephemera.log={level}"]
     hushed = [os.environ.get("PYTHONWARNINGS", ""), _FORKING]
-    settings = {
+    return {
         "spark.executorEnv.PYTHONWARNINGS": ",".join(filter(None, hushed)),
         "spark.driver.extraJavaOptions": " ".join([*options, f'"-Djava.io.tmpdir={folder}"']),
         "spark.local.dir": str(folder),
@@ -95,20 +142,15 @@ def _launched(master: str, *, debug: bool) -> dict[str, str]:
         "spark.python.worker.reuse": "true",
         "spark.sql.adaptive.enabled": "false",  # our stages have as many partitions as they need
     }
-    if master.startswith("local"):
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        settings |= {
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.memory": f"{_memory()}m",
-        }
-    return settings
 
 
-def _say_nothing() -> None:
-    """Keeps Python's side of Spark from printing where its thread for counters was when Java was lost."""
-    AccumulatorTCPServer.handle_error = lambda *_given: None  # type: ignore[method-assign]
+def _at_home() -> dict[str, str]:
+    """What holds where all of Spark is in this machine."""
+    return {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": f"{_memory()}m",
+    }
 
 
 def _memory() -> int:

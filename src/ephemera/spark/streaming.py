@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ from ephemera.spark.marks import mark
 from ephemera.spark.outlet import Outlet
 from ephemera.spark.reading import Input, format_of
 from ephemera.spark.run import Job
+from ephemera.spark.session import lent
 from ephemera.spark.sink_formats import Format
 from ephemera.spark.sinks import FolderSink
 from ephemera.spark.table_sink import TableSink
@@ -41,7 +43,12 @@ from ephemera.spark.watching import BatchReport, Totals, as_progress
 ONCE = "once"
 _IN_ITS_LOG = re.compile(r"batch \d+ doesn't exist|[Ll]og file|/spark/(offsets|commits|sources|metadata)")
 """What Spark says of files of its own that it cannot go on from."""
+_OPENING = "Initializing"
+"""What Spark says that a query does until all its sources are there."""
+_PAUSE = 0.005
+"""Seconds after which it is asked again."""
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""Writes the files of Spark's own log without a process of the system for each, as the one by default needs."""
 
 
 class SeveralWays(EphemeraError):
@@ -126,8 +133,12 @@ class Streaming:
             writer = writer.trigger(availableNow=True)
         elif self.trigger is not None:
             writer = writer.trigger(processingTime=self.trigger)
-        self.spark.conf.set("spark.sql.streaming.checkpointFileManagerClass", FILES)
-        query = writer.start()
+        with lent(self.spark, "spark.sql.streaming.checkpointFileManagerClass", FILES):
+            query = writer.start()
+            while query.status["message"].startswith(
+                _OPENING
+            ):  # its logs are of the kind that is set when they are opened
+                time.sleep(_PAUSE)
         own.is_over = lambda: not query.isActive
         return LiveQuery(query, host, totals, own)
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from threading import Lock
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -29,18 +28,19 @@ from ephemera.spark.failures import told_by
 from ephemera.spark.marks import mark
 from ephemera.spark.places import batches, gathered, place_of_task, shipments_of
 from ephemera.spark.programs import Programs
+from ephemera.spark.shard_cache import QueryKey, ShardCache
 
 TURN = "ephemera.turn"
 """The property of a job that says which batch it is of."""
-STALE = 50
-"""A shard that has not been asked for so many batches is forgotten."""
+_SHARDS = ShardCache()
+"""The shards of this process between batches: a cache by query, level and place, whose module says what goes when."""
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
     """A batch: which one it is, which it goes on from, and where the programs stood before it."""
 
-    query: str
+    query: QueryKey
     """Tells the queries that a worker has seen apart."""
     number: int
     before: int | None
@@ -51,17 +51,18 @@ class Turn:
     """Whose state that is, whatever the level and the place."""
     now: int | None = None
     """The time that has passed for silent sources, if there are any that move by the clock."""
+    running: tuple[str, ...] = ()
+    """The starts of queries that are at work in the session; of others workers keep nothing."""
 
     def standing(self, program: int) -> Standing:
         return self.standings.get(program, Standing())
 
     def told(self) -> str:
         """The turn as JSON."""
+        told = {name: getattr(self, name) for name in ("number", "before", "state", "now", "running")}
+        told |= {"query": asdict(self.query), "origin": asdict(self.origin)}
         standings = {str(number): standing.told() for number, standing in self.standings.items()}
-        told = {"query": self.query, "number": self.number, "before": self.before, "state": self.state}
-        return json.dumps(
-            {**told, "origin": asdict(self.origin), "now": self.now, "standings": standings}, ensure_ascii=False
-        )
+        return json.dumps({**told, "standings": standings}, ensure_ascii=False)
 
 
 def turn_of_task() -> Turn:
@@ -72,7 +73,8 @@ def turn_of_task() -> Turn:
         raise InternalError("live", "a task of a live query was started without a batch")
     told = json.loads(text)
     standings = {int(number): read_standing(one) for number, one in told.pop("standings").items()}
-    return Turn(**{**told, "origin": Origin(**told["origin"])}, standings=standings)
+    told |= {"query": QueryKey(**told["query"]), "origin": Origin(**told["origin"]), "running": tuple(told["running"])}
+    return Turn(**told, standings=standings)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +127,7 @@ class Meeting:
         shard = _shard(self.spreads, turn, self.level, place)
         found = list(shard.step(others, standings))
         written = shard.commit(turn.number)
-        _keep(turn, self.level, place, shard)
+        _SHARDS.keep(turn.query, turn.running, self.level, place, shard)
         found += shard.told(written)
         if self.last is not None:
             yield from self.last(found, At(self.spreads, turn, place, standings))
@@ -160,18 +162,9 @@ def in_order(given: Iterable[Shipment]) -> list[Shipment]:
     return sorted(given, key=lambda s: (s.program, s.group, s.first))
 
 
-# ---- what workers remember -------------------------------------------------------------------------------
-
-
-_REMEMBERED: dict[tuple[str, int, int], Shard] = {}
-"""The shards of this process by query, level and place."""
-_LOCK = Lock()
-
-
 def _shard(spreads: Programs, turn: Turn, level: int, place: int) -> Shard:
-    """The shard in the state before a batch. It is remembered again when it has committed."""
-    with _LOCK:
-        shard = _REMEMBERED.pop((turn.query, level, place), None)
+    """The shard in the state before a batch. It is kept again when it has committed."""
+    shard = _SHARDS.take(turn.query, level, place)
     if shard is None:
         files, folder = files_of(turn.state)
         origin = replace(turn.origin, level=level, place=place)
@@ -179,11 +172,3 @@ def _shard(spreads: Programs, turn: Turn, level: int, place: int) -> Shard:
         shard = Shard(spreads, level, place, store)
     shard.come_to(turn.before)
     return shard
-
-
-def _keep(turn: Turn, level: int, place: int, shard: Shard) -> None:
-    with _LOCK:
-        _REMEMBERED[turn.query, level, place] = shard
-        for key, other in list(_REMEMBERED.items()):
-            if key[0] != turn.query or (other.batch or 0) < turn.number - STALE:
-                del _REMEMBERED[key]

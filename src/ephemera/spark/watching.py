@@ -61,6 +61,8 @@ class StateReport:
     merged: int = 0
     """Bytes that it wrote again, to have fewer segments."""
     segments: int = 0
+    loads: int = 0
+    """Shards that read their whole state, since their process did not know it: those of the first batch of a start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,7 @@ def as_progress(report: BatchReport) -> dict[str, Any]:
             "fresh_bytes": report.state.fresh,
             "merged_bytes": report.state.merged,
             "segments": report.state.segments,
+            "loads": report.state.loads,
         },
         "waiting": report.waiting,
         "pending": report.pending,

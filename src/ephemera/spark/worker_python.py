@@ -10,7 +10,7 @@ import json
 import shutil
 import subprocess
 import sys
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -44,8 +44,9 @@ def check_python(spark: SparkSession) -> None:
         raise OtherPython(complaint)
 
 
-@cache
+@lru_cache(maxsize=100)
 def _complaint(python: str) -> str | None:
+    """What is wrong with a Python, by its path: it is started once in a process."""
     try:
         looked = subprocess.run([python, "-c", _LOOK, *NEEDED], capture_output=True, timeout=_PATIENCE, check=True)
         version, lacking = json.loads(looked.stdout)
