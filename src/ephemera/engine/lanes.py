@@ -42,6 +42,7 @@ from ephemera.rules.series import series_of
 from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
 from ephemera.terms.match import distinct
+from ephemera.terms.values import Value
 
 Needed = list[list[tuple[str, int]]] | None
 """For each reader how long before now some stamps count; None if one needs everything."""
@@ -63,6 +64,8 @@ class Lane:
         self._plan = plan
         self._facts = facts
         self._merged = merged
+        self.state_names = merged.names
+        """What its rules and histories are called where they are stored."""
         self._world = world
         self._schemas = schemas(plan)
         self._series = series_of(plan.growth)
@@ -204,11 +207,17 @@ class Lane:
         found: dict[tuple[int, str], DeadLetter] = {}
         for name, builder in self.builders.items():
             number = self._plan.points[name].rule or 0
-            for variables, reason in builder.undefined:
+            for found_by, reason in builder.undefined:
+                variables = self._as_written(name, found_by)
                 which = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
                 found.setdefault(which, DeadLetter(number, variables, reason))
             builder.undefined.clear()
         return list(found.values())
+
+    def _as_written(self, rule: str, variables: Mapping[str, Value]) -> Mapping[str, Value]:
+        """The values of variables under the names that the author of a rule gave them."""
+        names = next((alike.written[rule] for alike in self._merged.alike.values() if rule in alike.written), {})
+        return {names.get(name, name): value for name, value in variables.items()}
 
     # ---- steps ---------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ patterns become variables of the query, so that the rules share its history, too
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ephemera.algebra.nodes import (
@@ -27,6 +27,8 @@ from ephemera.algebra.nodes import (
 from ephemera.algebra.scalar import Holds
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find, rebuild
+from ephemera.physical.fingerprint import Print, StateNames, fingerprints, state_names
+from ephemera.physical.renaming import Renaming
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, Bool, Label, Number, Text, Var
 from ephemera.terms.nodes import Expression as HeadExpression
@@ -40,8 +42,11 @@ class Alike:
     """Some rules as one: the names of what differs, and for each rule its values."""
 
     members: tuple[Point, ...]
+    """The rules in the order of their fingerprints, all with the names that the first of the plan has."""
     names: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
+    written: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """For rules that have other names for their variables: what they call each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,8 @@ class Merged:
     """By the name of the rule that stands for them."""
     queries: Mapping[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
     """For each query that was made: the rule, and its variables for constants with what the rule calls them."""
+    names: StateNames = field(default_factory=StateNames)
+    """What its rules and histories are called where they are stored."""
 
     @property
     def replaced(self) -> frozenset[str]:
@@ -63,19 +70,26 @@ class Merged:
 
 def merged(plan: Plan, facts: Facts) -> Merged:
     """The plan with one rule for all that are alike."""
+    prints = fingerprints(plan)
     in_cycles = {name for cycle in plan.cycles for name in cycle}
     groups: dict[object, list[_Abstract]] = {}
     for point in plan.points.values():
         if point.kind == "rule" and point.name not in in_cycles:
-            found = _Abstract(point, plan)
+            found = _Abstract(point, plan, prints[point.name])
             if found.is_plain:
-                groups.setdefault((found.signature, _bounds(facts, point.name)), []).append(found)
+                groups.setdefault((found.signature, _bounds(facts, found)), []).append(found)
     several = {group[0].point.name: group for group in groups.values() if len(group) > 1}
-    return _put_together(plan, facts, several) if several else Merged(plan, facts)
+    one = _put_together(plan, facts, several) if several else Merged(plan, facts)
+    members = {_together(group): [rule.point.name for rule in group] for group in several.values()}
+    return replace(one, names=state_names(one.plan, prints, members))
 
 
-def _bounds(facts: Facts, point: str) -> object:
-    return tuple((r.name, r.negated, tuple((b.stamp, b.time) for b in r.minimal)) for r in facts.of(point))
+def _bounds(facts: Facts, rule: _Abstract) -> object:
+    named = rule.canonical
+    return tuple(
+        (named.event(r.name), r.negated, tuple((named.attribute(b.stamp), b.time) for b in r.minimal))
+        for r in facts.of(rule.point.name)
+    )
 
 
 def _put_together(plan: Plan, facts: Facts, several: Mapping[str, list[_Abstract]]) -> Merged:
@@ -86,16 +100,17 @@ def _put_together(plan: Plan, facts: Facts, several: Mapping[str, list[_Abstract
     for name, point in plan.points.items():
         group = several.get(name)
         if group is not None:
-            first, own = group[0], f"{name} and {len(group) - 1} more"
+            first, own = group[0], _together(group)
+            written = first.canonical.back()
             inputs: dict[str, str] = {}
             for old, (pattern, names) in first.queries.items():
                 new = f"{old} of {own}"
                 inputs[old] = new
                 points[new] = _query(plan.points[old], new, pattern)
-                queries[new] = (own, names)
+                queries[new] = (own, {number: written.variable(named) for number, named in names.items()})
                 known[new] = known[old]
-            points[own] = replace(point, name=own, expression=_reading(first.expression, inputs))
-            alike[own] = Alike(tuple(a.point for a in group), first.names, tuple(a.constants for a in group))
+            points[own] = replace(point, name=own, expression=_reading(written.of(first.expression), inputs))
+            alike[own] = _alike(group, written)
             known[own] = known[name]
             cases[own] = facts.cases.get(name, ())
             relevance += [
@@ -104,6 +119,24 @@ def _put_together(plan: Plan, facts: Facts, several: Mapping[str, list[_Abstract
         points[name] = point
     made = replace(facts, known=known, cases=cases, relevance=tuple(relevance))
     return Merged(replace(plan, points=points), made, alike, queries)
+
+
+def _together(group: Sequence[_Abstract]) -> str:
+    """What the rule is called that stands for some."""
+    return f"{group[0].point.name} and {len(group) - 1} more"
+
+
+def _alike(group: Sequence[_Abstract], written: Renaming) -> Alike:
+    """Rules that are alike, with the names that some rule's author wrote."""
+    ordered = sorted(group, key=lambda rule: rule.print.fingerprint)
+    others: dict[str, Mapping[str, str]] = {}
+    for rule in ordered:
+        names = {written.variable(name): own for own, name in rule.print.variables.items()}
+        if any(name != own for name, own in names.items()):
+            others[rule.point.name] = names
+    members = tuple(replace(a.point, expression=written.of(a.canonical.of(a.point.expression))) for a in ordered)
+    names = tuple(map(written.variable, group[0].names))
+    return Alike(members, names, tuple(a.constants for a in ordered), others)
 
 
 def _query(point: Point, name: str, pattern: Atom) -> Point:
@@ -127,10 +160,12 @@ def _reading(e: Expression, inputs: Mapping[str, str]) -> Expression:
 
 
 class _Abstract:
-    """A rule with names in place of constants."""
+    """A rule with names in place of constants, its own names being those that it has in any rule that means the same."""
 
-    def __init__(self, point: Point, plan: Plan) -> None:
+    def __init__(self, point: Point, plan: Plan, own: Print) -> None:
         self.point = point
+        self.print = own
+        self.canonical = Renaming(own.events, own.variables)
         self._plan = plan
         self._constants: dict[str, Value] = {}
         self._changed: dict[object, object] = {}
@@ -138,7 +173,7 @@ class _Abstract:
         self.queries: dict[str, tuple[Atom, dict[str, str]]] = {}
         self.is_plain = not any(True for _ in find(point.expression, (Calendar, Detection)))
         if self.is_plain:
-            self.expression = self._abstract(point.expression)
+            self.expression = self._abstract(self.canonical.of(point.expression))
 
     @property
     def names(self) -> tuple[str, ...]:
