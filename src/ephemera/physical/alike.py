@@ -131,9 +131,9 @@ def _alike(group: Sequence[_Abstract], written: Renaming) -> Alike:
     ordered = sorted(group, key=lambda rule: rule.print.fingerprint)
     others: dict[str, Mapping[str, str]] = {}
     for rule in ordered:
-        names = {written.variable(name): own for own, name in rule.print.variables.items()}
-        if any(name != own for name, own in names.items()):
-            others[rule.point.name] = names
+        own = {written.variable(name): variable for variable, name in rule.print.variables.items()}
+        if any(name != variable for name, variable in own.items()):
+            others[rule.point.name] = own
     members = tuple(replace(a.point, expression=written.of(a.canonical.of(a.point.expression))) for a in ordered)
     names = tuple(map(written.variable, group[0].names))
     return Alike(members, names, tuple(a.constants for a in ordered), others)

@@ -92,7 +92,8 @@ class _Explained:
 
     def _members(self, name: str) -> Sequence[Point]:
         alike = self._merged.alike.get(name)
-        return alike.members if alike is not None else (self._merged.plan.points[name],)
+        found = alike.members if alike is not None else (self._merged.plan.points[name],)
+        return sorted(found, key=lambda member: member.rule or 0)
 
     def _constant(self, physical: RulePlan, key: str) -> str:
         """The attribute for which each of several rules has a constant."""

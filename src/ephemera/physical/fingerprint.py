@@ -70,7 +70,7 @@ class Print:
     """The fingerprint of a normal rule, and what its variables and events are called in any rule that means the same.
 
     >>> import ephemera
-    >>> text = "TIME UNIT 1 s; late(i) <- {}: order(i), p: paid({}), {{{}, p}} within {}s;"
+    >>> text = "TIME UNIT 1 sec; late(i) <- {}: order(i), p: paid({}), {{{}, p}} within {}s;"
     >>> one, other, third = (
     ...     fingerprints(ephemera.compile(text.format(o, i, o, limit)).compiled.plan)["late"]
     ...     for o, i, limit in (("o", "i", 5), ("first", "i", 5), ("o", "i", 6))
@@ -121,7 +121,7 @@ def _declared(normal: NormalRule, catalogue: Catalogue) -> dict[str, object]:
     """The types that a rule speaks of as they are declared, and the namespaces of its labels."""
     labels = {str(label) for pattern in _patterns(normal) if (label := pattern_label(pattern)) is not None}
     own = construct_label(normal.head.term) if isinstance(normal.head, Raise) else head_label(normal.head)
-    labels |= {own} - {None}
+    labels |= set() if own is None else {own}
     uris = {prefix: uri for uri, prefix in catalogue.namespaces.prefixes.items()}
     prefixes = {label.prefix for label in find(normal, Label)} & set(uris)
     return {
@@ -137,10 +137,12 @@ def _schema(catalogue: Catalogue, label: str) -> tuple[object, ...]:
 
 
 def _patterns(normal: NormalRule) -> Iterator[Pattern]:
-    yield from (literal.pattern for literal in (*normal.events, *normal.tables, *normal.absent_rows))
-    yield from (literal.event.pattern for literal in (*normal.collects, *normal.absences))
-    for literal in normal.algebra:
-        yield from primitives(literal.expression)
+    yield from (event.pattern for event in normal.events)
+    yield from (row.pattern for row in normal.tables)
+    yield from (row.pattern for row in normal.absent_rows)
+    yield from (collect.event.pattern for collect in normal.collects)
+    yield from (absence.event.pattern for absence in normal.absences)
+    yield from (pattern for literal in normal.algebra for pattern in primitives(literal.expression))
 
 
 def _asks_for_dates(normal: NormalRule) -> bool:
@@ -187,9 +189,10 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
             continue
         own = prints[name] if name in prints else _of_several(prints[alike[name][0]], point)
         columns[name] = own.columns()
-        for leaf in find(point.expression, (Calendar, Detection)):
-            histories[f"{name}/{leaf.name}"] = f"{rules[name]}.{own.events[leaf.name]}"
-            columns[f"{name}/{leaf.name}"] = columns[name]
+        calendars, detections = find(point.expression, Calendar), find(point.expression, Detection)
+        for leaf in [*(one.name for one in calendars), *(one.name for one in detections)]:
+            histories[f"{name}/{leaf}"] = f"{rules[name]}.{own.events[leaf]}"
+            columns[f"{name}/{leaf}"] = columns[name]
     readers = {i.point: made_of[name] for name in alike for i in find(plan.points[name].expression, Input)}
     queries = {
         name: digest([_query(point, plan, prints), sorted(readers[name]) if _is_made(point) else []])
@@ -197,6 +200,11 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
         if point.kind == "query"
     }
     return StateNames(rules, histories | _distinct(queries), columns)
+
+
+def rule_names(prints: Mapping[str, Print]) -> dict[str, str]:
+    """A name for each rule, by what it means: those that mean the same are numbered."""
+    return _distinct({name: one.fingerprint for name, one in prints.items()})
 
 
 def _of_several(first: Print, point: Point) -> Print:
