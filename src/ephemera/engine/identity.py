@@ -137,7 +137,7 @@ def _compare_rules(theirs: Mapping[str, str], ours: Mapping[str, str], what: str
     gone = [theirs[name].partition("\n") for name in theirs if name.startswith(RULE) and name not in ours]
     new = [ours[name].partition("\n") for name in ours if name.startswith(RULE) and name not in theirs]
     for label, _, was in gone:
-        now = next((text for other, _, text in new if other == label), None)
+        now = next((text for other, _, text in new if _label(other) == _label(label)), None)
         if now is not None:
             meaning = f"was\n{was}\nand is\n{now}\n" if was != now else "reads or derives a type declared otherwise; "
             raise AnotherProgram(f"the {what} is of another program: `{label}` {meaning}{_WAY_OUT}")
@@ -145,3 +145,8 @@ def _compare_rules(theirs: Mapping[str, str], ours: Mapping[str, str], what: str
         raise AnotherProgram(f"the {what} is of another program: it has `{label}`, and this has not:\n{was}\n{_WAY_OUT}")
     for label, _, now in new:
         raise AnotherProgram(f"the {what} is of another program: it lacks `{label}`:\n{now}\n{_WAY_OUT}")
+
+
+def _label(rule: str) -> str:
+    """What a rule derives; several that derive the same are counted."""
+    return rule.partition("#")[0]
