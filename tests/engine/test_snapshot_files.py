@@ -77,6 +77,9 @@ def test_a_snapshot_of_another_version_is_refused(tmp_path: Path, saved: Path) -
     (copied / MANIFEST).write_text(json.dumps({"format": 2, **content}))
     with pytest.raises(WrongSnapshot, match="has format 2, and this version of Ephemera reads"):
         load(copied)
+    (copied / MANIFEST).write_bytes(seal(KIND, 3, content))  # it named state by where rules stood
+    with pytest.raises(WrongSnapshot, match="has format 3, and this version of Ephemera reads format 4; go on with"):
+        load(copied)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from ephemera.engine.events import of_events
 from ephemera.engine.shipments import OUT, Shipment
 from ephemera.io.jsonl import read_object
 from ephemera.spark.answer_forms import forms_of
-from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, fingerprint, key_of
+from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, Rules, key_of
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Value
 from tests.spark.test_sinks import LARGE, LATES, LETTERS, SENDING, SHOP, given, spread_of
@@ -23,7 +23,7 @@ def delivered(text: str, told: Sequence[Shipment], *names: Mapping[str, str]) ->
     found: list[Answer] = []
     spread = spread_of(text)
     plan = spread.compiled.plan
-    delivery = Delivery(forms_of([spread], names), {0: fingerprint(plan)}, EachAnswer(found.append))
+    delivery = Delivery(forms_of([spread], names), {0: Rules(plan)}, EachAnswer(found.append))
     assert delivery.deliver(4, told) == len(found)
     return found
 
@@ -38,7 +38,7 @@ def test_a_function_gets_each_answer_in_order_with_a_key() -> None:
 def test_a_function_of_batches_is_called_once_for_a_batch_that_has_answers() -> None:
     spread, calls = spread_of(SHOP), list[tuple[list[Answer], int]]()
     sink = EachBatch(lambda answers, batch: calls.append((answers, batch)))
-    delivery = Delivery(forms_of([spread]), {0: "p"}, sink)
+    delivery = Delivery(forms_of([spread]), {0: Rules(spread.compiled.plan)}, sink)
     assert delivery.deliver(4, LETTERS) == 0
     assert delivery.deliver(5, given(spread, LATES)) == 4
     assert [(len(answers), batch) for answers, batch in calls] == [(4, 5)]
@@ -60,11 +60,11 @@ def event(*values: Value, label: str = "a", begin: int = 0, end: int = 0, ordere
 
 
 def key(one: Event) -> str:
-    return key_of("program", {}, one)
+    return key_of(["rule"], {}, one)
 
 
 def test_a_key_is_the_same_in_every_version_of_python_and_on_every_machine() -> None:
-    assert key(event(1, "b", None, True, 2.5)) == "54fdd4065193e26fafa93c9237d5e2a9"
+    assert key(event(1, "b", None, True, 2.5)) == "8bcfb14b3a21875fb80027e465fc3008"
 
 
 def test_equal_events_have_equal_keys() -> None:
@@ -92,7 +92,9 @@ def test_unequal_events_have_unequal_keys() -> None:
     ]
     keys = [key(e) for e in unlike]
     assert len(set(keys)) == len(keys)
-    assert len({key_of(p, to, event()) for p in ("p", "q") for to in ({}, {"recipient": "p"}, {"transport": "p"})}) == 6
+    assert (
+        len({key_of([p], to, event()) for p in ("p", "q") for to in ({}, {"recipient": "p"}, {"transport": "p"})}) == 6
+    )
 
 
 def test_a_deep_term_has_a_key() -> None:
@@ -127,9 +129,34 @@ def run_in(places: int, events: Sequence[Mapping[str, Any]]) -> list[Shipment]:
     return [s for s in told if s.group == OUT]
 
 
-def test_programs_that_compute_something_else_have_other_fingerprints() -> None:
-    first, second = (ephemera.compile(SHOP.replace("5", n)).compiled.plan for n in ("5", "6"))
-    assert fingerprint(first) == fingerprint(ephemera.compile(SHOP).compiled.plan) != fingerprint(second)
+MORE = """
+TIME UNIT 1 sec;
+large(i) <- o: order(i, n), n > 5;
+large(i) <- p: paid(i);
+small(i) <- o: order(i, n), n < 3;
+"""
+
+
+def test_a_key_is_of_the_rules_that_derive_the_label_and_of_no_others() -> None:
+    def of(text: str, label: str) -> tuple[str, ...]:
+        return Rules(ephemera.compile(text).compiled.plan).of(label, {})
+
+    assert len(of(MORE, "large")) == 2
+    lines = MORE.strip().splitlines()
+    backwards = "\n".join([lines[0], *reversed(lines[1:])]).replace("n)", "count)").replace("n >", "count >")
+    backwards = backwards.replace("n <", "count <")
+    assert of(MORE, "large") == of(backwards, "large") == of(MORE.replace("n < 3", "n < 4"), "large")
+    assert of(MORE, "small") != of(MORE.replace("n < 3", "n < 4"), "small")
+    assert of(MORE, "large") != of(MORE.replace("n > 5", "n > 6"), "large")
+
+
+def test_a_key_of_a_message_is_of_the_rules_that_send_it_there() -> None:
+    rule = 'RAISE to(recipient="{}", transport="mail") {{ letter [ var I ] }} ON event o: order {{{{ id {{ var I }} }}}} END\n'
+    rules = Rules(ephemera.compile(rule.format("desk") + rule.format("shop")).compiled.plan)
+    desk, shop = (rules.of("letter", {"recipient": to, "transport": "mail"}) for to in ("desk", "shop"))
+    assert len(desk) == len(shop) == 1
+    assert desk != shop
+    assert rules.of("letter", {}) == ()
 
 
 # ---- the console ---------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def lower(rules: Ruleset, points: Points = "rules") -> Plan:
         made |= Body(rules, number, name, queries, materialize=points == "joins").points()
     made |= queries.points
     order, cycles = _ordered(made)
-    return Plan({name: made[name] for name in order}, cycles, rules.resolved.catalogue, rules.growth)
+    return Plan({name: made[name] for name in order}, cycles, rules.resolved.catalogue, rules.growth, rules.normal)
 
 
 def _names(rules: Ruleset) -> list[str]:

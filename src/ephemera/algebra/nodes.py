@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
 from ephemera.algebra.scalar import TRUE, Formula
-from ephemera.rules.nodes import Catalogue, Growth
+from ephemera.rules.nodes import Catalogue, Growth, NormalRule
 from ephemera.syntax.nodes import AlgebraOperator, Condition, Head
 from ephemera.terms.nodes import Pattern
 
@@ -306,3 +306,5 @@ class Plan:
     catalogue: Catalogue
     growth: Mapping[int, Growth] = field(default_factory=dict)
     """The rules that may grow without end, by their numbers."""
+    normal: tuple[NormalRule, ...] = field(default=(), repr=False)
+    """The normal rules, which say what its rules mean."""

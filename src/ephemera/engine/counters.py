@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ephemera.engine.lanes import Lane
+from ephemera.engine.stored_names import StoredLane
 
 
-def counted(lane: Lane) -> dict[str, Any]:
-    """Where a lane stands and what it has counted, as JSON has it."""
+def counted(stored: StoredLane) -> dict[str, Any]:
+    """Where a lane stands and what it has counted, as JSON has it, by stored names."""
+    lane = stored.lane
+    histories = {name: lane.histories[own] for name, own in stored.histories.items()}
+    rules = {name: lane.rules[own] for name, own in stored.rules.items()}
     return {
         "bound": lane.bound,
         "tick": lane.tick,
@@ -17,18 +20,19 @@ def counted(lane: Lane) -> dict[str, Any]:
         "derived_references": lane.derived_references,
         "instances": lane.detecting.count,
         "totals": [lane.released, lane.duplicates, lane.unused],
-        "collected": {name: h.collected for name, h in lane.histories.items()},
-        "numbers": {name: h.next_number for name, h in lane.histories.items()},
-        "rules": {name: [rule.seen, rule.examined] for name, rule in lane.rules.items()},
+        "histories": {name: [h.collected, h.next_number] for name, h in histories.items()},
+        "rules": {name: [rule.seen, rule.examined] for name, rule in rules.items()},
     }
 
 
-def count_on(lane: Lane, told: Mapping[str, Any]) -> None:
+def count_on(stored: StoredLane, told: Mapping[str, Any]) -> None:
     """Puts a lane where another stood."""
+    lane = stored.lane
     lane.bound, lane.tick, lane.references = told["bound"], told["tick"], told["references"]
     lane.derived_references, lane.detecting.count = told["derived_references"], told["instances"]
     lane.released, lane.duplicates, lane.unused = told["totals"]
-    for name, history in lane.histories.items():
-        history.collected, history.next_number = told["collected"][name], told["numbers"][name]
-    for name, (seen, examined) in told["rules"].items():
-        lane.rules[name].seen, lane.rules[name].examined = seen, examined
+    for name, own in stored.histories.items():
+        history = lane.histories[own]
+        history.collected, history.next_number = told["histories"][name]
+    for name, own in stored.rules.items():
+        lane.rules[own].seen, lane.rules[own].examined = told["rules"][name]

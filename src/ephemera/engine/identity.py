@@ -1,8 +1,9 @@
-"""This module tells what a stored state belongs to: a program in every detail that has a meaning, and what it runs on.
+"""This module tells what a stored state belongs to: rules by what they mean, all declarations, and what they run on.
 
-Layout and comments have none. Nor has where a source is read, in which format, or how many of its events are expected.
-All else counts: what the plan computes, every rule, every declaration, the unit and the zone of times, and the names of
-calendars. Whatever a program can declare one day counts, too, unless it is left out here.
+What rules are called and in which order they stand has no meaning, nor have the names of variables and events, layout
+and comments. Nor has where a source is read, in which format, or how many of its events are expected. All else counts:
+every rule by its fingerprint, every declaration, the unit and the zone of times, and the names of calendars. Whatever
+a program can declare one day counts, too, unless it is left out here.
 
 The rows of tables and the days of calendars are data. They may change between two starts, which is told.
 """
@@ -10,12 +11,11 @@ The rows of tables and the days of calendars are data. They may change between t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass, replace
-from hashlib import blake2b
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from ephemera.algebra import explain
+from ephemera.algebra.fingerprint import digest, fingerprints, rule_names
 from ephemera.algebra.nodes import Plan
 from ephemera.base.errors import EphemeraError
 from ephemera.base.time import describe
@@ -23,7 +23,13 @@ from ephemera.engine.compiled import Compiled
 from ephemera.rules.nodes import Catalogue, Ruleset, Schema, Source
 from ephemera.rules.outcome import World
 
-DETAILS = "the rules and declarations in every detail"
+DETAILS = "the declarations in every detail"
+RULE = "rule "
+"""How the names of rules begin; behind it stands what a rule is called where its state is stored."""
+_WAY_OUT = (
+    "the state of all other rules is still there: bring the old program back to go on with it, "
+    "or begin anew with the new one"
+)
 
 
 class AnotherProgram(EphemeraError):
@@ -40,9 +46,10 @@ def program_of(compiled: Compiled, world: World) -> dict[str, str]:
 
 
 def identity(rules: Ruleset, plan: Plan, calendars: Iterable[str] = ()) -> dict[str, str]:
-    """The same, from the parts of a program."""
+    """The same, from the parts of a program; a rule has its text for people, which is not compared."""
     catalogue = rules.resolved.catalogue
-    found = {name: explain.point_text(plan, point) for name, point in plan.points.items()}
+    names = rule_names(fingerprints(plan))
+    found = {f"{RULE}{names[name]}": _rule(plan, name) for name in names}
     found["TIME UNIT"] = describe(catalogue.unit)
     found["TIME ZONE"] = catalogue.zone
     found |= {f"NAMESPACE {prefix}": uri for uri, prefix in catalogue.namespaces.prefixes.items()}
@@ -50,8 +57,13 @@ def identity(rules: Ruleset, plan: Plan, calendars: Iterable[str] = ()) -> dict[
     found |= {f"TABLE {label}": f"columns {schema.attributes}" for label, schema in catalogue.tables.items()}
     found |= {f"STREAM {source.name}": _stream(source) for source in catalogue.sources}
     found |= {f"calendar {name}": "is given" for name in sorted(calendars)}
-    found[DETAILS] = digest([rules.resolved.rules, _with_meaning(catalogue)])
-    return found
+    found[DETAILS] = digest(_with_meaning(catalogue))
+    return dict(sorted(found.items()))
+
+
+def _rule(plan: Plan, name: str) -> str:
+    """A rule as people know it: in the first line what it is called, then what it does."""
+    return f"{name}\n{explain.point_text(plan, plan.points[name])}"
 
 
 def _event(schema: Schema) -> str:
@@ -60,20 +72,22 @@ def _event(schema: Schema) -> str:
 
 
 def _stream(source: Source) -> str:
-    carried = ", ".join(source.carries) or "nothing by name"
+    carried = ", ".join(sorted(source.carries)) or "nothing by name"
     idle = "never idle" if source.idle is None else f"idle after {describe(source.idle)}"
     times = ", ".join(source.time) or "as usual"
     return f"carries {carried}, watermark {describe(source.watermark)}, {idle}, times {times}"
 
 
-def _with_meaning(catalogue: Catalogue) -> Catalogue:
-    """What is declared, without what has no meaning."""
-    return replace(
-        catalogue,
-        events={label: replace(schema, per_second=None) for label, schema in catalogue.events.items()},
-        sources=tuple(replace(source, location=None, format=None) for source in catalogue.sources),
-        table_locations={},
-    )
+def _with_meaning(catalogue: Catalogue) -> list[object]:
+    """What is declared, without what has no meaning; what rules derive is theirs to say."""
+    sources = [replace(s, location=None, format=None, carries=tuple(sorted(s.carries))) for s in catalogue.sources]
+    left = replace(catalogue, events={}, sources=(), table_locations={}, derived={}, arities={})
+    return [
+        {label: replace(schema, per_second=None) for label, schema in catalogue.events.items()},
+        sorted(sources, key=lambda source: source.name),
+        catalogue.stamps(""),  # of several streams that carry nothing by name the first counts
+        left,
+    ]
 
 
 def world_of(world: World) -> dict[str, str]:
@@ -97,9 +111,17 @@ def _digest_of_all(rows: Iterable[object]) -> str:
     return digest(sorted({digest(row) for row in rows}))
 
 
+def compared(program: Mapping[str, str]) -> dict[str, str]:
+    """What a state belongs to without what is only there for people."""
+    return {name: "" if name.startswith(RULE) else told for name, told in program.items()}
+
+
 def compare(theirs: Mapping[str, str], ours: Mapping[str, str], what: str) -> None:
     """Refuses what belongs to another program, with what differs."""
+    _compare_rules(theirs, ours, what)
     for name in sorted(dict.fromkeys([*theirs, *ours]), key=lambda name: name == DETAILS):
+        if name.startswith(RULE):
+            continue
         if name not in ours:
             raise AnotherProgram(f"the {what} is of another program: it has `{name}`, and this has not")
         if name not in theirs:
@@ -110,35 +132,23 @@ def compare(theirs: Mapping[str, str], ours: Mapping[str, str], what: str) -> No
             )
 
 
-# ---- digests -----------------------------------------------------------------------------------------------
+def _compare_rules(theirs: Mapping[str, str], ours: Mapping[str, str], what: str) -> None:
+    """Refuses another set of rules: one that has changed, or else one that is missing or new."""
+    gone = [theirs[name].partition("\n") for name in theirs if name.startswith(RULE) and name not in ours]
+    new = [ours[name].partition("\n") for name in ours if name.startswith(RULE) and name not in theirs]
+    for label, _, was in gone:
+        now = next((text for other, _, text in new if _label(other) == _label(label)), None)
+        if now is not None:
+            meaning = f"was\n{was}\nand is\n{now}\n" if was != now else "reads or derives a type declared otherwise; "
+            raise AnotherProgram(f"the {what} is of another program: `{label}` {meaning}{_WAY_OUT}")
+    for label, _, was in gone:
+        raise AnotherProgram(
+            f"the {what} is of another program: it has `{label}`, and this has not:\n{was}\n{_WAY_OUT}"
+        )
+    for label, _, now in new:
+        raise AnotherProgram(f"the {what} is of another program: it lacks `{label}`:\n{now}\n{_WAY_OUT}")
 
 
-def digest(value: object) -> str:
-    """A short name for a tree of nodes, values, tuples and mappings: equal ones have the same, others have not."""
-    hashed = blake2b(digest_size=16)
-    for token in _tokens(value):
-        text = token.encode("utf-8", "surrogatepass")
-        hashed.update(b"%d:%s" % (len(text), text))
-    return hashed.hexdigest()
-
-
-def _tokens(value: object) -> Iterator[str]:
-    """What a tree consists of; how deep it is does not matter. The order of a mapping says nothing."""
-    waiting: list[Any] = [value]
-    while waiting:
-        one = waiting.pop()
-        if is_dataclass(one) and not isinstance(one, type):
-            own = [field.name for field in fields(one) if field.compare]
-            yield f"{type(one).__name__} {len(own)}"
-            waiting += [getattr(one, name) for name in reversed(own)]
-        elif isinstance(one, Mapping):
-            yield f"mapping {len(one)}"
-            waiting += sorted(one.items(), key=lambda pair: repr(pair[0]), reverse=True)
-        elif isinstance(one, tuple | list):
-            yield f"several {len(one)}"
-            waiting += one[::-1]
-        elif isinstance(one, frozenset | set):
-            yield f"set {len(one)}"
-            waiting += sorted(map(digest, one), reverse=True)
-        else:
-            yield f"{type(one).__name__} {one!r}"
+def _label(rule: str) -> str:
+    """What a rule derives; several that derive the same are counted."""
+    return rule.partition("#")[0]

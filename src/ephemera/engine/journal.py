@@ -2,7 +2,9 @@
 
 The rows of a state never change: they are added in one step, and dead from a bound on that is known when they come. So
 what was added is all there is to write. An engine that stands where another stood catches up with it by what that has
-written down since; one that has just been made, by all that is still alive.
+written down since; one that has just been made, by all that is still alive. What is written has names by its meaning:
+
+    prefix/sources of the lane/h/history    prefix/sources of the lane/p/rule    prefix/sources of the lane/w/arity/label
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from ephemera.engine.events import END, Events
 from ephemera.engine.lanes import Lane
 from ephemera.engine.local import Engine, split
 from ephemera.engine.segments import Piece
+from ephemera.engine.stored_names import StoredLane, lane_name
 from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.columns import Batch, Ints, stack
 from ephemera.kernels.history import FAR
@@ -31,13 +34,13 @@ class Journal:
     def __init__(self, engine: Engine, prefix: str) -> None:
         self._engine = engine
         self._prefix = prefix
-        self._lanes = list(engine.lanes.values())
-        self._names = list(engine.lanes)
+        self._sources = {lane_name(sources): sources for sources in engine.lanes}
+        self._lanes = {name: StoredLane(engine.lanes[sources]) for name, sources in self._sources.items()}
         self._listen()
 
     def _listen(self) -> None:
         self._engine.journal = {}
-        for lane in self._lanes:
+        for lane in self._engine.lanes.values():
             for history in lane.histories.values():
                 history.journal = []
             for rule in lane.rules.values():
@@ -48,7 +51,7 @@ class Journal:
     def words(self) -> dict[str, Any]:
         """What the engine has counted."""
         sources = self._engine.sources
-        lanes = [counted(lane) for lane in self._lanes]
+        lanes = {name: counted(lane) for name, lane in self._lanes.items()}
         return {"bounds": sources.bounds, "first": sources.first, "given": self._engine.given, "lanes": lanes}
 
     def take(self) -> list[Piece]:
@@ -58,24 +61,26 @@ class Journal:
         return found
 
     def _added(self) -> Iterator[tuple[str, Batch]]:
-        for number, (names, lane) in enumerate(zip(self._names, self._lanes, strict=True)):
-            for place, history in enumerate(lane.histories.values()):
+        for lane, stored in self._lanes.items():
+            for name, own in stored.histories.items():
+                history = stored.lane.histories[own]
                 if history.journal:
-                    yield self._name(number, HISTORY, place), stack(history.journal)
-            for place, rule in enumerate(lane.rules.values()):
-                if rule.pending.journal:
-                    yield self._name(number, PENDING, place), stack(rule.pending.journal)
+                    yield self._name(lane, HISTORY, name), stored.written(name, stack(history.journal))
+            for name, own in stored.rules.items():
+                pending = stored.lane.rules[own].pending
+                if pending.journal:
+                    yield self._name(lane, PENDING, name), stored.written(name, stack(pending.journal))
             shapes: dict[tuple[str, int | None], list[Batch]] = {}
-            for part in (self._engine.journal or {}).get(names, []):
+            for part in (self._engine.journal or {}).get(self._sources[lane], []):
                 shapes.setdefault((part.label, part.arity), []).append(part.batch)
             for (label, arity), batches in shapes.items():
-                yield self._name(number, WAITING, "" if arity is None else arity, label), stack(batches)
+                yield self._name(lane, WAITING, "" if arity is None else arity, label), stack(batches)
 
     def _name(self, *parts: object) -> str:
         return "/".join([self._prefix, *map(str, parts)])
 
     def _piece(self, name: str, batch: Batch) -> Piece | None:
-        """What is alive of some rows."""
+        """What is alive of some stored rows."""
         deaths = self._deaths(name, batch)
         if deaths is None:
             return Piece(name, to_arrow(batch), None)
@@ -89,33 +94,31 @@ class Journal:
 
     def bound(self, name: str) -> int:
         """How far the lane has come that some rows belong to."""
-        return self._lane(name).bound
+        return self._lanes[self._parts(name)[0]].lane.bound
 
     def merged(self, name: str, tables: Sequence[pa.Table]) -> Piece | None:
         """What is alive of several pieces of one name, as one."""
         return self._piece(name, stack([from_arrow(table) for table in tables]))
-
-    def _lane(self, name: str) -> Lane:
-        return self._lanes[int(self._parts(name)[0])]
 
     def _parts(self, name: str) -> list[str]:
         return name.removeprefix(f"{self._prefix}/").split("/", 3)
 
     def _deaths(self, name: str, batch: Batch) -> Ints | None:
         """The bound from which on each row is dead; None if they live for ever."""
-        _, kind, place, *_ = self._parts(name)
-        lane = self._lane(name)
+        lane, kind, which, *_ = self._parts(name)
         if kind == WAITING:
             return np.asarray(batch[END])
+        stored = self._lanes[lane]
+        rows = stored.read(which, batch)
         if kind == PENDING:
-            return list(lane.rules.values())[int(place)].happens(batch)
-        return _forgotten(lane, list(lane.histories)[int(place)], batch)
+            return stored.lane.rules[stored.rules[which]].happens(rows)
+        return _forgotten(stored.lane, stored.histories[which], rows)
 
     # ---- reading -------------------------------------------------------------------------------------------
 
     def recall(self, words: Mapping[str, Any], pieces: Iterable[Piece]) -> None:
         """Goes on from what was written down."""
-        for lane in self._lanes:
+        for lane in self._engine.lanes.values():
             for rule in lane.rules.values():
                 rule.pending.journal = None
         for piece in pieces:
@@ -123,8 +126,9 @@ class Journal:
         sources = self._engine.sources
         sources.bounds.update(words["bounds"])
         sources.first, self._engine.given = words["first"], words["given"]
-        for names, lane, told in zip(self._names, self._lanes, words["lanes"], strict=True):
-            count_on(lane, told)
+        for name, stored in self._lanes.items():
+            lane, names = stored.lane, self._sources[name]
+            count_on(stored, words["lanes"][name])
             for rule in lane.rules.values():
                 rule.pending.take(lane.bound)
             _, self._engine.waiting_parts[names] = split(self._engine.waiting_parts[names], lane.bound)
@@ -132,17 +136,17 @@ class Journal:
         self._listen()
 
     def _put(self, piece: Piece) -> None:
-        number, kind, place, *rest = self._parts(piece.name)
-        lane, batch = self._lanes[int(number)], from_arrow(piece.table)
+        lane, kind, which, *rest = self._parts(piece.name)
+        stored, batch = self._lanes[lane], from_arrow(piece.table)
         match kind:
             case "h":
-                list(lane.histories.values())[int(place)].recall(batch, 0)
+                stored.lane.histories[stored.histories[which]].recall(stored.read(which, batch), 0)
             case "p":
-                list(lane.rules.values())[int(place)].wait_for(batch)
+                stored.lane.rules[stored.rules[which]].wait_for(stored.read(which, batch))
             case _:
-                arity = int(place) if place else None
+                arity = int(which) if which else None
                 names = self._engine.attributes(rest[0])
-                self._engine.waiting_parts[self._names[int(number)]].append(Events(rest[0], batch, arity, names))
+                self._engine.waiting_parts[self._sources[lane]].append(Events(rest[0], batch, arity, names))
 
 
 def _forgotten(lane: Lane, history: str, batch: Batch) -> Ints | None:

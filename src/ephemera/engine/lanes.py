@@ -41,7 +41,7 @@ from ephemera.rules.series import series_of
 from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
 from ephemera.terms.match import distinct
-from ephemera.terms.values import Term
+from ephemera.terms.values import Term, Value
 
 Needed = list[list[tuple[str, int]]] | None
 """For each reader how long before now some stamps count; None if one needs everything."""
@@ -65,6 +65,8 @@ class Lane:
         self._facts = facts
         self._physical = physical
         self._members = physical.rewritten.members
+        self.state_names = physical.rewritten.names
+        """What its rules and histories are called where they are stored."""
         self._rows = tables
         self._clock = clock
         self._series = series_of(plan.growth)
@@ -200,11 +202,18 @@ class Lane:
         found: dict[tuple[int, str], DeadLetter] = {}
         for name, builder in self.builders.items():
             number = self._plan.points[name].rule or 0
-            for variables, reason in builder.undefined:
+            for found_by, reason in builder.undefined:
+                variables = self._as_written(name, found_by)
                 which = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
                 found.setdefault(which, DeadLetter(number, variables, reason))
             builder.undefined.clear()
         return list(found.values())
+
+    def _as_written(self, rule: str, variables: Mapping[str, Value]) -> Mapping[str, Value]:
+        """The values of variables under the names that the author of a rule gave them."""
+        together = self._physical.rewritten.alike.values()
+        names: Mapping[str, str] = next((one.written[rule] for one in together if rule in one.written), {})
+        return {names.get(name, name): value for name, value in variables.items()}
 
     # ---- steps ---------------------------------------------------------------------------------------------
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 from ephemera.engine.files import Files
 from ephemera.engine.sealed import WAY_OUT, Broken
 
-FORMAT = 2
+FORMAT = 3
 _MAGIC = b"EPHEMSEGMENT"
 _FOOTER = struct.Struct("<QI12s")
 _ALIGNED = 8

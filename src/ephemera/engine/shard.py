@@ -76,13 +76,12 @@ class Shard:
         for piece in state.pieces:
             pieces.setdefault(_prefix(piece.name), []).append(piece)
         for key, words in state.words["engines"].items():
-            program, group = map(int, key.split("/"))
-            self._engine(program, group).journal.recall(words, pieces.get(key, ()))
+            self._engine(*self._of_key(key)).journal.recall(words, pieces.get(key, ()))
 
     def commit(self, batch: int) -> Committed:
         """Writes down what was added since the state that it came to."""
         pieces = [piece for one in self._running.values() for piece in one.journal.take()]
-        words = {f"{program}/{group}": one.journal.words() for (program, group), one in self._running.items()}
+        words = {self._key(*which): one.journal.words() for which, one in self._running.items()}
         written = self._store.commit(batch, {"engines": words}, pieces, self)
         self.batch = batch
         return written
@@ -96,13 +95,20 @@ class Shard:
         return self._journal_of(name).merged(name, tables)
 
     def _journal_of(self, name: str) -> Journal:
-        program, group = map(int, _prefix(name).split("/"))
-        return self._running[program, group].journal
+        return self._running[self._of_key(_prefix(name))].journal
+
+    def _key(self, program: int, group: int) -> str:
+        """What the engine of a group is called where its state is stored."""
+        return f"{program}/{self._spreads[program].group_names[group]}"
+
+    def _of_key(self, key: str) -> tuple[int, int]:
+        program, name = key.split("/")
+        return int(program), self._spreads[int(program)].group_names.index(name)
 
     def _engine(self, program: int, group: int) -> Running:
         if (program, group) not in self._running:
             engine = self._spreads[program].engine(group, self._place)
-            self._running[program, group] = Running(engine, Journal(engine, f"{program}/{group}"))
+            self._running[program, group] = Running(engine, Journal(engine, self._key(program, group)))
         return self._running[program, group]
 
     # ---- steps ---------------------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """This module makes the state of an engine a value: a manifest, and segments of Arrow tables.
 
 A segment holds the tuples of one run. Runs never change, so a later snapshot needs only the segments that an earlier
-one does not have. The manifest says which segments make up each history, where the bounds stand, and of which program
-it is the state: an engine of another program refuses it, with what differs. In a folder it has a checksum of its own
+one does not have. The manifest says which segments make up each history, where the bounds stand, and of which rules
+it is the state: histories, rules and columns have names by their meaning. An engine of another program refuses it, with what differs. In a folder it has a checksum of its own
 and of each segment, so that what is damaged, or comes from elsewhere, is noticed. `docs/engine.md` describes the form.
 """
 
@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from ephemera.algebra.fingerprint import digest
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.counters import count_on, counted
 from ephemera.engine.events import Events
@@ -24,11 +25,12 @@ from ephemera.engine.identity import AnotherProgram, compare
 from ephemera.engine.lanes import Lane
 from ephemera.engine.local import Engine
 from ephemera.engine.sealed import WAY_OUT, Broken, seal, unseal
+from ephemera.engine.stored_names import StoredLane
 from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.history import Run
 from ephemera.rules.nodes import Catalogue
 
-FORMAT = 3
+FORMAT = 4
 KIND = "snapshot"
 MANIFEST = "manifest.json"
 CHECKS = "checks"
@@ -125,7 +127,7 @@ def _segment(path: Path, check: int) -> pa.Table:
 def _segments(manifest: Mapping[str, Any]) -> list[str]:
     found = [part["segment"] for part in manifest["waiting"]]
     for lane in manifest["lanes"]:
-        found += [run["segment"] for runs in lane["histories"].values() for run in runs]
+        found += [run["segment"] for runs in lane["runs"].values() for run in runs]
         found += lane["pending"].values()
     return found
 
@@ -140,12 +142,12 @@ def take(
     segments: dict[str, pa.Table] = {}
     step = sum(lane.tick for lane in engine.lanes.values())
     waiting: list[dict[str, Any]] = []
-    for number, (names, parts) in enumerate(engine.waiting_parts.items()):
+    for names, parts in engine.waiting_parts.items():
         for k, part in enumerate(parts):
-            segment = f"waiting-{step}-{number}-{k}"
+            segment = f"waiting-{step}-{digest(sorted(names))[:8]}-{k}"
             segments[segment] = to_arrow(part.batch)
             waiting.append({"lane": sorted(names), "label": part.label, "arity": part.arity, "segment": segment})
-    lanes = [_lane(number, lane, known, segments, step) for number, lane in enumerate(engine.lanes.values())]
+    lanes = [_lane(sources, lane, known, segments, step) for sources, lane in engine.lanes.items()]
     manifest = {
         "program": dict(program),
         "bounds": engine.sources.bounds,
@@ -157,23 +159,26 @@ def take(
     return Snapshot(manifest, {name: table for name, table in segments.items() if name not in known})
 
 
-def _lane(number: int, lane: Lane, known: Collection[str], segments: dict[str, pa.Table], step: int) -> dict[str, Any]:
+def _lane(
+    sources: frozenset[str], lane: Lane, known: Collection[str], segments: dict[str, pa.Table], step: int
+) -> dict[str, Any]:
+    stored, short = StoredLane(lane), digest(sorted(sources))[:8]
     histories: dict[str, list[dict[str, Any]]] = {}
-    for place, (name, history) in enumerate(lane.histories.items()):
+    for name, own in stored.histories.items():
         runs: list[dict[str, Any]] = []
-        for run in history.flush():
-            segment = f"run-{number}-{place}-{run.number}"
+        for run in lane.histories[own].flush():
+            segment = f"run-{short}-{name}-{run.number}"
             if segment not in known:
-                segments[segment] = to_arrow(run.batch)
+                segments[segment] = to_arrow(stored.written(name, run.batch))
             runs.append({"segment": segment, "number": run.number, "step": run.step})
         histories[name] = runs
     pending: dict[str, str] = {}
-    for place, (name, rule) in enumerate(lane.rules.items()):
-        waiting = rule.pending.batch
+    for name, own in stored.rules.items():
+        waiting = lane.rules[own].pending.batch
         if waiting is not None:
-            pending[name] = f"pending-{step}-{number}-{place}"
-            segments[pending[name]] = to_arrow(waiting)
-    return {**counted(lane), "histories": histories, "pending": pending}
+            pending[name] = f"pending-{step}-{short}-{name}"
+            segments[pending[name]] = to_arrow(stored.written(name, waiting))
+    return {"sources": sorted(sources), "counted": counted(stored), "runs": histories, "pending": pending}
 
 
 # ---- going on ----------------------------------------------------------------------------------------------
@@ -199,13 +204,15 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
         names = catalogue.attributes(part["label"])
         batch = from_arrow(snapshot.segments[part["segment"]])
         by_names[tuple(part["lane"])].append(Events(part["label"], batch, part["arity"], names))
-    for lane, state in zip(engine.lanes.values(), manifest["lanes"], strict=True):
-        count_on(lane, state)
-        for name, runs in state["histories"].items():
-            history = lane.histories[name]
+    for state in manifest["lanes"]:
+        stored = StoredLane(engine.lanes[frozenset(state["sources"])])
+        count_on(stored, state["counted"])
+        for name, runs in state["runs"].items():
+            history = stored.lane.histories[stored.histories[name]]
             for run in runs:
-                batch = from_arrow(snapshot.segments[run["segment"]])
+                batch = stored.read(name, from_arrow(snapshot.segments[run["segment"]]))
                 latest = {s: int(batch[s].max()) for s in history.stamps}
                 history.stored.append(Run(batch, run["step"], run["number"], latest))
         for name, segment in state["pending"].items():
-            lane.rules[name].wait_for(from_arrow(snapshot.segments[segment]))
+            rule = stored.lane.rules[stored.rules[name]]
+            rule.wait_for(stored.read(name, from_arrow(snapshot.segments[segment])))

@@ -121,7 +121,12 @@ class Spread:
 
     def pinned(self, group: int) -> int:
         """The one place of the rules of a group that cannot be cut."""
-        return zlib.crc32(f"{self.number}/{group}".encode()) % self.places
+        return zlib.crc32(f"{self.number}/{self.group_names[group]}".encode()) % self.places
+
+    @cached_property
+    def group_names(self) -> list[str]:
+        """The groups by the rules that run in them, in whatever order these are written."""
+        return [self.plan.rewritten.names.together(group.rules) for group in self.stages.groups]
 
     def _shipped(self, part: Events, group: int, routed: tuple[Ints, Ints], rule: int = 0) -> Iterator[Shipment]:
         rows, places = routed

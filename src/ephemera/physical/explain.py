@@ -29,7 +29,6 @@ class _Explained:
         self._physical = plan
         self._plan = plan.logical
         self._rewritten = plan.rewritten
-        self._members = plan.rewritten.members
         self._stages = plan.stages
 
     def all(self) -> Plain:
@@ -86,6 +85,9 @@ class _Explained:
             "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
             "windows": sorted(set(self._windows(name, physical))),
         }
+
+    def _members(self, name: str) -> Sequence[Point]:
+        return sorted(self._rewritten.members(name), key=lambda member: member.rule or 0)
 
     def _constant(self, physical: RulePlan, key: str) -> str:
         """The attribute for which each of several rules has a constant."""

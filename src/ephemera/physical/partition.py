@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Point, Rename
@@ -82,9 +82,10 @@ def stages(given: Rewritten, schemas: Mapping[str, Schema], calendars: frozenset
 class _Spreading:
     def __init__(self, given: Rewritten, schemas: Mapping[str, Schema], calendars: frozenset[str]) -> None:
         self._days = calendars
+        self._given = given
         self._plan = given.plan
         self._schemas = schemas
-        self._rules = given.rules
+        self._rules = self._in_order()
         self._uses = {p.name: self._uses_of(p) for p in self._rules}
         self._keys = {p.name: self._keys_of(p) for p in self._rules}
         self._members = {p.name: given.members(p.name) for p in self._rules}
@@ -104,7 +105,30 @@ class _Spreading:
                 cycle = cycles.get(point.name)
                 together = [p.name for p in self._rules if p.name in cycle] if cycle is not None else [point.name]
                 self._place(together)
-        return Stages(tuple(self._groups), self._placed, self._scattered())
+        return self._as_written()
+
+    def _as_written(self) -> Stages:
+        """The groups, and the rules in them, in the order of the plan."""
+        places = {name: number for number, name in enumerate(self._plan.points)}
+        for group in self._groups:
+            group.rules.sort(key=places.__getitem__)
+            queries = dict.fromkeys(use.query for name in group.rules for use in self._uses[name])
+            group.cuts = {query: group.cuts[query] for query in queries}
+        order = sorted(range(len(self._groups)), key=lambda number: places[self._groups[number].rules[0]])
+        numbers = {old: new for new, old in enumerate(order)}
+        placed = {name: replace(self._placed[name], group=numbers[self._placed[name].group]) for name in self._placed}
+        in_order = {name: placed[name] for name in sorted(placed, key=places.__getitem__)}
+        return Stages(tuple(self._groups[old] for old in order), in_order, self._scattered())
+
+    def _in_order(self) -> list[Point]:
+        """The rules, each after those it reads, and else by what they mean: state is where it is for any writing."""
+        plan, depths = self._plan, dict[str, int]()
+        cycles = {name: cycle for cycle in plan.cycles for name in cycle}
+        for name in plan.points:
+            together = cycles.get(name, (name,))
+            inputs = {i.point for member in together for i in find(plan.points[member].expression, Input)}
+            depths[name] = 1 + max((depths[i] for i in inputs - set(together)), default=0)
+        return sorted(self._given.rules, key=lambda p: (depths[p.name], self._given.names.rules[p.name]))
 
     # ---- what rules read and derive ------------------------------------------------------------------------
 
@@ -132,7 +156,10 @@ class _Spreading:
         if isinstance(head, Grouping):  # what makes up one answer must be in one place
             keys &= frozenset(head.by)
             is_alone = is_alone and any(name.endswith(".ref") for name in head.by)
-        return sorted(keys) + ([WHOLE] if is_alone else [])
+        columns = self._given.names.columns[point.name]
+        named = {columns.get(key, key): key for key in keys}
+        in_order = sorted(named, key=lambda name: (not name.startswith("#"), len(name), name))
+        return [named[name] for name in in_order] + ([WHOLE] if is_alone else [])
 
     def _why_whole(self, point: Point) -> str:
         """Why a rule has one partition."""

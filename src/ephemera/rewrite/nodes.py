@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from ephemera.algebra.fingerprint import Print, StateNames
 from ephemera.algebra.nodes import Plan, Point
 from ephemera.analysis.nodes import Facts
 from ephemera.terms.values import Value
@@ -20,8 +21,11 @@ class Alike:
     """Some rules as one: the names of what differs, and for each rule its values."""
 
     members: tuple[Point, ...]
+    """The rules in the order of their fingerprints, all with the names that the first of the plan has."""
     names: tuple[str, ...]
     rows: tuple[tuple[Value, ...], ...]
+    written: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """For rules that have other names for their variables: what they call each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,10 @@ class Rewritten:
 
     plan: Plan
     facts: Facts
+    prints: Mapping[str, Print]
+    """What each rule means, as it was written."""
+    names: StateNames
+    """What its rules and histories are called where they are stored."""
     columns: Mapping[str, frozenset[str]] | None = None
     """For each type of event the attributes that have to be read; None is all of them."""
     constants: Mapping[str, tuple[Asked, ...]] = field(default_factory=dict)

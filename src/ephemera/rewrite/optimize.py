@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ephemera.algebra.check import check_plan
+from ephemera.algebra.fingerprint import fingerprints, state_names
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
 from ephemera.rewrite.narrow_columns import narrow_columns
@@ -18,7 +19,8 @@ REWRITES: tuple[Rewrite, ...] = (narrow_columns, push_constants, share_alike_rul
 
 def optimize(plan: Plan, facts: Facts, rewrites: Sequence[Rewrite] = REWRITES) -> Rewritten:
     """The plan after all rewrites."""
-    found = Rewritten(plan, facts)
+    prints = fingerprints(plan)
+    found = Rewritten(plan, facts, prints, state_names(plan, prints, {}))
     for rewrite in rewrites:
         before, found = found, rewrite(found)
         if found.plan is not before.plan:

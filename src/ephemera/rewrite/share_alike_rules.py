@@ -7,9 +7,10 @@ patterns become variables of the query, so that the rules share its history, too
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ephemera.algebra.fingerprint import Print, state_names
 from ephemera.algebra.nodes import (
     Calendar,
     Detection,
@@ -24,6 +25,7 @@ from ephemera.algebra.nodes import (
     Project,
     Rename,
 )
+from ephemera.algebra.renaming import Renaming
 from ephemera.algebra.scalar import Holds
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find, rebuild
@@ -38,20 +40,28 @@ Constant = Number | Text | Bool
 
 def share_alike_rules(given: Rewritten) -> Rewritten:
     """The plan with one rule for all that are alike."""
-    plan, facts = given.plan, given.facts
+    plan, facts, prints = given.plan, given.facts, given.prints
     in_cycles = {name for cycle in plan.cycles for name in cycle}
     groups: dict[object, list[_Abstract]] = {}
     for point in plan.points.values():
         if point.kind == "rule" and point.name not in in_cycles:
-            found = _Abstract(point, plan)
+            found = _Abstract(point, plan, prints[point.name])
             if found.is_plain:
-                groups.setdefault((found.signature, _bounds(facts, point.name)), []).append(found)
+                groups.setdefault((found.signature, _bounds(facts, found)), []).append(found)
     several = {group[0].point.name: group for group in groups.values() if len(group) > 1}
-    return _put_together(given, several) if several else given
+    if not several:
+        return given
+    one = _put_together(given, several)
+    members = {_together(group): [rule.point.name for rule in group] for group in several.values()}
+    return replace(one, names=state_names(one.plan, prints, members))
 
 
-def _bounds(facts: Facts, point: str) -> object:
-    return tuple((r.name, r.negated, tuple((b.stamp, b.time) for b in r.minimal)) for r in facts.of(point))
+def _bounds(facts: Facts, rule: _Abstract) -> object:
+    named = rule.canonical
+    return tuple(
+        (named.event(r.name), r.negated, tuple((named.attribute(b.stamp), b.time) for b in r.minimal))
+        for r in facts.of(rule.point.name)
+    )
 
 
 def _put_together(given: Rewritten, several: Mapping[str, list[_Abstract]]) -> Rewritten:
@@ -63,16 +73,17 @@ def _put_together(given: Rewritten, several: Mapping[str, list[_Abstract]]) -> R
     for name, point in plan.points.items():
         group = several.get(name)
         if group is not None:
-            first, own = group[0], f"{name} and {len(group) - 1} more"
+            first, own = group[0], _together(group)
+            written = first.canonical.back()
             inputs: dict[str, str] = {}
             for old, (pattern, names) in first.queries.items():
                 new = f"{old} of {own}"
                 inputs[old] = new
                 points[new] = _query(plan.points[old], new, pattern)
-                queries[new] = (own, names)
+                queries[new] = (own, {number: written.variable(named) for number, named in names.items()})
                 known[new] = known[old]
-            points[own] = replace(point, name=own, expression=_reading(first.expression, inputs))
-            alike[own] = Alike(tuple(a.point for a in group), first.names, tuple(a.constants for a in group))
+            points[own] = replace(point, name=own, expression=_reading(written.of(first.expression), inputs))
+            alike[own] = _alike(group, written)
             known[own] = known[name]
             cases[own] = facts.cases.get(name, ())
             relevance += [
@@ -81,6 +92,24 @@ def _put_together(given: Rewritten, several: Mapping[str, list[_Abstract]]) -> R
         points[name] = point
     made = replace(facts, known=known, cases=cases, relevance=tuple(relevance))
     return replace(given, plan=replace(plan, points=points), facts=made, alike=alike, queries=queries)
+
+
+def _together(group: Sequence[_Abstract]) -> str:
+    """What the rule is called that stands for some."""
+    return f"{group[0].point.name} and {len(group) - 1} more"
+
+
+def _alike(group: Sequence[_Abstract], written: Renaming) -> Alike:
+    """Rules that are alike, with the names that some rule's author wrote."""
+    ordered = sorted(group, key=lambda rule: rule.print.fingerprint)
+    others: dict[str, Mapping[str, str]] = {}
+    for rule in ordered:
+        own = {written.variable(name): variable for variable, name in rule.print.variables.items()}
+        if any(name != variable for name, variable in own.items()):
+            others[rule.point.name] = own
+    members = tuple(replace(a.point, expression=written.of(a.canonical.of(a.point.expression))) for a in ordered)
+    names = tuple(map(written.variable, group[0].names))
+    return Alike(members, names, tuple(a.constants for a in ordered), others)
 
 
 def _query(point: Point, name: str, pattern: Atom) -> Point:
@@ -104,10 +133,12 @@ def _reading(e: Expression, inputs: Mapping[str, str]) -> Expression:
 
 
 class _Abstract:
-    """A rule with names in place of constants."""
+    """A rule with names in place of constants, its own names being those that it has in any rule that means the same."""
 
-    def __init__(self, point: Point, plan: Plan) -> None:
+    def __init__(self, point: Point, plan: Plan, own: Print) -> None:
         self.point = point
+        self.print = own
+        self.canonical = Renaming(own.events, own.variables)
         self._plan = plan
         self._constants: dict[str, Value] = {}
         self._changed: dict[object, object] = {}
@@ -115,7 +146,7 @@ class _Abstract:
         self.queries: dict[str, tuple[Atom, dict[str, str]]] = {}
         self.is_plain = not any(True for _ in find(point.expression, (Calendar, Detection)))
         if self.is_plain:
-            self.expression = self._abstract(point.expression)
+            self.expression = self._abstract(self.canonical.of(point.expression))
 
     @property
     def names(self) -> tuple[str, ...]:

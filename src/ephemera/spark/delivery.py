@@ -1,8 +1,8 @@
 """This module hands answers to people and functions, in the driver and at least once, each with a key.
 
-A batch that is run again after a crash delivers its answers again. The key of an answer is made from the program, from
-where the answer goes, and from its label, times and data; equal answers have equal keys, in whatever batch, place or
-process they were found. So whoever remembers keys, or stores answers under them, has each answer once.
+A batch that is run again after a crash delivers its answers again. The key of an answer is made from what the rules
+mean that derive its label, from where the answer goes, and from its label, times and data; equal answers have equal
+keys, in whatever batch, place or process they were found, and whatever else the program says. So whoever remembers keys, or stores answers under them, has each answer once.
 """
 
 from __future__ import annotations
@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Protocol, TextIO, TypeAlias
 
-from ephemera.algebra import explain
+from ephemera.algebra.fingerprint import fingerprints
 from ephemera.algebra.nodes import Plan
 from ephemera.engine.shipments import OUT, Shipment
+from ephemera.rules.declare import construct_label
 from ephemera.spark.answer_forms import Form
+from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 
 Answer: TypeAlias = dict[str, Any]
@@ -31,21 +33,34 @@ class Sink(Protocol):
     def __call__(self, answers: Sequence[Answer], batch: int) -> None: ...
 
 
-def fingerprint(plan: Plan) -> str:
-    """A short name for what a program computes."""
+def key_of(rules: Sequence[str], to: Mapping[str, str], event: Event) -> str:
+    """The key of an answer that rules with these fingerprints derive; `to` is what messages have besides."""
     hashed = blake2b(digest_size=16)
-    for name in sorted(plan.points):
-        text = explain.point_text(plan, plan.points[name])
-        hashed.update(f"{len(name)}:{name}{len(text)}:{text}".encode("utf-8", "surrogatepass"))
-    return hashed.hexdigest()
-
-
-def key_of(program: str, to: Mapping[str, str], event: Event) -> str:
-    """The key of an answer of the program with this fingerprint; `to` is what messages have besides."""
-    hashed = blake2b(digest_size=16)
-    for token in _tokens((program, *sorted(to.items()), event.key)):
+    for token in _tokens((tuple(sorted(set(rules))), *sorted(to.items()), event.key)):
         hashed.update(token.encode("utf-8", "surrogatepass"))
     return hashed.hexdigest()
+
+
+class Rules:
+    """The fingerprints of the rules of a program by what they derive or send, and where."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._known: dict[tuple[str, str, str], tuple[str, ...]] = {}
+        self._rules: list[tuple[str | None, tuple[str, str], str]] = []
+        for name, one in fingerprints(plan).items():
+            point = plan.points[name]
+            head = plan.normal[point.normal or 0].head
+            to = (head.recipient, head.transport) if isinstance(head, Raise) else ("", "")
+            label = construct_label(head.term) if isinstance(head, Raise) else point.label
+            self._rules.append((label, to, one.fingerprint))
+
+    def of(self, label: str, to: Mapping[str, str]) -> tuple[str, ...]:
+        """Those that derive a label, or send it there; one whose label is known from data only may be any."""
+        which = (label, to.get("recipient", ""), to.get("transport", ""))
+        if which not in self._known:
+            own = {f for known, where, f in self._rules if known in (label, None) and where == which[1:]}
+            self._known[which] = tuple(sorted(own))
+        return self._known[which]
 
 
 def _tokens(key: object) -> Iterator[str]:
@@ -71,7 +86,7 @@ class Delivery:
     """Unpacks the answers of a batch in the driver and hands them to a sink, by end and begin."""
 
     forms: Mapping[int, Form]
-    fingerprints: Mapping[int, str]
+    rules: Mapping[int, Rules]
     sink: Sink
     as_numbers: bool = True
 
@@ -87,9 +102,10 @@ class Delivery:
         form = self.forms[shipment.program]
         events = form.events(shipment)
         to = form.recipient(shipment.rule)
+        rules = self.rules[shipment.program].of(shipment.label, to)
         lines = form.lines(events, shipment.rule, as_numbers=self.as_numbers).to_pylist()
         for event, line in zip(events.events(), lines, strict=True):
-            key = key_of(self.fingerprints[shipment.program], to, event)
+            key = key_of(rules, to, event)
             answer = {**json.loads(line), **form.names, "key": key}
             yield (event.time.end, event.time.begin, key), answer
 

@@ -12,15 +12,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import uuid4
 
+from ephemera.algebra.fingerprint import digest
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.files import Posix, files_of
-from ephemera.engine.identity import AnotherProgram, compare, digest, program_of, warn_of_changes, world_of
+from ephemera.engine.identity import AnotherProgram, compare, compared, program_of, warn_of_changes, world_of
 from ephemera.engine.sealed import Broken, seal, unseal
 from ephemera.engine.spread import Spread
 from ephemera.engine.standing import Standing, read_standing
 from ephemera.spark.marks import mark
 
-FORMAT = 2
+FORMAT = 3
 QUERY = "query.json"
 CLOCK = "clock"
 _WAY_OUT = "bring the whole checkpoint back from a copy, or begin anew with another checkpoint"
@@ -58,7 +59,8 @@ class Ledger:
     def open(self, spreads: Sequence[Spread], shards: int | None, default: int) -> int:
         """Takes possession of the checkpoint; says into how many shards state is cut there."""
         programs = [program_of(spread.compiled, spread.world) for spread in spreads]
-        self.programs = digest(programs)
+        self.programs = digest([compared(program) for program in programs])
+        layouts = [_layout(spread) for spread in spreads]
         self._world = {
             f"{name}{f' of program {n + 1}' if len(spreads) > 1 else ''}": told
             for n, spread in enumerate(spreads)
@@ -69,7 +71,7 @@ class Ledger:
             self._files.make(f"{self._folder}/progress")
             chosen = shards or default
             self.query = uuid4().hex
-            self._put(QUERY, "query", {"query": self.query, "shards": chosen, "programs": programs})
+            self._put(QUERY, "query", {"query": self.query, "shards": chosen, "programs": programs, "layouts": layouts})
             return chosen
         told = self._get(QUERY, "query")
         if shards is not None and shards != told["shards"]:
@@ -87,6 +89,11 @@ class Ledger:
                 raise WrongCheckpoint(
                     f"{error}\nstart the new program with another checkpoint, or bring the old one back"
                 ) from None
+        if told["layouts"] != layouts:
+            raise WrongCheckpoint(
+                "the rules are those of the checkpoint, and this version would spread their state in another way over "
+                "the shards; go on with the version that wrote it, or begin anew with another checkpoint"
+            )
         self.query = told["query"]
         batches = self._batches()
         if batches:
@@ -182,3 +189,10 @@ class Ledger:
 
 def _progress(batch: int) -> str:
     return f"progress/{batch}.json"
+
+
+def _layout(spread: Spread) -> str:
+    """Which rules have their state together, and by which attributes it is cut."""
+    names = spread.plan.rewritten.names.histories
+    groups = zip(spread.group_names, spread.stages.groups, strict=True)
+    return digest({name: [g.level, {names[query]: cut for query, cut in g.cuts.items()}] for name, g in groups})

@@ -21,7 +21,7 @@ from ephemera.engine.never import Never, never
 from ephemera.engine.sealed import WAY_OUT, Broken
 from ephemera.rules.outcome import World
 from ephemera.spark.answer_forms import forms_of
-from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, Sink, fingerprint
+from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, Rules, Sink
 from ephemera.spark.failures import failure
 from ephemera.spark.folders import Folder, folder_at
 from ephemera.spark.inlets import open_inlets
@@ -105,8 +105,8 @@ class Streaming:
         forms = forms_of(spreads, self.names)
         delivery = None
         if taker is not None:
-            prints = {spread.number: fingerprint(spread.compiled.plan) for spread in spreads}
-            delivery = Delivery(forms, prints, taker)
+            rules = {spread.number: Rules(spread.compiled.plan) for spread in spreads}
+            delivery = Delivery(forms, rules, taker)
         out, dead, has_columns = _folder(self.output), _folder(self.dead_letters), self.table is not None
         for folder in (out, dead):
             if folder is not None:

@@ -1,0 +1,333 @@
+"""This module gives each normal rule a fingerprint of what it means, and from these names what engines store.
+
+A fingerprint is taken of the normal form, with the types that the rule reads and derives as they are declared. It is
+modulo the names of variables and of events, layout, comments, spans, where the rule stands, how many others there are
+and what they say; durations are microseconds, so it is modulo the unit, too, unless the rule computes with lengths. The
+zone counts where a rule asks the clock or speaks of a date. The order of events and conditions counts: engines lay out
+the state of a rule by it. Nothing is printed for it, no plan is looked at, and no hash of Python's is used: a fingerprint
+is the same in every process and version. It changes with the names of the classes and fields of normal rules; a field
+that has its default value is left out, so that what the language learns later changes no rule that does not use it.
+
+State has names that follow from fingerprints: that of a rule is its fingerprint, that of rules which run as one is made
+of theirs, that of a query of its pattern and of the rules that feed it. Columns have names by where a variable or event
+first stands in the normal form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from decimal import Decimal
+from hashlib import blake2b
+from typing import Any
+
+from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename
+from ephemera.algebra.scalar import begin, end, occurrence, reference
+from ephemera.base.errors import InternalError
+from ephemera.base.tree import find, walk
+from ephemera.rules.declare import construct_label, head_label
+from ephemera.rules.nodes import (
+    AbsentRowLiteral,
+    AlgebraLiteral,
+    Catalogue,
+    CollectLiteral,
+    EventLiteral,
+    GapLiteral,
+    NormalRule,
+    NotLiteral,
+    TableLiteral,
+    TestLiteral,
+    TimerLiteral,
+)
+from ephemera.rules.patterns import pattern_label
+from ephemera.rules.scope import primitives
+from ephemera.syntax.nodes import Comparison, IsNull, Raise
+from ephemera.terms.nodes import As, Binary, Call, Duration, Label, Name, Negative, Pattern, Var
+
+SIZE = 16
+_VARIABLES = {(Var, "name"), (As, "variable")}
+_EVENTS = {
+    (Name, "name"),
+    (EventLiteral, "name"),
+    (AlgebraLiteral, "name"),
+    (TableLiteral, "at"),
+    (AbsentRowLiteral, "at"),
+    (TimerLiteral, "name"),
+    (TimerLiteral, "anchor"),
+    (GapLiteral, "name"),
+    (GapLiteral, "first"),
+    (GapLiteral, "last"),
+    (CollectLiteral, "window"),
+    (NotLiteral, "window"),
+    (TestLiteral, "event"),
+}
+_SAYS_NOTHING = {(NormalRule, "rule"), (NormalRule, "unbound")}
+"""Where a rule stands, and what normalization has dealt with already."""
+
+
+@dataclass(frozen=True, slots=True)
+class Print:
+    """The fingerprint of a normal rule, and what its variables and events are called in any rule that means the same.
+
+    >>> import ephemera
+    >>> text = "TIME UNIT 1 sec; late(i) <- {}: order(i), p: paid({}), {{{}, p}} within {}s;"
+    >>> one, other, third = (
+    ...     fingerprints(ephemera.compile(text.format(o, i, o, limit)).compiled.plan)["late"]
+    ...     for o, i, limit in (("o", "i", 5), ("first", "i", 5), ("o", "i", 6))
+    ... )
+    >>> one.fingerprint == other.fingerprint, one.fingerprint == third.fingerprint
+    (True, False)
+    >>> dict(other.events)
+    {'first': 'e1', 'p': 'e2'}
+    """
+
+    fingerprint: str
+    variables: Mapping[str, str]
+    events: Mapping[str, str]
+
+    def columns(self) -> dict[str, str]:
+        """For each column that tuples of the rule may have its name in any rule that means the same."""
+        sides = (begin, end, reference, occurrence)
+        return {side(own): side(name) for own, name in self.events.items() for side in sides} | dict(self.variables)
+
+
+def fingerprints(plan: Plan) -> dict[str, Print]:
+    """For each rule of a plan, by the name of its point, what it means."""
+    return {
+        name: fingerprint(plan.normal[_number(point)], plan.catalogue)
+        for name, point in plan.points.items()
+        if point.kind == "rule"
+    }
+
+
+def _number(point: Point) -> int:
+    if point.normal is None:
+        raise InternalError("fingerprint", f"{point.name} is no normal rule")
+    return point.normal
+
+
+def fingerprint(normal: NormalRule, catalogue: Catalogue) -> Print:
+    """What a normal rule means; see the module."""
+    naming = _Naming()
+    told = [normal, _declared(normal, catalogue)]
+    if _asks_for_dates(normal):
+        told.append(("zone", catalogue.zone))
+    if _computes_lengths(normal):
+        told.append(("unit", catalogue.unit))
+    return Print(digest(told, naming), naming.variables, naming.events)
+
+
+def _declared(normal: NormalRule, catalogue: Catalogue) -> dict[str, object]:
+    """The types that a rule speaks of as they are declared, and the namespaces of its labels."""
+    labels = {str(label) for pattern in _patterns(normal) if (label := pattern_label(pattern)) is not None}
+    own = construct_label(normal.head.term) if isinstance(normal.head, Raise) else head_label(normal.head)
+    labels |= set() if own is None else {own}
+    uris = {prefix: uri for uri, prefix in catalogue.namespaces.prefixes.items()}
+    prefixes = {label.prefix for label in find(normal, Label)} & set(uris)
+    return {
+        **{f"prefix {prefix}": uris[prefix] for prefix in prefixes},
+        **{f"event {label}": _schema(catalogue, label) for label in labels if label in catalogue.events},
+        **{f"table {x}": catalogue.tables[x].attributes for x in labels if x in catalogue.tables},
+    }
+
+
+def _schema(catalogue: Catalogue, label: str) -> tuple[object, ...]:
+    schema = catalogue.events[label]
+    return schema.attributes, schema.longest, schema.arrives_at_begin
+
+
+def _patterns(normal: NormalRule) -> Iterator[Pattern]:
+    yield from (event.pattern for event in normal.events)
+    yield from (row.pattern for row in normal.tables)
+    yield from (row.pattern for row in normal.absent_rows)
+    yield from (collect.event.pattern for collect in normal.collects)
+    yield from (absence.event.pattern for absence in normal.absences)
+    yield from (pattern for literal in normal.algebra for pattern in primitives(literal.expression))
+
+
+def _asks_for_dates(normal: NormalRule) -> bool:
+    if any(str(pattern_label(pattern)) == "timer:datetime" for pattern in _patterns(normal)):
+        return True
+    return any(call.function == "datetime" for call in find(normal, Call))
+
+
+def _computes_lengths(normal: NormalRule) -> bool:
+    """Whether a length of time may be a value in a rule: such a value counts units."""
+    told = [normal.head, *normal.having, *find(normal, Comparison), *find(normal, IsNull)]
+    return any(isinstance(node, Call | Binary | Negative | Duration) for one in told for node in walk(one))
+
+
+# ---- names of state ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class StateNames:
+    """What rules, histories and columns of a plan are called in what is stored."""
+
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """By the name of the point, also of those that stand for several."""
+    histories: Mapping[str, str] = field(default_factory=dict)
+    """Queries, and the calendars and algebra expressions of rules."""
+    columns: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """For each rule, and each history with names of its own, the stored names of columns."""
+
+    def together(self, rules: Sequence[str]) -> str:
+        """A name for rules that run in one engine."""
+        return digest(sorted(self.rules[rule] for rule in rules))
+
+
+def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Sequence[str]]) -> StateNames:
+    """The names of what a plan stores; `alike` has the rules that others stand for, which have no state."""
+    made_of = {name: [prints[member].fingerprint for member in members] for name, members in alike.items()}
+    wanted = {name: one.fingerprint for name, one in prints.items()}
+    wanted |= {name: digest(["alike", *sorted(members)]) for name, members in made_of.items()}
+    rules = _distinct(wanted)
+    histories: dict[str, str] = {}
+    columns: dict[str, Mapping[str, str]] = {}
+    for name, point in plan.points.items():
+        if point.kind != "rule":
+            continue
+        own = prints[name] if name in prints else _of_several(prints[alike[name][0]], point)
+        columns[name] = own.columns()
+        calendars, detections = find(point.expression, Calendar), find(point.expression, Detection)
+        for leaf in [*(one.name for one in calendars), *(one.name for one in detections)]:
+            histories[f"{name}/{leaf}"] = f"{rules[name]}.{own.events[leaf]}"
+            columns[f"{name}/{leaf}"] = columns[name]
+    readers = {i.point: made_of[name] for name in alike for i in find(plan.points[name].expression, Input)}
+    queries = {
+        name: digest([_query(point, plan, prints), sorted(readers[name]) if _is_made(point) else []])
+        for name, point in plan.points.items()
+        if point.kind == "query"
+    }
+    return StateNames(rules, histories | _distinct(queries), columns)
+
+
+def rule_names(prints: Mapping[str, Print]) -> dict[str, str]:
+    """A name for each rule, by what it means: those that mean the same are numbered."""
+    return _distinct({name: one.fingerprint for name, one in prints.items()})
+
+
+def _of_several(first: Print, point: Point) -> Print:
+    """The names of a rule that stands for several: those of the first, and of what stands for constants."""
+    made = {
+        new: f"#{first.events[event]}#{place}"
+        for new in {v.name for v in find(point.expression, Var)} | set(_bound(point))
+        if new.startswith("#") and (parts := new[1:].rsplit("#", 1)) and len(parts) == 2
+        for event, place in [parts]
+    }
+    return Print(first.fingerprint, {**first.variables, **made}, first.events)
+
+
+def _bound(point: Point) -> Iterator[str]:
+    yield from (new for use in find(point.expression, Rename) for _, new in use.variables)
+
+
+def _is_made(query: Point) -> bool:
+    """Whether a query was made for rules that are alike: it has variables for constants."""
+    return any(v.name.startswith("#") for m in find(query.expression, Match) for v in find(m.pattern, Var))
+
+
+def _query(point: Point, plan: Plan, prints: Mapping[str, Print]) -> list[object]:
+    """What the matches of a query depend on: its patterns, how its type is declared, and the rules that feed it."""
+    matches = list(find(point.expression, Match))
+    sources = {i.point for m in matches for i in find(m.input, Input)}
+    feeding = {i.point for source in sources for i in find(plan.points[source].expression, Input)}
+    label, catalogue = point.label, plan.catalogue
+    declared = _schema(catalogue, label) if label is not None and label in catalogue.events else None
+    return [[m.pattern for m in matches], declared, sorted(prints[rule].fingerprint for rule in feeding)]
+
+
+def _distinct(wanted: Mapping[str, str]) -> dict[str, str]:
+    """Each name once: those that mean the same are counted, in whatever order; they are one as good as the other."""
+    seen: dict[str, int] = {}
+    found: dict[str, str] = {}
+    for own, name in wanted.items():
+        seen[name] = seen.get(name, 0) + 1
+        found[own] = name if seen[name] == 1 else f"{name}~{seen[name]}"
+    return found
+
+
+# ---- digests -----------------------------------------------------------------------------------------------
+
+
+class _Naming:
+    """Numbers for names in the order in which they come up."""
+
+    def __init__(self) -> None:
+        self.variables: dict[str, str] = {}
+        self.events: dict[str, str] = {}
+
+    def named(self, node: type, own: str, value: Any) -> Any:
+        if (node, own) in _VARIABLES:
+            return self.variables.setdefault(value, f"v{len(self.variables) + 1}")
+        if (node, own) in _EVENTS and value is not None:
+            return self.events.setdefault(value, f"e{len(self.events) + 1}")
+        return value
+
+
+def digest(value: object, naming: _Naming | None = None) -> str:
+    """A short name for a tree of nodes, values, tuples and mappings: equal ones have the same, others have not."""
+    hashed = blake2b(digest_size=SIZE)
+    for token in _tokens(value, naming):
+        text = token.encode("utf-8", "surrogatepass")
+        hashed.update(b"%d:%s" % (len(text), text))
+    return hashed.hexdigest()
+
+
+_FIELDS: dict[type, tuple[tuple[str, object], ...]] = {}
+"""For each class the fields that count, and their defaults."""
+
+
+def _fields(node: type) -> tuple[tuple[str, object], ...]:
+    if node not in _FIELDS:
+        counting = [f for f in fields(node) if f.compare and (node, f.name) not in _SAYS_NOTHING]
+        _FIELDS[node] = tuple((f.name, f.default) for f in counting)
+    return _FIELDS[node]
+
+
+def _tokens(value: object, naming: _Naming | None) -> Iterator[str]:
+    """What a tree consists of; how deep it is does not matter. The order of a mapping or set says nothing."""
+    waiting: list[Any] = [value]
+    while waiting:
+        one = waiting.pop()
+        if is_dataclass(one) and not isinstance(one, type):
+            kind = type(one)
+            own = [(n, getattr(one, n), default) for n, default in _fields(kind)]
+            said = [(n, v) for n, v, default in own if not _is(v, default)]
+            if naming is not None:
+                said = [(n, naming.named(kind, n, v)) for n, v in said]
+            yield f"{kind.__name__} {len(said)}"
+            waiting += [part for pair in reversed(said) for part in reversed(pair)]
+        elif isinstance(one, Mapping):
+            yield f"mapping {len(one)}"
+            waiting += [part for pair in sorted(one.items(), reverse=True) for part in reversed(pair)]
+        elif isinstance(one, tuple | list):
+            yield f"several {len(one)}"
+            waiting += one[::-1]
+        elif isinstance(one, frozenset | set):
+            yield f"set {len(one)}"
+            waiting += sorted(map(digest, one), reverse=True)
+        else:
+            yield _value(one)
+
+
+def _is(value: object, default: object) -> bool:
+    return default is not MISSING and type(value) is type(default) and value == default
+
+
+def _value(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case str():
+            return f"text {value}"
+        case bool():
+            return f"bool {int(value)}"
+        case int():
+            return f"int {value}"
+        case float():
+            return f"float {value.hex()}"
+        case Decimal():
+            return f"decimal {value.normalize():f}"
+        case _:
+            raise InternalError("fingerprint", f"no form for {type(value).__name__} {value!r}")
