@@ -277,7 +277,7 @@ def test_rules_that_run_as_one_go_on_in_other_words_each() -> None:
     assert _sorted(whole[0]) == _sorted(whole[1])
     for program in (HELD, OTHER):
         compiled = ephemera.compile(program).compiled
-        (alike,) = merged(compiled.plan, compiled.facts).alike.values()
+        (alike,) = compiled.physical.rewritten.alike.values()
         assert len(alike.members) == 3
     first, second = ephemera.compile(HELD).engine(), ephemera.compile(OTHER).engine()
     found = first.send_many(events[:21])
@@ -297,7 +297,7 @@ def _sorted(found: list[dict[str, object]]) -> list[str]:
 def test_what_has_no_value_is_told_with_the_names_of_its_author() -> None:
     text = "low(v / (s - 1)) <- r: reading(s, v), v < 3; high(b / (a - 1)) <- x: reading(a, b), b < 4;"
     program = ephemera.compile(f"EVENT reading(s: int, v: int); {text}")
-    assert merged(program.compiled.plan, program.compiled.facts).alike
+    assert program.compiled.physical.rewritten.alike
     letters = program.run_all([{"event": "reading", "time": 1, "data": [1, 2]}]).undefined
     assert {letter.rule: dict(letter.variables) for letter in letters} == {1: {"s": 1, "v": 2}, 2: {"a": 1, "b": 2}}
 

@@ -57,14 +57,14 @@ late(i, c) <- o: order(i, c), w: extend(o, 5), while w: not paid(i);
 
 def test_rules_that_agree_on_their_key_run_side_by_side() -> None:
     found = _stages(SHOP + "unpaid(i) <- l: late(i, c), p: paid(i), {l, p} within 10;")
-    assert [(g.level, g.rules) for g in found.groups] == [(0, ["late", "unpaid"])]
+    assert [(g.level, g.rules) for g in found.groups] == [(0, ("late", "unpaid"))]
     assert found.placed["unpaid"].key == "i"
     assert not found.scattered
 
 
 def test_rules_with_different_keys_are_levels() -> None:
     found = _stages(SHOP + "angry(c) <- l: late(i, c), k: complaint(c), {l, k} within 10;")
-    assert [(g.level, g.rules) for g in found.groups] == [(0, ["late"]), (1, ["angry"])]
+    assert [(g.level, g.rules) for g in found.groups] == [(0, ("late",)), (1, ("angry",))]
 
 
 def test_a_rule_without_a_key_has_one_place() -> None:

@@ -33,7 +33,10 @@ def kept_by_worker(spark: SparkSession) -> list[str]:
 
 
 def test_two_queries_in_turn_load_no_state_and_answer_rightly(spark: SparkSession, tmp_path: Path) -> None:
-    places = [Place(tmp_path / name) for name in ("a", "b") if not (tmp_path / name).mkdir()]
+    folders = [tmp_path / name for name in ("a", "b")]
+    for folder in folders:
+        folder.mkdir()
+    places = [Place(folder) for folder in folders]
     programs = [ephemera.compile(text) for text in (OVERDUE, ORDERED_TWICE)]
     reports: list[list[BatchReport]] = [[], []]
     asked = list(zip(places, programs, reports, strict=True))

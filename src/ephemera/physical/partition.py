@@ -55,8 +55,8 @@ class Group:
     """Rules that run in one engine in each partition."""
 
     level: int
-    rules: list[str] = field(default_factory=list)
-    cuts: dict[str, str | None] = field(default_factory=dict)
+    rules: tuple[str, ...]
+    cuts: Mapping[str, str | None]
     """For each query its variable whose value says where a match belongs; None is one place for all."""
 
 
@@ -79,6 +79,15 @@ def stages(given: Rewritten, schemas: Mapping[str, Schema], calendars: frozenset
     return _Spreading(given, schemas, calendars).spread()
 
 
+@dataclass(slots=True)
+class _Growing:
+    """A group to which rules are added."""
+
+    level: int
+    rules: list[str] = field(default_factory=list)
+    cuts: dict[str, str | None] = field(default_factory=dict)
+
+
 class _Spreading:
     def __init__(self, given: Rewritten, schemas: Mapping[str, Schema], calendars: frozenset[str]) -> None:
         self._days = calendars
@@ -95,7 +104,7 @@ class _Spreading:
                 if member.label is not None:
                     self._producers.setdefault(member.label, []).append(p.name)
         self._votes = self._count()
-        self._groups: list[Group] = []
+        self._groups: list[_Growing] = []
         self._placed: dict[str, Placed] = {}
 
     def spread(self) -> Stages:
@@ -110,15 +119,16 @@ class _Spreading:
     def _as_written(self) -> Stages:
         """The groups, and the rules in them, in the order of the plan."""
         places = {name: number for number, name in enumerate(self._plan.points)}
+        groups: list[Group] = []
         for group in self._groups:
-            group.rules.sort(key=places.__getitem__)
-            queries = dict.fromkeys(use.query for name in group.rules for use in self._uses[name])
-            group.cuts = {query: group.cuts[query] for query in queries}
-        order = sorted(range(len(self._groups)), key=lambda number: places[self._groups[number].rules[0]])
+            rules = sorted(group.rules, key=places.__getitem__)
+            queries = dict.fromkeys(use.query for name in rules for use in self._uses[name])
+            groups.append(Group(group.level, tuple(rules), {query: group.cuts[query] for query in queries}))
+        order = sorted(range(len(groups)), key=lambda number: places[groups[number].rules[0]])
         numbers = {old: new for new, old in enumerate(order)}
         placed = {name: replace(self._placed[name], group=numbers[self._placed[name].group]) for name in self._placed}
         in_order = {name: placed[name] for name in sorted(placed, key=places.__getitem__)}
-        return Stages(tuple(self._groups[old] for old in order), in_order, self._scattered())
+        return Stages(tuple(groups[old] for old in order), in_order, self._scattered())
 
     def _in_order(self) -> list[Point]:
         """The rules, each after those it reads, and else by what they mean: state is where it is for any writing."""
@@ -292,7 +302,7 @@ class _Spreading:
     def _add(self, number: int, keys: Mapping[str, str | None]) -> None:
         if number == len(self._groups):
             rank = self._rank(number, keys)
-            self._groups.append(Group(-rank[1] if rank is not None else 0))
+            self._groups.append(_Growing(-rank[1] if rank is not None else 0))
         group = self._groups[number]
         for name, key in keys.items():
             group.rules.append(name)
