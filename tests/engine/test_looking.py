@@ -10,6 +10,7 @@ import pytest
 import ephemera
 from ephemera.engine.local import Engine
 from ephemera.engine.stats import stats_of
+from ephemera.kernels.tail import Entry
 
 SOURCES = Path(ephemera.__file__).parent
 PAIRS = """
@@ -22,7 +23,7 @@ SPECIAL = {"__len__", "__iter__", "__contains__", "__bool__", "__eq__", "__hash_
 CHANGING = {"append", "add", "clear", "discard", "extend", "insert", "pop", "popleft", "remove", "setdefault", "update"}
 
 
-def state(engine: Engine) -> list[object]:
+def state(engine: Engine) -> list[tuple[list[int], list[Entry], int]]:
     histories = [history for lane in engine.lanes.values() for history in lane.histories.values()]
     return [([run.number for run in h.stored], list(h.tail.entries), h.next_number) for h in histories]
 
@@ -33,7 +34,7 @@ def test_statistics_leave_the_newest_rows_where_they_are() -> None:
         live.send({"event": "a", "time": time, "data": [time]})
     engine = live._engine
     before = state(engine)
-    assert any(entries for _, entries, _ in before)  # type: ignore[misc]
+    assert any(entries for _, entries, _ in before)
     first, second = stats_of(engine, 7, 0), stats_of(engine, 7, 0)
     assert first == second
     assert (first.stored, first.waiting) == (6, 1)
