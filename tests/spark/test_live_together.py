@@ -32,11 +32,13 @@ def kept_by_worker(spark: SparkSession) -> list[str]:
     return [row["run"] for row in mapped(frame, looking).collect()]
 
 
+def _place(folder: Path) -> Place:
+    folder.mkdir()
+    return Place(folder)
+
+
 def test_two_queries_in_turn_load_no_state_and_answer_rightly(spark: SparkSession, tmp_path: Path) -> None:
-    folders = [tmp_path / name for name in ("a", "b")]
-    for folder in folders:
-        folder.mkdir()
-    places = [Place(folder) for folder in folders]
+    places = [_place(tmp_path / name) for name in ("a", "b")]
     programs = [ephemera.compile(text) for text in (OVERDUE, ORDERED_TWICE)]
     reports: list[list[BatchReport]] = [[], []]
     asked = list(zip(places, programs, reports, strict=True))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -98,6 +99,7 @@ class Host:
     """What ended the query, if something did."""
     keys: dict[int, Keys] = field(init=False)
     """Which keys the events of each program had since the start."""
+    _query: QueryKey | None = None
     _has_begun: bool = False
     _chain: Chain | None = None
     _is_stopping: bool = False
@@ -148,9 +150,11 @@ class Host:
         mark("plan")
         now = self.ticking.at(number, before) if self.ticking is not None else None
         origin = Origin(self.ledger.query, self.ledger.programs, places=self.spreads[0].places)
-        query, running = self._at_work(frame)
+        if self._query is None:
+            self._query = self._named(frame)
+        running = tuple(str(query.runId) for query in self.spark.streams.active)
         last = number - 1 if number else None
-        turn = Turn(query, number, last, before, self.ledger.state, origin, now, running)
+        turn = Turn(self._query, number, last, before, self.ledger.state, origin, now, running)
         if self._chain is None:
             self._chain = laid_out(frame, self.spreads, self.programs, self.readers, self.sink.last)
         is_small = self.events is not None and self.events < self.small
@@ -170,11 +174,13 @@ class Host:
             report = report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000)
             self.watch(replace(report, in_one_task=is_small))
 
-    def _at_work(self, frame: DataFrame) -> tuple[QueryKey, tuple[str, ...]]:
-        """This start of the query, and all that are at work in the session: Spark runs the jobs of each as a group."""
+    def _named(self, frame: DataFrame) -> QueryKey:
+        """This start of the query: Spark runs its jobs as a group of that name, unless the user renames it.
+
+        So it is asked before the first batch, and once.
+        """
         run = frame.sparkSession.sparkContext.getLocalProperty("spark.jobGroup.id")
-        running = tuple(str(query.runId) for query in self.spark.streams.active)
-        return QueryKey(str(self.spark._jsparkSession.hashCode()), str(run)), running
+        return QueryKey(str(self.spark._jsparkSession.hashCode()), run or uuid.uuid4().hex)
 
     def _taken(self, shipped: DataFrame, turn: Turn) -> tuple[list[Shipment], Standings]:
         """What came from the places besides answers, and where the programs stand then, after the sink has had all."""
