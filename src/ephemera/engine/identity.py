@@ -142,7 +142,9 @@ def _compare_rules(theirs: Mapping[str, str], ours: Mapping[str, str], what: str
             meaning = f"was\n{was}\nand is\n{now}\n" if was != now else "reads or derives a type declared otherwise; "
             raise AnotherProgram(f"the {what} is of another program: `{label}` {meaning}{_WAY_OUT}")
     for label, _, was in gone:
-        raise AnotherProgram(f"the {what} is of another program: it has `{label}`, and this has not:\n{was}\n{_WAY_OUT}")
+        raise AnotherProgram(
+            f"the {what} is of another program: it has `{label}`, and this has not:\n{was}\n{_WAY_OUT}"
+        )
     for label, _, now in new:
         raise AnotherProgram(f"the {what} is of another program: it lacks `{label}`:\n{now}\n{_WAY_OUT}")
 

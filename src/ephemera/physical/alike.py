@@ -160,7 +160,7 @@ def _reading(e: Expression, inputs: Mapping[str, str]) -> Expression:
 
 
 class _Abstract:
-    """A rule with names in place of constants, its own names being those that it has in any rule that means the same."""
+    """A rule with names in place of constants, and canonical names in place of its author's."""
 
     def __init__(self, point: Point, plan: Plan, own: Print) -> None:
         self.point = point

@@ -67,7 +67,7 @@ class Renaming:
     def _sorted(self, names: Iterable[str]) -> tuple[str, ...]:
         return tuple(sorted(map(self.variable, names)))
 
-    def _change(self, node: Any) -> Any:  # noqa: PLR0911, PLR0912 - one line for each node that has names
+    def _change(self, node: Any) -> Any:
         match node:
             case Var(name):
                 return replace(node, name=self.variable(name))
