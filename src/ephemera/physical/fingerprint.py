@@ -184,8 +184,9 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
     rules = _distinct(wanted)
     histories: dict[str, str] = {}
     columns: dict[str, Mapping[str, str]] = {}
+    replaced = {member for members in alike.values() for member in members}
     for name, point in plan.points.items():
-        if point.kind != "rule":
+        if point.kind != "rule" or name in replaced:
             continue
         own = prints[name] if name in prints else _of_several(prints[alike[name][0]], point)
         columns[name] = own.columns()
