@@ -191,7 +191,10 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
     try:
         compare(manifest["program"], program, "snapshot")
     except AnotherProgram as error:
-        raise WrongSnapshot(str(error)) from None
+        raise WrongSnapshot(
+            f"{error}\nthe snapshot stays as it is, with the state of all rules: bring the old program back to go on, "
+            "or begin anew with this one"
+        ) from None
     lacking = sorted(snapshot.names - set(snapshot.segments))
     if lacking:
         raise WrongSnapshot(
