@@ -1,4 +1,4 @@
-"""This module shows that rules, keys and state are named by what rules mean, and that a state goes on in other words."""
+"""This module shows that rules, keys and state are named by what rules mean: a state goes on in other words."""
 
 from __future__ import annotations
 
@@ -311,5 +311,5 @@ def test_a_changed_rule_is_refused_by_its_name_with_a_way_out() -> None:
     fewer = ephemera.compile(
         HELD.replace("bad(s) <- r: reading(s, v), w: extend(r, 9), v / 0 > 1 or v > 2;", "")
     ).engine()
-    with pytest.raises(WrongSnapshot, match="it has `bad.*`, and this has not"):
+    with pytest.raises(WrongSnapshot, match=r"it has `bad.*`, and this has not"):
         fewer.restore(taken)

@@ -18,7 +18,7 @@ import pyspark
 from ephemera.spark.java import find_java, home_for_spark
 
 SOURCES = Path(__file__).parents[2] / "src"
-PATIENCE = 120.0
+PATIENCE = 300.0
 """Seconds after which something that should come never will."""
 
 

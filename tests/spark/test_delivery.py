@@ -151,7 +151,7 @@ def test_a_key_is_of_the_rules_that_derive_the_label_and_of_no_others() -> None:
 
 
 def test_a_key_of_a_message_is_of_the_rules_that_send_it_there() -> None:
-    rule = 'RAISE to(recipient="{}", transport="mail") {{ letter [ var I ] }} ON event o: order {{{{ id {{ var I }} }}}} END\n'
+    rule = 'RAISE to(recipient="{}", transport="mail") {{ letter [ var I ] }} ON order {{{{ id {{ var I }} }}}} END\n'
     rules = Rules(ephemera.compile(rule.format("desk") + rule.format("shop")).compiled.plan)
     desk, shop = (rules.of("letter", {"recipient": to, "transport": "mail"}) for to in ("desk", "shop"))
     assert len(desk) == len(shop) == 1

@@ -27,7 +27,7 @@ overdue(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);
 SLOWER = OVERDUE.replace("extend(o, 6)", "extend(o, 7)")
 IN_OTHER_WORDS = """
 EVENT shipped(id: string);  EVENT order(id: string);
-% the same
+-- the same
 overdue(i) <- first: order(i), six: extend(first, 6 sec), while six: not shipped(i);
 TIME UNIT 1 sec;
 """

@@ -4,9 +4,9 @@ A fingerprint is taken of the normal form, with the types that the rule reads an
 modulo the names of variables and of events, layout, comments, spans, where the rule stands, how many others there are
 and what they say; durations are microseconds, so it is modulo the unit, too, unless the rule computes with lengths. The
 zone counts where a rule asks the clock or speaks of a date. The order of events and conditions counts: engines lay out
-the state of a rule by it. Nothing is printed for it, no plan is looked at, and no hash of Python's is used: a fingerprint
-is the same in every process and version. It changes with the names of the classes and fields of normal rules; a field
-that has its default value is left out, so that what the language learns later changes no rule that does not use it.
+the state of a rule by it. Nothing is printed for it, no plan is looked at, and no hash of Python's is used: it is the
+same in every process and version. It changes with the names of the classes and fields of normal rules; a field that has
+its default value is left out, so that what the language learns later changes no rule that does not use it.
 
 State has names that follow from fingerprints: that of a rule is its fingerprint, that of rules which run as one is made
 of theirs, that of a query of its pattern and of the rules that feed it. Columns have names by where a variable or event
@@ -184,8 +184,9 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
     rules = _distinct(wanted)
     histories: dict[str, str] = {}
     columns: dict[str, Mapping[str, str]] = {}
+    replaced = {member for members in alike.values() for member in members}
     for name, point in plan.points.items():
-        if point.kind != "rule":
+        if point.kind != "rule" or name in replaced:
             continue
         own = prints[name] if name in prints else _of_several(prints[alike[name][0]], point)
         columns[name] = own.columns()

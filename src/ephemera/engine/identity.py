@@ -26,10 +26,6 @@ from ephemera.rules.outcome import World
 DETAILS = "the declarations in every detail"
 RULE = "rule "
 """How the names of rules begin; behind it stands what a rule is called where its state is stored."""
-_WAY_OUT = (
-    "the state of all other rules is still there: bring the old program back to go on with it, "
-    "or begin anew with the new one"
-)
 
 
 class AnotherProgram(EphemeraError):
@@ -139,14 +135,12 @@ def _compare_rules(theirs: Mapping[str, str], ours: Mapping[str, str], what: str
     for label, _, was in gone:
         now = next((text for other, _, text in new if _label(other) == _label(label)), None)
         if now is not None:
-            meaning = f"was\n{was}\nand is\n{now}\n" if was != now else "reads or derives a type declared otherwise; "
-            raise AnotherProgram(f"the {what} is of another program: `{label}` {meaning}{_WAY_OUT}")
+            meaning = f"was\n{was}\nand is\n{now}" if was != now else "has a type that is declared otherwise"
+            raise AnotherProgram(f"the {what} is of another program: `{label}` {meaning}")
     for label, _, was in gone:
-        raise AnotherProgram(
-            f"the {what} is of another program: it has `{label}`, and this has not:\n{was}\n{_WAY_OUT}"
-        )
+        raise AnotherProgram(f"the {what} is of another program: it has `{label}`, and this has not:\n{was}")
     for label, _, now in new:
-        raise AnotherProgram(f"the {what} is of another program: it lacks `{label}`:\n{now}\n{_WAY_OUT}")
+        raise AnotherProgram(f"the {what} is of another program: it lacks `{label}`:\n{now}")
 
 
 def _label(rule: str) -> str:

@@ -4,7 +4,7 @@ The rows of a state never change: they are added in one step, and dead from a bo
 what was added is all there is to write. An engine that stands where another stood catches up with it by what that has
 written down since; one that has just been made, by all that is still alive. What is written has names by its meaning:
 
-    prefix/sources of the lane/h/history    prefix/sources of the lane/p/rule    prefix/sources of the lane/w/arity/label
+    prefix/sources of the lane/h/history    prefix/sources/p/rule    prefix/sources/w/arity/label
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """This module makes the state of an engine a value: a manifest, and segments of Arrow tables.
 
 A segment holds the tuples of one run. Runs never change, so a later snapshot needs only the segments that an earlier
-one does not have. The manifest says which segments make up each history, where the bounds stand, and of which rules
-it is the state: histories, rules and columns have names by their meaning. An engine of another program refuses it, with what differs. In a folder it has a checksum of its own
-and of each segment, so that what is damaged, or comes from elsewhere, is noticed. `docs/engine.md` describes the form.
+one does not have. The manifest says which segments make up each history, where the bounds stand, and of which rules it
+is the state: histories, rules and columns have names by their meaning. An engine of another program refuses it, with
+what differs. In a folder it has a checksum of its own and of each segment, so that what is damaged, or comes from
+elsewhere, is noticed. `docs/engine.md` describes the form.
 """
 
 from __future__ import annotations
@@ -190,7 +191,10 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
     try:
         compare(manifest["program"], program, "snapshot")
     except AnotherProgram as error:
-        raise WrongSnapshot(str(error)) from None
+        raise WrongSnapshot(
+            f"{error}\nthe snapshot stays as it is, with the state of all rules: bring the old program back to go on, "
+            "or begin anew with this one"
+        ) from None
     lacking = sorted(snapshot.names - set(snapshot.segments))
     if lacking:
         raise WrongSnapshot(

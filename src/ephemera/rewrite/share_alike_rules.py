@@ -107,9 +107,16 @@ def _alike(group: Sequence[_Abstract], written: Renaming) -> Alike:
         own = {written.variable(name): variable for variable, name in rule.print.variables.items()}
         if any(name != variable for name, variable in own.items()):
             others[rule.point.name] = own
-    members = tuple(replace(a.point, expression=written.of(a.canonical.of(a.point.expression))) for a in ordered)
+    members = tuple(_with_names_of(group[0], rule, written) for rule in ordered)
     names = tuple(map(written.variable, group[0].names))
     return Alike(members, names, tuple(a.constants for a in ordered), others)
+
+
+def _with_names_of(first: _Abstract, rule: _Abstract, written: Renaming) -> Point:
+    """A rule under the names of another that is like it."""
+    if rule.canonical == first.canonical:
+        return rule.point
+    return replace(rule.point, expression=written.of(rule.canonical.of(rule.point.expression)))
 
 
 def _query(point: Point, name: str, pattern: Atom) -> Point:
@@ -133,7 +140,7 @@ def _reading(e: Expression, inputs: Mapping[str, str]) -> Expression:
 
 
 class _Abstract:
-    """A rule with names in place of constants, its own names being those that it has in any rule that means the same."""
+    """A rule with names in place of constants, and canonical names in place of its author's."""
 
     def __init__(self, point: Point, plan: Plan, own: Print) -> None:
         self.point = point

@@ -2,7 +2,8 @@
 
 A batch that is run again after a crash delivers its answers again. The key of an answer is made from what the rules
 mean that derive its label, from where the answer goes, and from its label, times and data; equal answers have equal
-keys, in whatever batch, place or process they were found, and whatever else the program says. So whoever remembers keys, or stores answers under them, has each answer once.
+keys, in whatever batch, place or process they were found, and whatever else the program says. So whoever remembers
+keys, or stores answers under them, has each answer once.
 """
 
 from __future__ import annotations

@@ -87,7 +87,8 @@ class Ledger:
                 compare(theirs, ours, "checkpoint")
             except AnotherProgram as error:
                 raise WrongCheckpoint(
-                    f"{error}\nstart the new program with another checkpoint, or bring the old one back"
+                    f"{error}\nthe checkpoint stays as it is, with the state of all rules: "
+                    "start the new program with another checkpoint, or bring the old one back"
                 ) from None
         if told["layouts"] != layouts:
             raise WrongCheckpoint(
