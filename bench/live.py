@@ -34,9 +34,9 @@ from bench.process import family
 from bench.reference import Answers
 from ephemera.base.span import Source
 from ephemera.pipeline import Program, check
-from ephemera.spark.session import session
-from ephemera.spark.streaming import FILES
-from ephemera.spark.watching import BatchReport
+from ephemera.spark.live.query import FILES
+from ephemera.spark.live.report import BatchReport
+from ephemera.spark.runtime.session import session
 
 SMALL = 1_000
 """Events in a small batch."""

@@ -30,14 +30,14 @@ from bench.queries import Case, cases
 from bench.reference import Answers
 from bench.spark_queries import variants
 from ephemera.base.span import Source
-from ephemera.engine.shipments import OUT, STATS, unpack
-from ephemera.engine.spread import Spread
+from ephemera.engine.cluster.message import OUT, STATS, unpack
+from ephemera.engine.cluster.routing import Spread
 from ephemera.pipeline import Program, check
-from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.places import shipments_of
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job, start
-from ephemera.spark.session import session
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.read.scan import Input
+from ephemera.spark.runtime.exchange import shipments_of
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.session import session
 
 ROWS = 262_144
 """Rows of a group in the files, so that several tasks can read one."""

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from bench import reference
 from bench.data import HOUR, Stream
 from bench.reference import Answers
-from ephemera.spark.session import session
+from ephemera.spark.runtime.session import session
 
 QUERIES = ("Q1", "Q2", "Q3", "Q4")
 _LETTERS = "ABDE"

@@ -23,14 +23,14 @@ from ephemera.analysis.unbounded import Use, judge, unbounded_in
 from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError, warn
 from ephemera.base.span import Source
-from ephemera.engine.clocks import wall_clock
-from ephemera.engine.compiled import Compiled, Reading, prepare
-from ephemera.engine.given import Options, is_spark_frame
-from ephemera.engine.live import LiveEngine, Stamp
+from ephemera.connect.world import read_world
+from ephemera.engine.hosts.live_engine import LiveEngine, Stamp
+from ephemera.engine.hosts.results import Run, notes_of
+from ephemera.engine.hosts.run_given import run_given, run_reading
 from ephemera.engine.never import Never
-from ephemera.engine.results import Run, notes_of
-from ephemera.engine.whole import run_given, run_reading
-from ephemera.engine.worlds import read_world
+from ephemera.engine.time.monotonic_clocks import wall_clock
+from ephemera.formats.compiled import Compiled, Reading, prepare
+from ephemera.formats.python_input import Options, is_spark_frame
 from ephemera.physical import explain as physical_explain
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.emitted import asked_for
@@ -48,7 +48,7 @@ from ephemera.syntax.parser import Parsed, parse
 from ephemera.terms.events import Event
 
 if TYPE_CHECKING:
-    from ephemera.spark.streaming import Streaming
+    from ephemera.spark.live.query import Streaming
 
 Stage = Literal["syntax", "rules", "plan", "relevance", "bounds", "physical"]
 ENGINES = ("local", "oracle")
@@ -153,7 +153,7 @@ class Program:
         world = self.world(tables, calendars, until, lenient=lenient)
         compiled = self.compiled.beside(world.calendars)
         if frame:
-            from ephemera.spark.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
+            from ephemera.spark.batch.frames import run_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
             answers, said = run_frame(compiled, events, world, asked, lenient=lenient)
             warn(said, stacklevel=3)
@@ -193,7 +193,7 @@ class Program:
         if not frame:
             evaluate = self._evaluate(engine)
             return self._noted(run_given(compiled, events, world, asked, evaluate, lenient=lenient))
-        from ephemera.spark.frames import run_whole_frame  # noqa: PLC0415 - only who runs on Spark needs it
+        from ephemera.spark.batch.frames import run_whole_frame  # noqa: PLC0415 - only who runs on Spark needs it
 
         return self._noted(run_whole_frame(compiled, events, world, asked, lenient=lenient))
 
@@ -295,7 +295,7 @@ class Program:
         each with a key. A program that would keep something forever is refused unless that is allowed.
         """
         self._judge("live", allowed=allow_unbounded)
-        from ephemera.spark.streaming import streaming_of  # noqa: PLC0415 - only who runs on Spark needs it
+        from ephemera.spark.live.query import streaming_of  # noqa: PLC0415 - only who runs on Spark needs it
 
         world = self.world(tables, calendars, lenient=lenient)
         return streaming_of(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ephemera.engine.files import Chunks, Renaming
+from ephemera.engine.state.durable_files import Chunks, Renaming
 
 
 class Crash(BaseException):

@@ -9,15 +9,15 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
-from ephemera.engine.events import of_events
-from ephemera.engine.files import Posix
-from ephemera.engine.gate import Gate
-from ephemera.engine.segments import NOBODY, Origin
-from ephemera.engine.shard import Shard
-from ephemera.engine.shipments import HEARD, SCATTERED, Shipment
-from ephemera.engine.spread import Spread
-from ephemera.engine.standing import Standing, moved, read_word
-from ephemera.engine.store import Store
+from ephemera.engine.cluster.admission import Gate
+from ephemera.engine.cluster.message import HEARD, SCATTERED, Shipment
+from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.shard import Shard
+from ephemera.engine.cluster.source_progress import Standing, moved, read_word
+from ephemera.engine.state.durable_files import Posix
+from ephemera.engine.state.segment_store import Store
+from ephemera.engine.state.segments import NOBODY, Origin
+from ephemera.kernels.event_columns import of_events
 from ephemera.terms.events import Event
 
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
-from ephemera.engine.batch import span
-from ephemera.engine.compiled import prepare
-from ephemera.engine.events import of_events
-from ephemera.engine.shipments import DEAD, OUT, SCATTERED, Shipment, unpack
-from ephemera.engine.spread import Spread
+from ephemera.engine.cluster.message import DEAD, OUT, SCATTERED, Shipment, unpack
+from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.hosts.batch import span
+from ephemera.formats.compiled import prepare
+from ephemera.kernels.event_columns import of_events
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Message, Outcome, World
 from ephemera.syntax.nodes import Raise

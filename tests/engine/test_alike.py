@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ephemera.base.span import Source
-from ephemera.engine.batch import Batch
-from ephemera.engine.compiled import prepare
+from ephemera.engine.hosts.batch import Batch
+from ephemera.formats.compiled import prepare
 from ephemera.kernels.tail import FEW
 from ephemera.pipeline import check
 from ephemera.rewrite.optimize import optimize

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 
 import ephemera
 from ephemera.base.span import Source
-from ephemera.engine.answer_parts import Counting, Layout, UnlikeType, layout
-from ephemera.engine.events import of_events
-from ephemera.engine.table_reading import Read
-from ephemera.engine.table_writing import Writer
+from ephemera.formats.decode_arrow import Read
+from ephemera.formats.encode_arrow import Writer
+from ephemera.formats.encode_typed_arrow import Counting, Layout, UnlikeType, layout
+from ephemera.kernels.event_columns import of_events
 from ephemera.pipeline import check
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import World

@@ -13,17 +13,17 @@ from random import Random
 
 import pytest
 
-from ephemera.engine.identity import ChangedData
-from ephemera.engine.sealed import Broken, seal
-from ephemera.engine.segments import Origin
-from ephemera.engine.shipments import OUT, unpack
-from ephemera.engine.spread import Spread
-from ephemera.engine.standing import Standing
+from ephemera.engine.cluster.message import OUT, unpack
+from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.source_progress import Standing
+from ephemera.engine.state.identity import ChangedData
+from ephemera.engine.state.sealed_files import Broken, seal
+from ephemera.engine.state.segments import Origin
 from ephemera.kernels.history import FAR
 from ephemera.pipeline import compile
 from ephemera.rules.outcome import World
-from ephemera.spark.folders import WrongFolder, folder_at
-from ephemera.spark.ledger import FORMAT, Ledger, WrongCheckpoint
+from ephemera.spark.live.checkpoint import FORMAT, Ledger, WrongCheckpoint
+from ephemera.spark.sinks.owned_folder import WrongFolder, folder_at
 from ephemera.terms.events import Event
 from tests.engine.living import Beat, Host, of_kind
 

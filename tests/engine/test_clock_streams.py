@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 import ephemera
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine.batch import Batch
-from ephemera.engine.compiled import Compiled, prepare
-from ephemera.engine.shipments import LATE
-from ephemera.engine.spread import Spread
-from ephemera.io.jsonl import write_event
+from ephemera.engine.cluster.message import LATE
+from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.hosts.batch import Batch
+from ephemera.formats.compiled import Compiled, prepare
+from ephemera.formats.json_events import write_event
 from ephemera.kernels.history import FAR
 from ephemera.semantics.oracle import evaluate
 from tests.engine.living import Beat, Host, of_kind

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 import ephemera
-from ephemera.engine.clocks import Onward
-from ephemera.engine.files import Posix
-from ephemera.engine.standing import Standing
-from ephemera.spark.ledger import Ledger
-from ephemera.spark.ticking import Ticking, set_ticks
+from ephemera.engine.cluster.source_progress import Standing
+from ephemera.engine.state.durable_files import Posix
+from ephemera.engine.time.monotonic_clocks import Onward
+from ephemera.spark.live.checkpoint import Ledger
+from ephemera.spark.live.ticks import Ticking, set_ticks
 
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
 
-from ephemera.engine import files as files_module
-from ephemera.engine.files import ArrowFiles, Chunks, Files, Posix, WrongPlace, files_of
+from ephemera.engine.state import durable_files as files_module
+from ephemera.engine.state.durable_files import ArrowFiles, Chunks, Files, Posix, WrongPlace, files_of
 from tests.engine.failing_files import OUTCOMES, FailingFiles
 
 

@@ -13,15 +13,15 @@ import ephemera
 from ephemera.algebra.fingerprint import fingerprints
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine.batch import Batch
-from ephemera.engine.compiled import prepare
-from ephemera.engine.identity import AnotherProgram, compare, compared, identity
-from ephemera.engine.snapshot import WrongSnapshot, restore, take
-from ephemera.engine.spread import Spread
+from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.hosts.batch import Batch
+from ephemera.engine.state.identity import AnotherProgram, compare, compared, identity
+from ephemera.engine.state.snapshot import WrongSnapshot, restore, take
+from ephemera.formats.compiled import prepare
 from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Outcome
-from ephemera.spark.delivery import Rules
+from ephemera.spark.sinks.callback_sink import Rules
 from tests.engine.living import Beat, Host, cut
 from tests.engine.spreading import outcome_of
 from tests.strategies.cases import Case, answers, compiled, sample

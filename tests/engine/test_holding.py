@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from ephemera.engine.files import ArrowFiles
-from ephemera.engine.holding import LOCK, Held, _by_name, hold
+from ephemera.engine.state.checkpoint_lock import LOCK, Held, _by_name, hold
+from ephemera.engine.state.durable_files import ArrowFiles
 
 HOLDING = (
-    "import sys, time; from ephemera.engine.holding import hold; own = hold(sys.argv[1]); print('held', flush=True);"
+    "import sys, time; from ephemera.engine.state.checkpoint_lock import hold; own = hold(sys.argv[1]);"
+    "print('held', flush=True);"
     "time.sleep(600)"
 )
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ephemera
-from ephemera.engine.live import LiveEngine
-from ephemera.io.jsonl import read_object
+from ephemera.engine.hosts.live_engine import LiveEngine
+from ephemera.formats.json_events import read_object
 from ephemera.semantics.arrival import Arrival, late_arrivals
 from ephemera.terms.events import Event
 

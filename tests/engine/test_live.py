@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ephemera
-from ephemera.engine.snapshot import WrongSnapshot, load
+from ephemera.engine.state.snapshot import WrongSnapshot, load
 
 OVERDUE = """
 TIME UNIT 1 hour;
@@ -201,7 +201,7 @@ def test_an_engine_goes_on_in_another_process_from_files(tmp_path: Path) -> None
     assert set(second.segments) <= second.names
     second.save(tmp_path)
     script = (
-        "import json, sys, ephemera; from pathlib import Path; from ephemera.engine.snapshot import load;"
+        "import json, sys, ephemera; from pathlib import Path; from ephemera.engine.state.snapshot import load;"
         "program, rest = json.load(sys.stdin);"
         "engine = ephemera.compile(program).engine().restore(load(Path(sys.argv[1])));"
         "print(json.dumps(engine.send_many(rest) + engine.finish()))"

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine.batch import Batch
-from ephemera.engine.compiled import prepare
-from ephemera.engine.identity import identity
-from ephemera.engine.snapshot import restore, take
+from ephemera.engine.hosts.batch import Batch
+from ephemera.engine.state.identity import identity
+from ephemera.engine.state.snapshot import restore, take
+from ephemera.formats.compiled import prepare
 from ephemera.kernels import history, numbering
 from ephemera.kernels.tail import FEW
 from ephemera.semantics.oracle import evaluate

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import ephemera
-from ephemera.engine.local import Engine
+from ephemera.engine.engine import Engine
 from ephemera.engine.stats import stats_of
 from ephemera.kernels.tail import Entry
 

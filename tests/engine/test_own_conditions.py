@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
 from ephemera.base.span import Source
-from ephemera.engine.batch import Batch
-from ephemera.engine.compiled import prepare
-from ephemera.io.jsonl import read_object
+from ephemera.engine.hosts.batch import Batch
+from ephemera.formats.compiled import prepare
+from ephemera.formats.json_events import read_object
 from ephemera.kernels import history, numbering
 from ephemera.pipeline import check
 from ephemera.rules.nodes import Ruleset

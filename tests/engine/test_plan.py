@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 import ephemera
-from ephemera.engine.batch import Batch
-from ephemera.engine.compiled import Compiled
-from ephemera.engine.local import Engine
-from ephemera.engine.spread import Spread
+from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.engine import Engine
+from ephemera.engine.hosts.batch import Batch
+from ephemera.formats.compiled import Compiled
 from ephemera.kernels.history import FAR
 from ephemera.physical import explain, plan
 from ephemera.physical.plan import PhysicalPlan, physical_plan

@@ -13,9 +13,9 @@ import ephemera
 from ephemera.algebra.interpret import Given, interpret
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine import fixpoint
-from ephemera.engine.batch import Batch
-from ephemera.engine.compiled import prepare
+from ephemera.engine.hosts.batch import Batch
+from ephemera.engine.operators import fixpoint
+from ephemera.formats.compiled import prepare
 from ephemera.kernels import history
 from ephemera.rules import series
 from ephemera.rules.outcome import Endless, World

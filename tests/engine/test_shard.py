@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine.compiled import prepare
-from ephemera.engine.shipments import LATE
-from ephemera.engine.spread import Spread
+from ephemera.engine.cluster.message import LATE
+from ephemera.engine.cluster.routing import Spread
+from ephemera.formats.compiled import prepare
 from ephemera.kernels.history import FAR
 from ephemera.pipeline import compile
 from ephemera.rules.nodes import Ruleset

@@ -14,14 +14,14 @@ from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
-from ephemera.engine.batch import Batch
-from ephemera.engine.compiled import prepare
-from ephemera.engine.events import Events, distinct
-from ephemera.engine.rules import Rule
-from ephemera.io.jsonl import read_object
+from ephemera.engine.hosts.batch import Batch
+from ephemera.engine.operators.join import Rule
+from ephemera.formats.compiled import prepare
+from ephemera.formats.json_events import read_object
 from ephemera.kernels import history, numbering
 from ephemera.kernels.columns import Batch as Columns
 from ephemera.kernels.columns import ints
+from ephemera.kernels.event_columns import Events, distinct
 from ephemera.pipeline import check
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Outcome, World

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import ephemera
-from ephemera.engine.identity import ChangedData
-from ephemera.engine.sealed import seal
-from ephemera.engine.snapshot import FORMAT, KIND, MANIFEST, WrongSnapshot, load
+from ephemera.engine.state.identity import ChangedData
+from ephemera.engine.state.sealed_files import seal
+from ephemera.engine.state.snapshot import FORMAT, KIND, MANIFEST, WrongSnapshot, load
 
 PROGRAM = """
 TIME UNIT 1 hour; TIME ZONE "UTC";

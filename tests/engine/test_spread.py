@@ -11,8 +11,8 @@ import ephemera
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
-from ephemera.io.jsonl import read_object
-from ephemera.physical.partition import Stages
+from ephemera.formats.json_events import read_object
+from ephemera.physical.placement import Stages
 from ephemera.pipeline import check
 from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate

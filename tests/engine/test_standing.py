@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import ephemera
-from ephemera.engine.standing import Standing, Word, lag_of, moved, read_standing
+from ephemera.engine.cluster.source_progress import Standing, Word, lag_of, moved, read_standing
 from ephemera.kernels.history import FAR
 
 SECOND = 1_000_000

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ephemera.engine.files import ArrowFiles, Files, Posix, files_of
-from ephemera.engine.segments import BrokenSegment, Piece
-from ephemera.engine.store import FACTOR, NoState, State, Store, to_merge
+from ephemera.engine.state.durable_files import ArrowFiles, Files, Posix, files_of
+from ephemera.engine.state.segment_store import FACTOR, NoState, State, Store, to_merge
+from ephemera.engine.state.segments import BrokenSegment, Piece
 from tests.engine.failing_files import OUTCOMES, Crash, FailingFiles, Outcome
 
 FOLDER = "/state/0"

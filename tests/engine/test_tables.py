@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 import ephemera
 from ephemera.base.span import Source
-from ephemera.engine import table_reading
-from ephemera.engine.compiled import Compiled, prepare
-from ephemera.engine.tables import TableRun, run_table
-from ephemera.io.jsonl import read_time
+from ephemera.engine.hosts.tables import TableRun, run_table
+from ephemera.formats import decode_arrow
+from ephemera.formats.compiled import Compiled, prepare
+from ephemera.formats.json_events import read_time
 from ephemera.pipeline import check
 from ephemera.rules.outcome import World
 from ephemera.terms.events import Event
@@ -408,9 +408,9 @@ def test_many_rows_are_not_read_one_by_one(monkeypatch: pytest.MonkeyPatch) -> N
         assert not events
         return []
 
-    monkeypatch.setattr(table_reading, "read_object", refuse)
-    monkeypatch.setattr(table_reading, "listed", refuse)
-    monkeypatch.setattr(table_reading, "of_events", none)
+    monkeypatch.setattr(decode_arrow, "read_object", refuse)
+    monkeypatch.setattr(decode_arrow, "listed", refuse)
+    monkeypatch.setattr(decode_arrow, "of_events", none)
     half = 100_000
     ids = [f"order {k}" for k in range(half)]
     table = pa.table(
@@ -555,7 +555,7 @@ def test_the_rows_of_a_table_are_stamped_when_they_arrive() -> None:
 
 
 def test_rows_of_flat_types_go_to_a_live_engine_by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_reading, "read_object", lambda *_: pytest.fail("a row was read by itself"))
+    monkeypatch.setattr(decode_arrow, "read_object", lambda *_: pytest.fail("a row was read by itself"))
     engine = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x), x > 1;").engine()
     found = engine.send_many(pa.table({"event": ["a"] * 3, "time": [1, 2, 3], "x": [1, 2, 3]}))
     assert [a["data"] for a in found + engine.finish()] == [[2], [3]]

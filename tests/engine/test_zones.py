@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.engine.table_columns import in_zone, with_instants
+from ephemera.formats.arrow_columns import in_zone, with_instants
 from ephemera.pipeline import Program
 from ephemera.rules.outcome import DeadLetter
 from ephemera.terms.errors import BadMessage

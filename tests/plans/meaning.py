@@ -9,7 +9,7 @@ from ephemera.algebra.interpret import Given, Relation, events_of, interpret
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
 from ephemera.base.span import Source
-from ephemera.io.jsonl import read_object, read_row, read_time
+from ephemera.formats.json_events import read_object, read_row, read_time
 from ephemera.physical.clocked import by_the_clock
 from ephemera.pipeline import check
 from ephemera.rules.clock import Clock

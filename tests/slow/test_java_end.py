@@ -20,7 +20,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCES)}
 BATCH = """
 import os, signal, sys
 from pyspark import SparkContext
-from ephemera.spark import output
+from ephemera.spark.batch import job_output as output
 from ephemera.cli.main import main
 
 before = output.Computed.texts
@@ -36,7 +36,7 @@ main()
 PYTHON = """
 import os, signal, sys
 import ephemera
-from ephemera.spark.session import session
+from ephemera.spark.runtime.session import session
 from pyspark import SparkContext
 
 spark = session("local[1]")
@@ -55,7 +55,7 @@ print(query.is_active)
 """
 WORKERS = """
 import ephemera, sys
-from ephemera.spark.java import find_java, home_for_spark
+from ephemera.spark.runtime.java import find_java, home_for_spark
 import os
 os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
 from pyspark.sql import SparkSession

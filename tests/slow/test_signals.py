@@ -27,7 +27,7 @@ COUNTS = "EVENT order(id: string);\nnear(count(i)) <- o: order(id), w: extend(o,
 PATIENCE = 400.0
 SLOW = """
 import time
-from ephemera.engine.heads import Builder
+from ephemera.engine.operators.head import Builder
 
 def wait(self, batch):
     open({!r}, "w").close()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from ephemera.spark.session import session
+from ephemera.spark.runtime.session import session
 
 SMALL = {
     "spark.sql.shuffle.partitions": "2",

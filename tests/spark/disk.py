@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ephemera.engine.files import TEMPORARY, Chunks, Mark
+from ephemera.engine.state.durable_files import TEMPORARY, Chunks, Mark
 
 
 class Crash(Exception):

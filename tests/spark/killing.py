@@ -18,11 +18,11 @@ from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame
 
 from ephemera.pipeline import compile
-from ephemera.spark.answers import as_lines
-from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job, start
-from ephemera.spark.session import session
+from ephemera.spark.batch.answer_lines import as_lines
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.read.scan import Input
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.session import session
 from tests.spark.history import PROGRAM
 
 

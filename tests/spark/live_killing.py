@@ -22,7 +22,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Literal, TypeAlias
 
-from ephemera.spark.marks import MARKS
+from ephemera.spark.live.fault_points import MARKS
 from tests.spark.live_shop import BATCHES
 from tests.spark.machine import PATIENCE, SOURCES
 

@@ -19,12 +19,12 @@ import pyarrow.dataset as ds
 
 import ephemera
 from ephemera.base.errors import EphemeraError
-from ephemera.engine.gate import TOO_LATE
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job
-from ephemera.spark.session import session
-from ephemera.spark.streaming import ONCE, Streaming
-from ephemera.spark.watching import BatchReport
+from ephemera.engine.cluster.admission import TOO_LATE
+from ephemera.spark.batch.job import Job
+from ephemera.spark.live.query import ONCE, Streaming
+from ephemera.spark.live.report import BatchReport
+from ephemera.spark.read.scan import Input
+from ephemera.spark.runtime.session import session
 
 PROGRAM = """
 TIME UNIT 1 sec;

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pyspark
 
-from ephemera.spark.java import find_java, home_for_spark
+from ephemera.spark.runtime.java import find_java, home_for_spark
 
 SOURCES = Path(__file__).parents[2] / "src"
 PATIENCE = 300.0

@@ -16,11 +16,11 @@ import pyarrow as pa
 from pyspark import cloudpickle
 
 from ephemera.pipeline import compile
-from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.places import shipments_of
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job, start
-from ephemera.spark.session import session
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.read.scan import Input
+from ephemera.spark.runtime.exchange import shipments_of
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.session import session
 from tests.spark.history import PROGRAM
 
 BYTES = 4 << 20

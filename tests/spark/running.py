@@ -10,11 +10,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from ephemera.engine.shipments import STATS, Shipment
+from ephemera.engine.cluster.message import STATS, Shipment
 from ephemera.pipeline import Program
 from ephemera.rules.outcome import Outcome
-from ephemera.spark.answers import as_lines
-from ephemera.spark.run import Started
+from ephemera.spark.batch.answer_lines import as_lines
+from ephemera.spark.batch.job import Started
 from tests.engine.spreading import outcome_of
 
 

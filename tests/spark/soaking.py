@@ -23,8 +23,8 @@ import pyarrow.parquet as pq
 
 import ephemera
 from bench.process import family
-from ephemera.spark.session import session
-from ephemera.spark.watching import BatchReport
+from ephemera.spark.live.report import BatchReport
+from ephemera.spark.runtime.session import session
 
 PROGRAM = """
 TIME UNIT 1 sec;

@@ -10,11 +10,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import ephemera
-from ephemera.engine.compiled import Compiled
-from ephemera.engine.events import flat_term
-from ephemera.io.jsonl import BadEvent
-from ephemera.spark.flat import Source
-from ephemera.spark.reading import apart, read_rest
+from ephemera.formats.compiled import Compiled
+from ephemera.formats.json_events import BadEvent
+from ephemera.kernels.event_columns import flat_term
+from ephemera.spark.read.flat_events import Source
+from ephemera.spark.read.scan import apart, read_rest
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time
 

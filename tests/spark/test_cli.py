@@ -25,8 +25,9 @@ from typer.testing import CliRunner, Result
 
 from ephemera.cli.demo_events import events
 from ephemera.cli.main import app
-from ephemera.spark import output, session
-from ephemera.spark.java import NoJava
+from ephemera.spark.batch import job_output
+from ephemera.spark.runtime import session
+from ephemera.spark.runtime.java import NoJava
 from tests.spark.machine import PATIENCE, SOURCES, without_java
 
 SHOP = """
@@ -130,7 +131,7 @@ def test_many_answers_are_sorted_over_several_partitions(folder: Path, monkeypat
     (program,) = write(folder, CASES["ties among orders, messages and dead letters"])
     options = (program, "--input", folder / "events.jsonl", "--dead-letter", folder / "dead.jsonl")
     right = run(*options, "--engine", "local").stdout_bytes
-    monkeypatch.setattr(output, "_FEW", 3)
+    monkeypatch.setattr(job_output, "_FEW", 3)
     target = folder / "new" / "answers.jsonl"
     target.parent.mkdir()
     assert run(*options, "--output", target).exit_code == 0
@@ -262,7 +263,7 @@ def test_a_recursion_without_end_names_its_rules(folder: Path) -> None:
 
 FAILS = """
 import sys
-from ephemera.engine.heads import Builder
+from ephemera.engine.operators.head import Builder
 
 def fail(self, batch):
     raise ZeroDivisionError("on purpose")
@@ -329,7 +330,7 @@ def test_no_java_is_said_in_a_line(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 SLOW = """
 import time
-from ephemera.engine.heads import Builder
+from ephemera.engine.operators.head import Builder
 
 def wait(self, batch):
     open({!r}, "w").close()

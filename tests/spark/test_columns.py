@@ -12,10 +12,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ephemera
-from ephemera.engine.offered import WrongColumns
-from ephemera.spark.output import Computed
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job, start
+from ephemera.formats.check_columns import WrongColumns
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.batch.job_output import Computed
+from ephemera.spark.read.scan import Input
 
 PROGRAM = "EVENT order(id: string, qty: int); EVENT pay(id: string, sum: float); got(i, q) <- o: order(i, q);"
 

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ephemera
-from ephemera.engine.events import of_events
-from ephemera.engine.shipments import OUT, Shipment
-from ephemera.io.jsonl import read_object
-from ephemera.spark.answer_forms import forms_of
-from ephemera.spark.delivery import Answer, Console, Delivery, EachAnswer, EachBatch, Rules, key_of
+from ephemera.engine.cluster.message import OUT, Shipment
+from ephemera.formats.json_events import read_object
+from ephemera.kernels.event_columns import of_events
+from ephemera.spark.sinks.callback_sink import Answer, Console, Delivery, EachAnswer, EachBatch, Rules, key_of
+from ephemera.spark.sinks.encode_answers import forms_of
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Value
 from tests.spark.test_sinks import LARGE, LATES, LETTERS, SENDING, SHOP, given, spread_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ephemera.rules.outcome import Endless
-from ephemera.spark.failures import failure, is_input, told_by
+from ephemera.spark.runtime.failures import failure, is_input, told_by
 
 JAVA = """An error occurred while calling o61.collectToPython.
 : org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0 failed 1 times

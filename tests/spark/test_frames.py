@@ -11,7 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import ephemera
-from ephemera.spark.failures import failure
+from ephemera.spark.runtime.failures import failure
 
 ORDERS = """
 TIME UNIT 1 hour;

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ephemera.spark import java
-from ephemera.spark.java import Java, NoJava, find_java, home_for_spark
+from ephemera.spark.runtime import java
+from ephemera.spark.runtime.java import Java, NoJava, find_java, home_for_spark
 from tests.spark.machine import run_python, without_java
 
 
@@ -95,8 +95,8 @@ def test_without_a_writable_cache_the_script_is_somewhere_else(monkeypatch: pyte
 
 
 SCRIPT = """
-from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.session import session
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.session import session
 
 spark = session("local[1]")
 print(spark.range(1000).count(), map_in_arrow(spark.range(10), lambda b: b, "id long").count())

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 import ephemera
 from ephemera.pipeline import Program
-from ephemera.spark.ledger import WrongCheckpoint
-from ephemera.spark.watching import BatchReport
+from ephemera.spark.live.checkpoint import WrongCheckpoint
+from ephemera.spark.live.report import BatchReport
 from tests.spark.machine import PATIENCE
 
 OVERDUE = """

@@ -17,8 +17,8 @@ from typer.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.engine.holding import Held, hold
-from ephemera.spark.streaming import LiveQuery
+from ephemera.engine.state.checkpoint_lock import Held, hold
+from ephemera.spark.live.query import LiveQuery
 from tests.spark.machine import PATIENCE
 
 SHOP = """

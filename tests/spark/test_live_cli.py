@@ -23,12 +23,12 @@ from typer.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.engine.sealed import seal
-from ephemera.spark.folders import FORMAT, KIND
-from ephemera.spark.inlets import open_inlets
-from ephemera.spark.live import Host, Stopped
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job
+from ephemera.engine.state.sealed_files import seal
+from ephemera.spark.batch.job import Job
+from ephemera.spark.live.host import Host, Stopped
+from ephemera.spark.live.sources import open_inlets
+from ephemera.spark.read.scan import Input
+from ephemera.spark.sinks.owned_folder import FORMAT, KIND
 from tests.spark.machine import PATIENCE, SOURCES
 
 SHOP = """

@@ -10,13 +10,13 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from ephemera.engine.shipments import LATE, Shipment
-from ephemera.io.jsonl import write_event
+from ephemera.engine.cluster.message import LATE, Shipment
+from ephemera.formats.json_events import write_event
 from ephemera.pipeline import Program, compile
 from ephemera.semantics.oracle import evaluate
-from ephemera.spark.collecting import Collecting
-from ephemera.spark.letting_in import told_line
-from ephemera.spark.run import Job
+from ephemera.spark.batch.job import Job
+from ephemera.spark.live.intake import told_line
+from ephemera.spark.live.memory_sink import Collecting
 from ephemera.stories.on_stream import tell
 from ephemera.terms.events import Event
 from tests.engine.living import STREAMS, arriving, cut

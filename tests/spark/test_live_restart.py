@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ephemera
-from ephemera.engine.sealed import Broken
-from ephemera.spark.failures import Failed
-from ephemera.spark.folders import WrongFolder
-from ephemera.spark.ledger import WrongCheckpoint
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job
-from ephemera.spark.streaming import ONCE, SeveralWays, Streaming
+from ephemera.engine.state.sealed_files import Broken
+from ephemera.spark.batch.job import Job
+from ephemera.spark.live.checkpoint import WrongCheckpoint
+from ephemera.spark.live.query import ONCE, SeveralWays, Streaming
+from ephemera.spark.read.scan import Input
+from ephemera.spark.runtime.failures import Failed
+from ephemera.spark.sinks.owned_folder import WrongFolder
 
 OVERDUE = """
 TIME UNIT 1 sec;

@@ -9,9 +9,9 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import ephemera
-from ephemera.spark import turns
-from ephemera.spark.arrow import mapped, prepared
-from ephemera.spark.watching import BatchReport
+from ephemera.spark.live import task
+from ephemera.spark.live.report import BatchReport
+from ephemera.spark.runtime.map_in_arrow import mapped, prepared
 from tests.spark.test_live import OVERDUE, Place, event
 
 ORDERED_TWICE = """
@@ -25,7 +25,7 @@ def kept_by_worker(spark: SparkSession) -> list[str]:
     """Which queries the process of small batches keeps shards of."""
 
     def kept(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield pa.RecordBatch.from_pydict({"run": [query.run for query in turns._SHARDS.kept()]})
+        yield pa.RecordBatch.from_pydict({"run": [query.run for query in task._SHARDS.kept()]})
 
     frame = spark.range(1).coalesce(1)
     looking = prepared(spark, kept, "run string", frame.columns, pool="alone")

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from ephemera.spark.marks import MARKS, mark
+from ephemera.spark.live.fault_points import MARKS, mark
 
 
 def test_without_a_listener_nothing_is_done(monkeypatch: pytest.MonkeyPatch) -> None:

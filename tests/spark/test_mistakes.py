@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 import ephemera
 from ephemera.cli.inputs import Given, read_all
 from ephemera.cli.spark import _line
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job, start
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.read.scan import Input
 from tests.spark.running import collected
 from tests.unit.mistakes import ALL, PROGRAM, Mistake
 from tests.unit.test_mistakes import named

@@ -11,10 +11,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ephemera
-from ephemera.spark import parquet
-from ephemera.spark.answers import as_lines
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job, start
+from ephemera.spark.batch.answer_lines import as_lines
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.read import parquet
+from ephemera.spark.read.scan import Input
 
 DECLARED = "EVENT a(x: int, v: string); EVENT b(x: int, v: string); EVENT c(x: int);\n"
 PROGRAMS = {

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import ephemera
 from ephemera.rewrite.push_constants import comparable, constants
-from ephemera.spark.reading import Input, read
+from ephemera.spark.read.scan import Input, read
 from tests.spark.test_frames import rows_of
 
 EVENTS = "EVENT A(id: int, x: int, y: int); EVENT B(id: int, s: string, b: bool); EVENT C(id: any);\n"

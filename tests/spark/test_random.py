@@ -9,11 +9,11 @@ from itertools import islice
 import pytest
 from pyspark.sql import SparkSession
 
-from ephemera.engine.batch import span
-from ephemera.io.jsonl import write_event
+from ephemera.engine.hosts.batch import span
+from ephemera.formats.json_events import write_event
 from ephemera.pipeline import compile
 from ephemera.semantics.oracle import evaluate
-from ephemera.spark.run import Job, start_lines
+from ephemera.spark.batch.job import Job, start_lines
 from ephemera.terms.events import Event
 from tests.spark.running import outcomes
 from tests.strategies.cases import Answers, Case, answers, sample

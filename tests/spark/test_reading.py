@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ephemera.engine.cells import event_of_row
-from ephemera.engine.compiled import Compiled
-from ephemera.engine.table_reading import Reader
-from ephemera.io.csv_rows import Sheet
-from ephemera.io.jsonl import BadEvent
-from ephemera.spark.flat import ANY, Source
-from ephemera.spark.reading import Input, read, source_of
+from ephemera.formats.compiled import Compiled
+from ephemera.formats.csv_rows import Sheet
+from ephemera.formats.decode_arrow import Reader
+from ephemera.formats.decode_cells import event_of_row
+from ephemera.formats.json_events import BadEvent
+from ephemera.spark.read.flat_events import ANY, Source
+from ephemera.spark.read.scan import Input, read, source_of
 from tests.spark.sources import Judged, arriving, by_columns, by_python, compiled, everything, judged, rest, vouched
 
 CLEAN = """

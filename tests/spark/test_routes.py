@@ -10,16 +10,16 @@ import pyarrow as pa
 import pytest
 
 import ephemera
-from ephemera.engine.events import BEGIN, END, Events
-from ephemera.engine.shipments import BAD, READ, unpack
-from ephemera.engine.spread import Spread
+from ephemera.engine.cluster.message import BAD, READ, unpack
+from ephemera.engine.cluster.routing import Spread
 from ephemera.kernels.columns import Batch, ints
+from ephemera.kernels.event_columns import BEGIN, END, Events
 from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import World
-from ephemera.spark import routes
-from ephemera.spark.flat import Held
-from ephemera.spark.places import shipments_of
-from ephemera.spark.routes import FromSource, Waiting
+from ephemera.spark.read import route_rows
+from ephemera.spark.read.flat_events import Held
+from ephemera.spark.read.route_rows import FromSource, Waiting
+from ephemera.spark.runtime.exchange import shipments_of
 
 
 def events(*ends: int) -> Events:
@@ -33,9 +33,9 @@ def spans(parts: list[Events]) -> list[tuple[int, int, int]]:
 
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "_LEAST", 4)
-    monkeypatch.setattr(routes, "_MOST", 8)
-    monkeypatch.setattr(routes, "_PIECE", 2)
+    monkeypatch.setattr(route_rows, "_LEAST", 4)
+    monkeypatch.setattr(route_rows, "_MOST", 8)
+    monkeypatch.setattr(route_rows, "_PIECE", 2)
 
 
 def test_events_in_order_go_when_there_are_enough() -> None:

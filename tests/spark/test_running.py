@@ -14,8 +14,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ephemera.pipeline import Program, compile
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job, start
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.read.scan import Input
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term
 from tests.spark.running import collected, local, plain

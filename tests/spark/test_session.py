@@ -22,8 +22,8 @@ def test_a_session_is_quiet_even_where_a_job_fails_and_leaves_nothing_behind(
     tmp_path: Path,
 ) -> None:
     script = """
-from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.session import session
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.session import session
 from pyspark.accumulators import AccumulatorTCPServer
 import os, sys
 
@@ -53,7 +53,8 @@ print(session() is spark, spark.conf.get("spark.sql.session.timeZone"), os.listd
 
 def test_debug_lets_spark_say_what_it_warns_of() -> None:
     script = (
-        "from ephemera.spark.session import session\nsession('local[1]', debug=True)\nimport sys; print(sys.executable)"
+        "from ephemera.spark.runtime.session import session\nsession('local[1]', debug=True)\n"
+        "import sys; print(sys.executable)"
     )
     run = run_python(script, ENVIRONMENT)
     assert "WARN" in run.stderr

@@ -11,8 +11,8 @@ import pyspark
 import pytest
 
 from ephemera.pipeline import compile
-from ephemera.spark.java import find_java, home_for_spark
-from ephemera.spark.ship import missing, packed
+from ephemera.spark.runtime.java import find_java, home_for_spark
+from ephemera.spark.runtime.ship_package import missing, packed
 from tests.spark.history import PROGRAM, events_of, write_history
 from tests.spark.machine import SOURCES, bare_python, cluster, run_python
 from tests.spark.running import local, plain
@@ -20,9 +20,9 @@ from tests.spark.running import local, plain
 SCRIPT = """
 import json, os, sys
 import pyarrow as pa
-from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.session import session
-from ephemera.spark.ship import missing, ship
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.session import session
+from ephemera.spark.runtime.ship_package import missing, ship
 
 PROGRAM = "late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);"
 
@@ -84,10 +84,10 @@ def test_workers_that_lack_what_it_stands_on_are_told_of(master: str, tmp_path: 
 DRIVER = """
 import json, sys
 from ephemera.pipeline import compile
-from ephemera.spark.answers import as_lines
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job, start
-from ephemera.spark.session import session
+from ephemera.spark.batch.answer_lines import as_lines
+from ephemera.spark.read.scan import Input
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.runtime.session import session
 
 program, history = sys.argv[1:3]
 spark = session(*sys.argv[3:])

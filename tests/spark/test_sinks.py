@@ -15,19 +15,19 @@ import pyarrow.parquet as pq
 import pytest
 
 import ephemera
-from ephemera.engine.answer_parts import Counting, layout
-from ephemera.engine.events import of_events
-from ephemera.engine.shipments import BAD, DEAD, LATE, OUT, STATS, Shipment, pack
-from ephemera.engine.spread import Spread
-from ephemera.io.jsonl import read_object, write_event
+from ephemera.engine.cluster.message import BAD, DEAD, LATE, OUT, STATS, Shipment, pack
+from ephemera.engine.cluster.routing import Spread
+from ephemera.formats.encode_typed_arrow import Counting, layout
+from ephemera.formats.json_events import read_object, write_event
+from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
-from ephemera.spark.answer_forms import Form, forms_of
-from ephemera.spark.folders import OWNER, Folder, WrongFolder, folder_at
-from ephemera.spark.places import batches, shipments_of
-from ephemera.spark.sink_formats import Format
-from ephemera.spark.sinks import FolderSink, counts_of
+from ephemera.spark.runtime.exchange import batches, shipments_of
+from ephemera.spark.sinks.encode_answers import Form, forms_of
+from ephemera.spark.sinks.encode_files import Format
+from ephemera.spark.sinks.folder_sink import FolderSink, counts_of
+from ephemera.spark.sinks.owned_folder import OWNER, Folder, WrongFolder, folder_at
 from tests.plans.meaning import of_story
 from tests.spark.disk import Crash, Disk
 

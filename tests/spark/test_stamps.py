@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ephemera.spark.reading import Input, read
-from ephemera.spark.run import Job, start
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.read.scan import Input, read
 from tests.engine import test_stamps as stamps
 from tests.spark.running import collected
 from tests.spark.sources import by_columns, by_python, compiled, judged, vouched

@@ -11,14 +11,14 @@ import pytest
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from ephemera.engine.shipments import Shipment
-from ephemera.engine.spread import Spread
-from ephemera.spark.answer_forms import forms_of
-from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.folders import WrongFolder, folder_at
-from ephemera.spark.places import SCHEMA, batches, place_of_task, shipments_of
-from ephemera.spark.sinks import FolderSink, counts_of
-from ephemera.spark.table_sink import TableSink, WrongTable
+from ephemera.engine.cluster.message import Shipment
+from ephemera.engine.cluster.routing import Spread
+from ephemera.spark.runtime.exchange import SCHEMA, batches, place_of_task, shipments_of
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.sinks.encode_answers import forms_of
+from ephemera.spark.sinks.folder_sink import FolderSink, counts_of
+from ephemera.spark.sinks.owned_folder import WrongFolder, folder_at
+from ephemera.spark.sinks.table_sink import TableSink, WrongTable
 from tests.spark.test_sinks import LARGE, LATES, LETTERS, SHOP, given, lines_of, spread_of
 
 TAKEN = "EVENT order(batch: int, count: int); same(batch) <- order(batch, n);"

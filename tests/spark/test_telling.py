@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.spark.failures import failure
-from ephemera.spark.ship import missing, ship
-from ephemera.spark.worker_python import OtherPython
+from ephemera.spark.runtime.failures import failure
+from ephemera.spark.runtime.ship_package import missing, ship
+from ephemera.spark.runtime.worker_python import OtherPython
 
 SHOP = """
 TIME UNIT 1 hour;

@@ -14,9 +14,9 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from ephemera.io.targets import CannotWrite, layout, whole_folder
-from ephemera.spark.arrow import map_in_arrow
-from ephemera.spark.writing import write_file, write_folder
+from ephemera.connect.atomic_files import CannotWrite, layout, whole_folder
+from ephemera.spark.batch.write_files import write_file, write_folder
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from tests.spark.machine import PATIENCE, SOURCES
 
 SCHEMA = "event string, s bigint, e bigint, data string, line string"
@@ -100,7 +100,7 @@ def test_a_folder_with_other_things_is_not_replaced(tmp_path: Path) -> None:
 KILLED = """
 import sys, time
 from pathlib import Path
-from ephemera.io.targets import whole_folder
+from ephemera.connect.atomic_files import whole_folder
 
 with whole_folder(Path(sys.argv[1])) as part:
     part.mkdir()

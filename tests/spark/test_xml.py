@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ephemera.engine.shipments import READ
-from ephemera.io.jsonl import BadEvent
-from ephemera.io.xml_messages import messages, placed
-from ephemera.spark.reading import Input, read, source_of
-from ephemera.spark.run import Job, start
+from ephemera.engine.cluster.message import READ
+from ephemera.formats.json_events import BadEvent
+from ephemera.formats.xml_messages import messages, placed
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.read.scan import Input, read, source_of
 from tests.spark.running import collected
 from tests.spark.sources import arriving, by_python, compiled, everything, judged
 

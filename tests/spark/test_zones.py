@@ -12,9 +12,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ephemera
-from ephemera.spark.output import Computed
-from ephemera.spark.reading import Input
-from ephemera.spark.run import Job, start
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.batch.job_output import Computed
+from ephemera.spark.read.scan import Input
 from ephemera.terms.zones import NO_ZONE
 
 RULES = 'TIME ZONE "Europe/Berlin"; EVENT a(id: int, at: time); s(id, at) <- i: a(id, at);'

@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.engine.offered import WrongColumns
+from ephemera.formats.check_columns import WrongColumns
 
 PROGRAM = "EVENT order(id: string, qty: int); EVENT pay(id: string, sum: float); got(i, q) <- o: order(i, q);"
 TABLED = 'TABLE room(name: string, seats: int) FROM "rooms.csv"; EVENT a(r: string); p(r, s) <- a(r), room(r, s);'

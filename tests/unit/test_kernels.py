@@ -15,11 +15,11 @@ from ephemera.kernels import numbering
 from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.columns import UNBOUND, Batch, Column, column, concat, ints
 from ephemera.kernels.equality import joins, same
-from ephemera.kernels.extremes import Extremes
 from ephemera.kernels.groups import aggregate, grouped
 from ephemera.kernels.hashing import fingerprints, hash_column, hash_columns
 from ephemera.kernels.history import History, Question, search
 from ephemera.kernels.numbering import all_distinct, numbered, sorted_by
+from ephemera.kernels.range_extremes import Extremes
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time, equal, key
 from tests.strategies.data import AT_THE_LIMITS

@@ -7,8 +7,8 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ephemera.spark.metrics import OTHERS, NoMetrics, Prometheus, address
-from ephemera.spark.watching import BatchReport
+from ephemera.spark.live.metrics import OTHERS, NoMetrics, Prometheus, address
+from ephemera.spark.live.report import BatchReport
 from tests.unit.test_watching import REPORT
 
 

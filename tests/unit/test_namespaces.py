@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 import ephemera
-from ephemera.engine.identity import DETAILS, RULE, program_of
-from ephemera.io.xml_messages import messages
+from ephemera.engine.state.identity import DETAILS, RULE, program_of
+from ephemera.formats.xml_messages import messages
 from ephemera.terms.namespaces import namespaces
 from ephemera.terms.values import Term
 from ephemera.terms.xml import from_xml, to_xml

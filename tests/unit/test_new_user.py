@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.engine.offered import WrongColumns
+from ephemera.formats.check_columns import WrongColumns
 
 BANK = "EVENT txn(account: string, amount: float, country: string); seen(a) <- t: txn(a, x, c);"
 RATIO = "EVENT txn(account: string, amount: float, n: int); ratio(a, x / n) <- t: txn(a, x, n);"

@@ -22,8 +22,8 @@ from typer.testing import CliRunner, Result
 
 from ephemera.base.scratch import LOCK, NoScratch, scratch, scratch_of_process
 from ephemera.cli.main import app
-from ephemera.io import targets
-from ephemera.io.targets import CannotWrite, GrowingFile, is_open_end, layout, whole_folder, write_file
+from ephemera.connect import atomic_files
+from ephemera.connect.atomic_files import CannotWrite, GrowingFile, is_open_end, layout, whole_folder, write_file
 
 PROGRAM = """
 EVENT order(id: string);
@@ -254,7 +254,9 @@ def test_what_is_read_only_is_told_before() -> None:
         folder.chmod(0o755)
         (folder / "mine.jsonl").touch()
         os.seteuid(65534)
-        told = {name: targets.refusal(folder / name, layout(name)) for name in ("mine.jsonl", "a.jsonl", "a.parquet")}
+        told = {
+            name: atomic_files.refusal(folder / name, layout(name)) for name in ("mine.jsonl", "a.jsonl", "a.parquet")
+        }
     finally:
         os.seteuid(0)
         shutil.rmtree(folder)
@@ -425,7 +427,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from ephemera.base.scratch import scratch
-from ephemera.io.targets import whole_folder
+from ephemera.connect.atomic_files import whole_folder
 
 with scratch("spark") as one, whole_folder(Path("answers")) as two:
     (one / "more").mkdir()
@@ -472,11 +474,11 @@ def test_what_had_to_make_way_comes_back_if_nothing_took_its_place(tmp_path: Pat
     left = tmp_path / ".answers.0123.part"
     (left / "old").mkdir(parents=True)
     (left / "old" / "part-0").write_text("before", encoding="utf-8")
-    (left / "old" / targets.MARK).touch()
+    (left / "old" / atomic_files.MARK).touch()
     (left / LOCK).touch()
     with pytest.raises(ZeroDivisionError), whole_folder(tmp_path / "answers"):
         raise ZeroDivisionError
-    assert contents(tmp_path) == {"answers": "", "answers/part-0": "before", f"answers/{targets.MARK}": ""}
+    assert contents(tmp_path) == {"answers": "", "answers/part-0": "before", f"answers/{atomic_files.MARK}": ""}
 
 
 def test_a_folder_of_the_process_goes_with_it(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.physical.partition import WHOLE
+from ephemera.physical.placement import WHOLE
 
 EVENTS = "EVENT a(x: int, y: string, z: int); EVENT b(x: int);\n"
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.io.jsonl import read_time, write_time
+from ephemera.formats.json_events import read_time, write_time
 from ephemera.pipeline import ENGINES
 from ephemera.rules.outcome import Endless
 from ephemera.terms.events import Event, Interval

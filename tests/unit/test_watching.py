@@ -11,7 +11,7 @@ from rich.console import Console
 
 from ephemera.base.time import DAY, HOUR, SECOND
 from ephemera.cli.watch import line, shown_batches, view
-from ephemera.spark.watching import (
+from ephemera.spark.live.report import (
     BUCKETS,
     RECENT,
     BatchReport,

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.io.jsonl import BadEvent
-from ephemera.io.xml_messages import messages, pieces, placed
+from ephemera.formats.json_events import BadEvent
+from ephemera.formats.xml_messages import messages, pieces, placed
 from ephemera.terms.events import Event
 
 PROGRAM = """

@@ -21,7 +21,7 @@ from ephemera.cli import demo_events
 from ephemera.cli.files import WRONG_COMMAND
 from ephemera.cli.inputs import Given
 from ephemera.cli.spark import Wanted, run_on_spark, told
-from ephemera.io.targets import write_file
+from ephemera.connect.atomic_files import write_file
 from ephemera.pipeline import Program, check
 
 RULES = Path(__file__).with_name("demo.eq")

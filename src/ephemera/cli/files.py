@@ -15,9 +15,9 @@ from rich.text import Text
 
 from ephemera.base.diagnostic import Report, as_json, render
 from ephemera.base.span import Source
-from ephemera.io import targets
-from ephemera.io.jsonl import BadEvent
-from ephemera.io.targets import CannotWrite
+from ephemera.connect import atomic_files
+from ephemera.connect.atomic_files import CannotWrite
+from ephemera.formats.json_events import BadEvent
 from ephemera.rules.outcome import DeadLetter
 from ephemera.syntax.parser import decode
 from ephemera.terms.text import to_text
@@ -59,7 +59,7 @@ def read_text(path: Path) -> str:
 
 def write_file(path: Path, text: str) -> None:
     """All of a file or nothing: it is written under another name first."""
-    targets.write_file([utf_8(text)], path)
+    atomic_files.write_file([utf_8(text)], path)
 
 
 def write_out(text: str) -> None:
@@ -72,7 +72,9 @@ def write_out(text: str) -> None:
             typer.echo(utf_8(text), nl=False)
             return
         sys.stdout.flush()
-        targets.write_all(number, utf_8(text))  # where PYTHONUNBUFFERED is set, a stream may write a part and be silent
+        atomic_files.write_all(
+            number, utf_8(text)
+        )  # where PYTHONUNBUFFERED is set, a stream may write a part and be silent
     except OSError as error:
         raise no_output(error) from None
 

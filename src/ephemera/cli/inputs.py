@@ -24,14 +24,14 @@ import typer
 
 from ephemera.base.scratch import scratch
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
-from ephemera.engine.cells import event_of_row
-from ephemera.engine.compiled import Reading
-from ephemera.engine.offered import Offer, WrongColumns, check_columns, offer_of
-from ephemera.engine.table_columns import with_instants
-from ephemera.engine.table_reading import Reader
-from ephemera.io.csv_rows import BOM, COMPRESSED, BadFile, Row, Sheet, opened
-from ephemera.io.jsonl import BadEvent, Message, decode_line, uses_text
-from ephemera.io.xml_messages import messages, placed
+from ephemera.formats.arrow_columns import with_instants
+from ephemera.formats.check_columns import Offer, WrongColumns, check_columns, offer_of
+from ephemera.formats.compiled import Reading
+from ephemera.formats.csv_rows import BOM, COMPRESSED, BadFile, Row, Sheet, opened
+from ephemera.formats.decode_arrow import Reader
+from ephemera.formats.decode_cells import event_of_row
+from ephemera.formats.json_events import BadEvent, Message, decode_line, uses_text
+from ephemera.formats.xml_messages import messages, placed
 from ephemera.pipeline import Program
 
 Format = Literal["json", "parquet", "csv", "xml"]

@@ -29,17 +29,17 @@ from ephemera.cli.progress import is_shown, note_lines
 from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.watch import shown_batches
-from ephemera.engine.files import WrongPlace
-from ephemera.engine.holding import Hold, hold
-from ephemera.engine.identity import ChangedData
-from ephemera.engine.offered import WrongColumns
-from ephemera.engine.sealed import Broken
-from ephemera.io.jsonl import read_time
-from ephemera.io.targets import CannotWrite
+from ephemera.connect.atomic_files import CannotWrite
+from ephemera.engine.state.checkpoint_lock import Hold, hold
+from ephemera.engine.state.durable_files import WrongPlace
+from ephemera.engine.state.identity import ChangedData
+from ephemera.engine.state.sealed_files import Broken
+from ephemera.formats.check_columns import WrongColumns
+from ephemera.formats.json_events import read_time
 from ephemera.pipeline import Program
 
 if TYPE_CHECKING:
-    from ephemera.spark.streaming import LiveQuery, Streaming
+    from ephemera.spark.live.query import LiveQuery, Streaming
 
 TABLE = "table:"
 ONCE = "once"
@@ -90,7 +90,7 @@ def run_live(
         held = stack.enter_context(_held(checkpoint))
         names = [name.get("program", "") for name in wanted.names]
         watch = stack.enter_context(_watched(names, wanted, live))
-        from ephemera.spark.session import session  # noqa: PLC0415 - it takes a while to load
+        from ephemera.spark.runtime.session import session  # noqa: PLC0415 - it takes a while to load
 
         spark = session(wanted.master, debug=wanted.debug)
         heed_again()
@@ -203,9 +203,9 @@ def _streaming(
     wanted: Wanted,
     live: LiveWanted,
 ) -> Streaming:
-    from ephemera.spark.reading import Input  # noqa: PLC0415
-    from ephemera.spark.run import Job  # noqa: PLC0415
-    from ephemera.spark.streaming import Streaming  # noqa: PLC0415
+    from ephemera.spark.batch.job import Job  # noqa: PLC0415
+    from ephemera.spark.live.query import Streaming  # noqa: PLC0415
+    from ephemera.spark.read.scan import Input  # noqa: PLC0415
 
     emit = frozenset(wanted.emit)
     if any(one.is_socket for one in inputs):
@@ -299,7 +299,7 @@ def _watched(names: Sequence[str], wanted: Wanted, live: LiveWanted) -> Iterator
 @contextmanager
 def _offered(where: str, names: Sequence[str]) -> Iterator[Any]:
     """Metrics for whoever asks."""
-    from ephemera.spark.metrics import NoMetrics, Prometheus, address  # noqa: PLC0415
+    from ephemera.spark.live.metrics import NoMetrics, Prometheus, address  # noqa: PLC0415
 
     metrics = Prometheus(names)
     try:

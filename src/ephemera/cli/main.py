@@ -38,7 +38,7 @@ from ephemera.cli.files import (
 from ephemera.cli.run import AllowUnbounded, compile_all, run_command
 from ephemera.cli.signals import exit_code, heeded
 from ephemera.cli.stories import stories_command
-from ephemera.io.targets import CannotWrite, is_open_end
+from ephemera.connect.atomic_files import CannotWrite, is_open_end
 from ephemera.pipeline import check
 from ephemera.syntax.format import format
 from ephemera.syntax.parser import parse

@@ -20,7 +20,7 @@ import typer
 
 from ephemera.cli.files import WRONG_COMMAND
 from ephemera.cli.inputs import STANDARD_INPUT
-from ephemera.io.targets import layout, refusal
+from ephemera.connect.atomic_files import layout, refusal
 from ephemera.pipeline import Program
 
 Writer = Literal["local", "stream", "batch", "live"]

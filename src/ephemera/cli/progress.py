@@ -16,8 +16,8 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from ephemera.base.time import describe
 
 if TYPE_CHECKING:
-    from ephemera.spark.output import Summary
-    from ephemera.spark.progress import Sight
+    from ephemera.spark.batch.job_output import Summary
+    from ephemera.spark.batch.job_progress import Sight
 
 _HISTORIES = 12
 """So many histories are told of, the largest."""

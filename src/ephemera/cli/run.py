@@ -35,9 +35,9 @@ from ephemera.cli.outputs import check_outputs
 from ephemera.cli.progress import count_lines, is_shown, note_lines, shown_progress
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
-from ephemera.engine.results import Run
-from ephemera.engine.table_rows import read_file
-from ephemera.io.csv_rows import COMPRESSED
+from ephemera.connect.declared_tables import read_file
+from ephemera.engine.hosts.results import Run
+from ephemera.formats.csv_rows import COMPRESSED
 from ephemera.pipeline import Checked, Program, check
 from ephemera.rules.emitted import unknown_emitted
 

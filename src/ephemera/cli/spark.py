@@ -25,13 +25,13 @@ from ephemera.cli.inputs import Given, literal, spooled
 from ephemera.cli.notes import tell_notes, tell_unused, tell_warnings
 from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines
 from ephemera.cli.signals import exit_code, heed_again, was_stopped
-from ephemera.engine.offered import WrongColumns
-from ephemera.io.csv_rows import BadFile
-from ephemera.io.targets import layout
+from ephemera.connect.atomic_files import layout
+from ephemera.formats.check_columns import WrongColumns
+from ephemera.formats.csv_rows import BadFile
 from ephemera.pipeline import Program
 
 if TYPE_CHECKING:
-    from ephemera.spark.output import Computed
+    from ephemera.spark.batch.job_output import Computed
 
 Rows: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
 """The rows of each table of a program."""
@@ -71,7 +71,7 @@ def run_on_spark(
     check_master(wanted.master)
     with told(debug=wanted.debug), spooled(given) as stored, shown_stages(wanted=wanted.progress) as shown:
         # Only who runs on Spark needs it, and it takes a while to load.
-        from ephemera.spark.session import session  # noqa: PLC0415
+        from ephemera.spark.runtime.session import session  # noqa: PLC0415
 
         shown.say("starting Spark")
         spark = session(wanted.master, debug=wanted.debug)
@@ -100,10 +100,10 @@ def _run(
     wanted: Wanted,
     shown: Shown,
 ) -> None:
-    from ephemera.spark.output import Computed  # noqa: PLC0415
-    from ephemera.spark.progress import plan_of, watched  # noqa: PLC0415
-    from ephemera.spark.reading import Input  # noqa: PLC0415
-    from ephemera.spark.run import Job, start  # noqa: PLC0415
+    from ephemera.spark.batch.job import Job, start  # noqa: PLC0415
+    from ephemera.spark.batch.job_output import Computed  # noqa: PLC0415
+    from ephemera.spark.batch.job_progress import plan_of, watched  # noqa: PLC0415
+    from ephemera.spark.read.scan import Input  # noqa: PLC0415
 
     began = time.monotonic()
     shown.say("looking at the input")
@@ -128,7 +128,7 @@ def _run(
 
 
 def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:
-    from ephemera.spark.writing import write_file, write_folder  # noqa: PLC0415
+    from ephemera.spark.batch.write_files import write_file, write_folder  # noqa: PLC0415
 
     if wanted.output is None:
         with shown.aside():
@@ -147,7 +147,7 @@ def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:
 
 
 def _bury(computed: Computed, wanted: Wanted) -> None:
-    from ephemera.spark.writing import write_file  # noqa: PLC0415
+    from ephemera.spark.batch.write_files import write_file  # noqa: PLC0415
 
     count = computed.summary.bad + computed.summary.dead
     if wanted.dead_letter is not None:
@@ -216,7 +216,7 @@ def _line(error: Exception) -> tuple[int, str]:
         return FAILED, str(error)
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
         return FAILED, f"cannot write {error.filename or 'temporary files'}: {error.strerror or error}"
-    from ephemera.spark.failures import failure, is_absent, is_input  # noqa: PLC0415
+    from ephemera.spark.runtime.failures import failure, is_absent, is_input  # noqa: PLC0415
 
     code = WRONG_COMMAND if is_absent(error) else WRONG_PROGRAM if is_input(error) else FAILED
     return code, str(failure(error))

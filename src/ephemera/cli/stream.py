@@ -21,9 +21,9 @@ import typer
 from ephemera.cli.files import WRONG_COMMAND, bad_letter, tell, undefined_letter, utf_8, write_out
 from ephemera.cli.notes import letters_line, tell_notes, tell_warnings
 from ephemera.cli.signals import exit_code, noted, raise_if_seen
-from ephemera.engine.live import LiveEngine
-from ephemera.io.jsonl import decode_line
-from ephemera.io.targets import GrowingFile
+from ephemera.connect.atomic_files import GrowingFile
+from ephemera.engine.hosts.live_engine import LiveEngine
+from ephemera.formats.json_events import decode_line
 
 CHUNK = 1 << 16
 PAUSE = 0.05

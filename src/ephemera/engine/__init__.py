@@ -1,1 +1,1 @@
-"""This package runs physical plans: in one process, and later on Spark."""
+"""This package runs physical plans in one process or in several places; it does not know Spark."""

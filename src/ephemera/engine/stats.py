@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ephemera.engine.events import END
-from ephemera.engine.local import Engine
+from ephemera.engine.engine import Engine
+from ephemera.kernels.event_columns import END
 from ephemera.kernels.history import FAR
 
 

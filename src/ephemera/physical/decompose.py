@@ -31,10 +31,10 @@ from ephemera.algebra.scalar import TRUE, Formula, begin, end, occurrence, refer
 from ephemera.algebra.schema import Schema, schema
 from ephemera.analysis.nodes import Facts
 from ephemera.base.errors import InternalError
-from ephemera.physical.liveness import in_the_end
+from ephemera.physical.join_order import orders, split
+from ephemera.physical.live_columns import in_the_end
 from ephemera.physical.needs import needs
 from ephemera.physical.nodes import Leaf, RulePlan, Test
-from ephemera.physical.order import orders, split
 from ephemera.physical.shared_constants import found_by
 from ephemera.rewrite.nodes import Rewritten
 from ephemera.rules.scope import pattern_bindings

@@ -12,7 +12,7 @@ from ephemera.base.time import describe
 from ephemera.base.tree import find
 from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import Order, Probe, Range, RulePlan
-from ephemera.physical.partition import WHOLE, Group, position_of, shown_at
+from ephemera.physical.placement import WHOLE, Group, position_of, shown_at
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.syntax.nodes import Raise
 

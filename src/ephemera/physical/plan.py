@@ -14,9 +14,9 @@ from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
 from ephemera.physical.clocked import by_the_clock
 from ephemera.physical.decompose import rule_plan
-from ephemera.physical.lanes import Lanes, lanes_of
+from ephemera.physical.lane_grouping import Lanes, lanes_of
 from ephemera.physical.nodes import RulePlan
-from ephemera.physical.partition import Stages, stages
+from ephemera.physical.placement import Stages, stages
 from ephemera.rewrite.nodes import Rewrite, Rewritten
 from ephemera.rewrite.optimize import REWRITES, optimize
 from ephemera.rules.nodes import Catalogue, Ruleset

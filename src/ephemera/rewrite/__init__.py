@@ -1,1 +1,1 @@
-"""Plans are rewritten before they are run: each rewrite leaves the answers as they are."""
+"""This package rewrites plans before they are run, and says what of the input they need."""

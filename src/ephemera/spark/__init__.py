@@ -1,1 +1,1 @@
-"""This package runs programs over history on Spark; whoever runs one imports it then, since `pyspark` is large."""
+"""This package runs programs on Spark, over history and live; it is imported when one is run, as `pyspark` is large."""

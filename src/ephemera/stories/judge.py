@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from ephemera.base.diagnostic import render_text
 from ephemera.base.errors import EphemeraError
 from ephemera.base.span import Source
-from ephemera.io.jsonl import BadEvent, read_object, read_time
+from ephemera.formats.json_events import BadEvent, read_object, read_time
 from ephemera.pipeline import Program, check
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.semantics.arrival import Arrival, late_arrivals

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
 
-from ephemera.engine.batch import span
-from ephemera.io.jsonl import BadEvent
-from ephemera.spark.answers import as_lines
-from ephemera.spark.failures import failure
-from ephemera.spark.run import Job, places_of, start_lines
-from ephemera.spark.session import session
+from ephemera.engine.hosts.batch import span
+from ephemera.formats.json_events import BadEvent
+from ephemera.spark.batch.answer_lines import as_lines
+from ephemera.spark.batch.job import Job, places_of, start_lines
+from ephemera.spark.runtime.failures import failure
+from ephemera.spark.runtime.session import session
 from ephemera.stories.judge import Found, Ready
 from ephemera.terms.events import Event
 

@@ -14,16 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from ephemera.base.scratch import scratch
-from ephemera.engine.shipments import BAD, LATE
-from ephemera.io.jsonl import BadEvent, read_time
+from ephemera.engine.cluster.message import BAD, LATE
+from ephemera.formats.json_events import BadEvent, read_time
 from ephemera.kernels.history import FAR
-from ephemera.spark.collecting import LINES, Collecting
-from ephemera.spark.failures import failure
-from ephemera.spark.ledger import Ledger
-from ephemera.spark.letting_in import TOLD, ToldLines, told_line
-from ephemera.spark.live import Host, spread_live
-from ephemera.spark.run import Job
-from ephemera.spark.session import session
+from ephemera.spark.batch.job import Job
+from ephemera.spark.live.checkpoint import Ledger
+from ephemera.spark.live.host import Host, spread_live
+from ephemera.spark.live.intake import TOLD, ToldLines, told_line
+from ephemera.spark.live.memory_sink import LINES, Collecting
+from ephemera.spark.runtime.failures import failure
+from ephemera.spark.runtime.session import session
 from ephemera.stories.judge import Found, Ready, clock_of
 from ephemera.stories.on_spark import line_of
 from ephemera.terms.events import Event

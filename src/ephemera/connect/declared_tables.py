@@ -1,0 +1,78 @@
+"""This module reads the rows of the tables that a program declares: objects, tables of Arrow and the like, CSV files.
+
+A table is part of what a program means. So nothing of it is left out: what is wrong with a row is an error, with its
+place, and so is a declared column that no row has, unless the run is lenient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ephemera.engine.hosts.tables import is_table, to_arrow
+from ephemera.formats.arrow_columns import plain
+from ephemera.formats.check_columns import OTHERWISE, WrongColumns, told_missing
+from ephemera.formats.csv_rows import BadFile, Sheet, opened, place_of, shown_columns
+from ephemera.formats.decode_cells import read_cell
+from ephemera.formats.json_events import read_row
+from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.terms.errors import BadMessage
+from ephemera.terms.values import Term
+
+
+def read_rows(given: Any, schema: Schema, catalogue: Catalogue, *, lenient: bool = False) -> list[Term]:
+    """The rows of a table: objects, or a table of Arrow, pandas, Polars or DuckDB."""
+    name = f"the table `{schema.label}`"
+    if is_table(given):
+        table = to_arrow(given)
+        _check(table.column_names, schema, name, lenient=lenient)
+        return _read(({n: plain(v) for n, v in row.items()} for row in table.to_pylist()), schema, catalogue, name)
+    rows = list(given)
+    if rows and not lenient:
+        _check(list(dict.fromkeys(column for row in rows for column in row)), schema, name)
+    return _read(rows, schema, catalogue, name)
+
+
+def _read(rows: Iterable[Mapping[str, Any]], schema: Schema, catalogue: Catalogue, name: str) -> list[Term]:
+    found: list[Term] = []
+    for number, row in enumerate(rows, 1):
+        try:
+            found.append(read_row(row, schema, catalogue))
+        except BadMessage as error:
+            raise BadMessage(f"{name}, row {number}: {error}") from None
+    return found
+
+
+def read_file(path: Path, schema: Schema, catalogue: Catalogue, *, lenient: bool = False) -> list[dict[str, Any]]:
+    """The rows of a table from a CSV file, as objects."""
+    types = dict(schema.attributes or ())
+    found: list[dict[str, Any]] = []
+    with opened(path) as file:
+        sheet = Sheet(file, str(path))
+        if sheet.is_empty:
+            raise BadFile(f"cannot read {path}: it is empty; it needs at least a header, {', '.join(types)}")
+        _check(sheet.columns, schema, str(path), lenient=lenient)
+        for row in sheet.rows():
+            if row.cells is None:
+                raise BadFile(f"cannot read {place_of(str(path), row)}: {row.complaint}")
+            found.append({name: read_cell(row.cells.get(name), kind) for name, kind in types.items()})
+            try:
+                read_row(found[-1], schema, catalogue)
+            except BadMessage as error:
+                raise BadFile(f"cannot read {place_of(str(path), row)}: {error}") from None
+    return found
+
+
+def _check(columns: Iterable[str], schema: Schema, name: str, *, lenient: bool = False) -> None:
+    there = list(columns)
+    lacking = [n for n in schema.names if n not in there]
+    if lacking and not lenient:
+        raise WrongColumns(
+            "\n".join(
+                f"{told_missing(n, name, there, schema.names)}\n"
+                f"  the program declares it: TABLE {schema.label}(… {n} …)\n"
+                f"  the columns are {shown_columns(there)}\n  {OTHERWISE}"
+                for n in lacking
+            )
+        )

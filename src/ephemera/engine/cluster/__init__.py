@@ -1,0 +1,1 @@
+"""This package runs programs in several places: messages, routing, admission, and shards."""

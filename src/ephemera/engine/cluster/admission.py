@@ -1,0 +1,78 @@
+"""This module lets the events of a live batch in: late ones are turned away, and a word is kept of all of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+
+from ephemera.engine.cluster.message import HEARD, LATE, Shipment
+from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.source_progress import Standing, Word
+from ephemera.engine.time.watermarks import Sources, sources_of
+from ephemera.formats.json_events import write_event
+from ephemera.kernels.columns import Ints
+from ephemera.kernels.event_columns import BEGIN, END, Events
+
+TOO_LATE = "it came behind the bound of its source"
+
+
+class Gate:
+    """What one reader lets in of a batch, for one program."""
+
+    def __init__(self, spread: Spread, before: Standing) -> None:
+        self._spread = spread
+        self._before = before
+        self._catalogue = spread.plan.catalogue
+        self._sources: Sources = sources_of(self._catalogue)
+        self._latest: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
+        self.now: int | None = None
+        self.closes: int | None = None
+        self.ends = False
+        self.texts = False
+
+    def let_in(self, parts: Iterable[Events]) -> Iterator[Shipment]:
+        """Events on their way to where they meet; those that are late go elsewhere."""
+        good: list[Events] = []
+        for part in parts:
+            if not len(part):
+                continue
+            source = self._sources.source(part.label)
+            times = self._arrivals(part)
+            in_time = times > self._before.bound(source)
+            self._note(source, times, part.batch[END][in_time])
+            if in_time.all():
+                good.append(part)
+                continue
+            good.append(part.take(in_time))
+            yield from turned_away(self._spread, part.take(~in_time), as_numbers=not self.texts)
+        yield from self._spread.route([part for part in good if len(part)])
+
+    def _arrivals(self, part: Events) -> Ints:
+        schema = self._catalogue.events.get(part.label)
+        at_begin = schema is not None and schema.arrives_at_begin
+        return part.batch[BEGIN if at_begin else END]
+
+    def _note(self, source: str, times: Ints, ends: Ints) -> None:
+        """Keeps in mind when events arrived, and when those of them end that came in time."""
+        latest = int(times.max())
+        self._latest[source] = max(latest, self._latest.get(source, latest))
+        self._counts[source] = self._counts.get(source, 0) + len(times)
+        if len(ends):
+            self._sources.span(int(ends.min()), int(ends.max()))
+
+    def words(self, places: Sequence[int]) -> Iterator[Shipment]:
+        """What was seen, for each of some places; nothing if nothing was."""
+        first, last = self._sources.first, self._sources.last if self._sources.first is not None else None
+        word = Word(self._latest, first, last, self.now, self.closes, self.ends, self.texts, self._counts)
+        if word == Word():
+            return
+        for place in places:
+            yield self._spread.word(HEARD, place, word.told())
+
+
+def turned_away(spread: Spread, late: Events, *, as_numbers: bool) -> Iterator[Shipment]:
+    """Events that are too late, each with the reason."""
+    for event in late.events():
+        told = write_event(event, spread.plan.catalogue, as_numbers=as_numbers)
+        yield spread.word(LATE, 0, {"reason": TOO_LATE, "event": json.dumps(told, ensure_ascii=False)})

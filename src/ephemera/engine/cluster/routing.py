@@ -1,0 +1,356 @@
+"""This module runs a program in several places: events are routed to where they meet, and each place has engines.
+
+A place is a partition of whatever hosts this: a process, or Spark. First all events are routed to the groups that read
+them. Level by level the engines of the groups run in all places, each through its own events in the order of time, and
+route what they derive to the groups of later levels. What several places may derive meets once more at the end, so
+that it is given once. Nothing here knows where a place is or how shipments travel.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from ephemera.algebra.nodes import Match
+from ephemera.base.tree import find
+from ephemera.engine.cluster.message import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
+from ephemera.engine.engine import Engine, Found, Part
+from ephemera.engine.hosts.batch import SLICE
+from ephemera.engine.operators.join_constants import asked_for
+from ephemera.engine.operators.match_events import Query
+from ephemera.formats.compiled import Compiled
+from ephemera.formats.json_events import write_event
+from ephemera.kernels.columns import Batch, Ints, Mask, ints
+from ephemera.kernels.event_columns import END, REFERENCE, Events, distinct, of_events
+from ephemera.kernels.hashing import hash_columns
+from ephemera.kernels.history import FAR
+from ephemera.physical.placement import WHOLE, Stages, position_of
+from ephemera.physical.plan import PhysicalPlan
+from ephemera.rules.outcome import World
+from ephemera.syntax.nodes import Derive, Raise
+from ephemera.terms.text import to_text
+from ephemera.terms.values import Term
+
+
+@dataclass(frozen=True)
+class Spread:
+    """A program, how it is spread, and what it runs on; the same in all places."""
+
+    compiled: Compiled
+    world: World
+    number: int
+    """Which of the programs of a run it is."""
+    places: int
+    first: int
+    last: int
+    """The earliest and the latest end of all events; time passes from the one to the other."""
+    emit: frozenset[str] = frozenset()
+    """The labels that are asked for; none are all."""
+
+    def __getstate__(self) -> dict[str, object]:
+        """What is made when it is first asked for does not travel."""
+        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "clock_group")}
+
+    @property
+    def plan(self) -> PhysicalPlan:
+        """How the program runs."""
+        return self.compiled.physical
+
+    @property
+    def stages(self) -> Stages:
+        """How it is spread over partitions."""
+        return self.plan.stages
+
+    # ---- routing -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _routes(self) -> dict[str | None, list[tuple[int, Query, str | None]]]:
+        """For each label the groups that read it, by which query, and how that is cut."""
+        found: dict[str | None, list[tuple[int, Query, str | None]]] = {}
+        for number, group in enumerate(self.stages.groups):
+            for name, cut in group.cuts.items():
+                point = self.plan.plan.points[name]
+                patterns = [m.pattern for m in find(point.expression, Match)]
+                only = asked_for(self.plan.rewritten, name)
+                query = Query(patterns, self.plan.catalogue, keeps_events=False, only=only)
+                found.setdefault(point.label, []).append((number, query, cut))
+        return found
+
+    def route(self, parts: Iterable[Events], after: int = -1) -> Iterator[Shipment]:
+        """Events to all groups of later levels that read them."""
+        for part in parts:
+            asking = [*self._routes.get(part.label, ()), *self._routes.get(None, ())]
+            groups = {number for number, _, _ in asking if self.stages.groups[number].level > after}
+            for number in sorted(groups):
+                queries = [(query, cut) for other, query, cut in asking if other == number]
+                yield from self._shipped(part, number, self._places(part, number, queries))
+
+    def _places(self, part: Events, group: int, queries: Sequence[tuple[Query, str | None]]) -> tuple[Ints, Ints]:
+        """The rows of some events that a group needs, and the places where it needs them."""
+        numbered = part.batch.with_columns({REFERENCE: ints(np.arange(len(part)))})
+        known = Events(part.label, numbered, part.arity, part.names)
+        found: list[tuple[Ints, Ints]] = []
+        for query, cut in queries:
+            matched = query.match(known)
+            if matched is not None:
+                rows = matched[REFERENCE]
+                found.append((rows, self._place_of(matched, rows, part, group, cut)))
+        if not found:
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        rows = np.concatenate([r for r, _ in found])
+        places = np.concatenate([p for _, p in found])
+        if len(found) == 1 and len(rows) <= len(part) and bool((np.diff(rows) > 0).all()):
+            return rows, places
+        both = np.unique(rows * self.places + places)
+        return both // self.places, both % self.places
+
+    def _place_of(self, matched: Batch, rows: Ints, part: Events, group: int, cut: str | None) -> Ints:
+        if cut is None:
+            return np.full(len(rows), self.pinned(group), dtype=np.int64)
+        if cut == WHOLE:
+            return self._of_hashes(_hash_of(part)[rows])
+        return self._of_hashes(hash_columns([matched.columns[cut]], len(matched)))
+
+    def _of_hashes(self, hashes: np.ndarray) -> Ints:
+        return np.asarray(hashes % np.uint64(self.places), dtype=np.int64)
+
+    def pinned(self, group: int) -> int:
+        """The one place of the rules of a group that cannot be cut."""
+        return zlib.crc32(f"{self.number}/{self.group_names[group]}".encode()) % self.places
+
+    @cached_property
+    def group_names(self) -> list[str]:
+        """The groups by the rules that run in them, in whatever order these are written."""
+        return [self.plan.rewritten.names.together(group.rules) for group in self.stages.groups]
+
+    def _shipped(self, part: Events, group: int, routed: tuple[Ints, Ints], rule: int = 0) -> Iterator[Shipment]:
+        rows, places = routed
+        if not len(rows):
+            return
+        order = np.argsort(places.astype(np.uint16), kind="stable")
+        cuts = np.flatnonzero(np.diff(places[order])) + 1
+        for own in np.split(order, cuts):
+            yield pack(part.take(rows[own]), self.number, group, int(places[own[0]]), rule)
+
+    # ---- engines -------------------------------------------------------------------------------------------
+
+    def needs_no_events(self, group: int) -> bool:
+        """Whether a group may derive something with no event at all, by the clock."""
+        return any(
+            self.plan.plan.points[r].rule in self.plan.clocked and self.stages.placed[r].key is None
+            for r in self.stages.groups[group].rules
+        )
+
+    @property
+    def needs_gathering(self) -> bool:
+        """Whether several places may give the same answer."""
+        sends = any(isinstance(rule.head, Raise) for rule in self.compiled.rules.resolved.rules)
+        return sends or bool(self.stages.scattered)
+
+    def run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
+        """What the engine of a group makes of its shipments in one place, which come by their earliest end.
+
+        What goes wrong says which events were the last to come in.
+        """
+        last: list[Shipment] = []
+        try:
+            yield from self._run(group, place, _noted(shipments, last))
+        except Exception as error:
+            for shipment in last:
+                error.add_note(f"the last event taken in was {self.shown(shipment)}")
+            raise
+
+    def shown(self, shipment: Shipment) -> str:
+        """The last event of a shipment, as people read it."""
+        event = max(unpack(shipment, self.plan.catalogue).events(), key=lambda e: e.key)
+        return json.dumps(write_event(event, self.plan.catalogue, as_numbers=False), ensure_ascii=False)
+
+    def _run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
+        engine = self.engine(group, place)
+        engine.begin(self.first, self.last)
+        level = self.stages.groups[group].level
+        catalogue = self.plan.catalogue
+        loaded = received = 0
+        peaks: dict[str, int] = {}
+        for shipment in shipments:
+            bound = shipment.first - 1
+            if loaded >= SLICE and bound > min((lane.bound for lane in engine.lanes.values()), default=bound):
+                yield from self.given(engine.pass_to(bound), level, place)
+                loaded = 0
+                _measure(engine, peaks)
+            engine.load([unpack(shipment, catalogue)])
+            loaded += shipment.count
+            received += shipment.count
+        yield from self.given(engine.finish(self.last), level, place)
+        _measure(engine, peaks)
+        yield from self.letters(engine, place)
+        yield self.word(STATS, place, self._told(engine, group, received, peaks))
+
+    def letters(self, engine: Engine, place: int) -> Iterator[Shipment]:
+        """The heads of an engine that had no value since this was last asked."""
+        for letter in engine.take_dead_letters():
+            told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
+            yield self.word(DEAD, place, told)
+
+    def engine(self, group: int, place: int) -> Engine:
+        """The engine of a group in one place."""
+        return Engine(self.plan, self.world, self._part(group, place))
+
+    @cached_property
+    def clock_group(self) -> int | None:
+        """The first group that may derive something with no event at all; all others do so only with its help."""
+        return next((n for n in range(len(self.stages.groups)) if self.needs_no_events(n)), None)
+
+    def _part(self, group: int, place: int) -> Part:
+        return Part(frozenset(self.stages.groups[group].rules), self._mine(group, place))
+
+    def _mine(self, group: int, place: int) -> dict[str, Callable[[Batch], Batch]]:
+        """For each query of a group which matches belong to a place; most events are only where they belong."""
+        cuts = self.stages.groups[group].cuts
+        found: dict[str, Callable[[Batch], Batch]] = {}
+        for name, cut in cuts.items():
+            if cut is None:
+                found[name] = (lambda batch: batch) if place == self.pinned(group) else (lambda batch: batch.cut(0, 0))
+            elif cut != WHOLE and not self._is_alone(name, cuts):
+                found[name] = lambda batch, cut=cut: self._belonging(batch, cut, place)  # type: ignore[misc]
+        return found
+
+    def _belonging(self, batch: Batch, cut: str, place: int) -> Batch:
+        here: Mask = self._of_hashes(hash_columns([batch.columns[cut]], len(batch))) == place
+        return batch if here.all() else batch.take(here)
+
+    def _is_alone(self, name: str, cuts: Mapping[str, str | None]) -> bool:
+        """Whether all that read a label find its key at one place in it, so that no event is anywhere else."""
+        points = self.plan.plan.points
+        label = points[name].label
+        readers = [n for n in cuts if points[n].label in (label, None)]
+        places = {self._position(n, cuts[n]) for n in readers}
+        return len(places) == 1 and None not in places
+
+    def _position(self, name: str, cut: str | None) -> tuple[str, int] | None:
+        matches = list(find(self.plan.plan.points[name].expression, Match))
+        if len(matches) != 1 or cut is None or cut == WHOLE:
+            return None
+        return position_of(matches[0], cut, self.plan.catalogue)
+
+    # ---- what comes of it ----------------------------------------------------------------------------------
+
+    def given(self, found: Found, level: int, place: int) -> Iterator[Shipment]:
+        """What an engine of a level found: to those who asked, and to the groups of later levels."""
+        few = of_events(found.few, self.plan.catalogue.attributes)
+        for part in [*found.events, *few]:
+            if len(part) and (not self.emit or part.label in self.emit):
+                if part.label in self.stages.scattered:
+                    yield from self._scatter(part)
+                else:
+                    yield pack(part, self.number, OUT, place)
+        for rule, part in found.messages:
+            if len(part) and (not self.emit or part.label in self.emit):
+                yield from self._scatter(part, rule)
+        yield from self.route([part for part in found.derived if len(part)], level)
+
+    def _scatter(self, part: Events, rule: int = 0) -> Iterator[Shipment]:
+        """Events to the place where all that are equal to them meet."""
+        whole = part.as_terms() if part.label in self._terms else part
+        places = self._of_hashes(_hash_of(whole))
+        yield from self._shipped(whole, SCATTERED, (np.arange(len(whole)), places), rule)
+
+    @cached_property
+    def _terms(self) -> frozenset[str]:
+        """The labels that some rule derives as terms; all of their events are compared as such."""
+        heads = {n: rule.head for n, rule in enumerate(self.compiled.rules.resolved.rules, 1)}
+        derived = self.compiled.rules.resolved.catalogue.derived
+        return frozenset(
+            label for label, rules in derived.items() if any(not isinstance(heads[n], Derive) for n in rules)
+        )
+
+    def gather(self, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
+        """The answers that several places may have given, each once; they come by their earliest end."""
+        waiting: dict[int, list[Events]] = {}
+        loaded = 0
+        for shipment in shipments:
+            if loaded >= SLICE:
+                yield from self._gathered(waiting, shipment.first - 1, place)
+                loaded = 0
+            waiting.setdefault(self._sender(shipment.rule), []).append(unpack(shipment, self.plan.catalogue))
+            loaded += shipment.count
+        yield from self._gathered(waiting, FAR, place)
+
+    def _sender(self, rule: int) -> int:
+        """The first rule that sends messages where this one does: equal ones are sent once."""
+        rules = self.compiled.rules.resolved.rules
+        head = rules[rule - 1].head if rule else None
+        if not isinstance(head, Raise):
+            return rule
+        others = ((n, r.head) for n, r in enumerate(rules, 1) if isinstance(r.head, Raise))
+        return next(n for n, h in others if (h.recipient, h.transport) == (head.recipient, head.transport))
+
+    def _gathered(self, waiting: dict[int, list[Events]], bound: int, place: int) -> Iterator[Shipment]:
+        for rule, parts in waiting.items():
+            ready = [part.batch[END] <= bound for part in parts]
+            due = [part if r.all() else part.take(r) for part, r in zip(parts, ready, strict=True) if r.any()]
+            waiting[rule] = [part.take(~r) for part, r in zip(parts, ready, strict=True) if not r.all()]
+            for part in distinct(due) if due else ():
+                yield pack(part, self.number, OUT, place, rule)
+
+    def recipient(self, rule: int) -> dict[str, str]:
+        """What the messages of a rule have besides their data; answers that are no messages (rule 0) have nothing."""
+        head = self.compiled.rules.resolved.rules[rule - 1].head if rule else None
+        return {"recipient": head.recipient, "transport": head.transport} if isinstance(head, Raise) else {}
+
+    def word(self, group: int, place: int, told: object) -> Shipment:
+        """Something to tell, as a shipment."""
+        load = json.dumps(told, ensure_ascii=False, default=str).encode()
+        return Shipment(self.number, group, place, 0, 0, "", None, 0, load)
+
+    def _told(self, engine: Engine, group: int, received: int, peaks: Mapping[str, int]) -> dict[str, object]:
+        rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
+        reaches = {name: lane.reach(name) for lane in engine.lanes.values() for name in lane.histories}
+        return {
+            "group": group,
+            "level": self.stages.groups[group].level,
+            "events": received,
+            "examined": sum(rule.examined for rule in rules),
+            "given": engine.given,
+            "matched": sorted(engine.matched),
+            "histories": {name: [peak, reaches[name]] for name, peak in peaks.items()},
+            "peak_mb": peak_memory(),
+        }
+
+
+def _hash_of(events: Events) -> np.ndarray:
+    """A hash of each event as a whole."""
+    columns = [c for name, c in events.batch.columns.items() if name != REFERENCE]
+    return hash_columns(columns, len(events))
+
+
+def _noted(shipments: Iterable[Shipment], last: list[Shipment]) -> Iterator[Shipment]:
+    """The same; `last` always holds the last one."""
+    for shipment in shipments:
+        last[:] = [shipment]
+        yield shipment
+
+
+def _measure(engine: Engine, peaks: dict[str, int]) -> None:
+    """The most tuples that each history has held after a step."""
+    for lane in engine.lanes.values():
+        for name, history in lane.histories.items():
+            peaks[name] = max(peaks.get(name, 0), len(history))
+
+
+def _plain(variables: Mapping[str, object]) -> dict[str, object]:
+    return {name: to_text(v) if isinstance(v, Term) else v for name, v in variables.items()}
+
+
+def peak_memory() -> float:
+    """The most memory that this process has had, in MB, where the system tells."""
+    try:
+        import resource  # noqa: PLC0415 - not on every system
+    except ImportError:
+        return 0.0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

@@ -1,0 +1,219 @@
+"""This module runs the engines of one level in one place, batch after batch, with their state in a store.
+
+A shard comes to the state after one batch, takes the events of the next and the bounds that hold after it, and commits.
+It may be any process that does so: one that has the state of an earlier batch reads only what was added since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from ephemera.engine.cluster.admission import turned_away
+from ephemera.engine.cluster.message import STATS, Shipment, unpack
+from ephemera.engine.cluster.routing import Spread, peak_memory
+from ephemera.engine.cluster.source_progress import Standing
+from ephemera.engine.engine import Engine
+from ephemera.engine.hosts.batch import SLICE
+from ephemera.engine.hosts.live_start import Reached, missed, reached
+from ephemera.engine.state.changelog import Journal
+from ephemera.engine.state.segment_store import Committed, State, Store
+from ephemera.engine.state.segments import Piece
+from ephemera.kernels.event_columns import of_events
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """An engine at work, and what writes down its state."""
+
+    engine: Engine
+    journal: Journal
+
+
+class Shard:
+    """The engines of one level in one place."""
+
+    def __init__(self, spreads: Mapping[int, Spread], level: int, place: int, store: Store) -> None:
+        self._spreads = spreads
+        self._level = level
+        self._place = place
+        self._store = store
+        self._running: dict[tuple[int, int], Running] = {}
+        self.batch: int | None = None
+        """The batch after which the state is that of the engines; None before the first."""
+        self._has_loaded = False
+        """Whether it read its whole state for the batch at hand, as if it had known nothing."""
+
+    @property
+    def engines(self) -> list[Engine]:
+        """The engines that have had something to do."""
+        return [one.engine for one in self._running.values()]
+
+    # ---- state ---------------------------------------------------------------------------------------------
+
+    def come_to(self, batch: int | None) -> None:
+        """Gets to the state after a batch: from where it stands, if that is on the way."""
+        self._has_loaded = False
+        if batch is None:
+            self._running, self.batch = {}, None
+            return
+        if self.batch == batch and self._store.is_at(batch):
+            return
+        missing = self._store.since(self.batch, batch) if self.batch is not None and self.batch < batch else None
+        if missing is None:
+            self._running, self._has_loaded = {}, True
+            missing = [self._store.load(batch)]
+        for state in missing:
+            self._recall(state)
+        self.batch = batch
+
+    def _recall(self, state: State) -> None:
+        pieces: dict[str, list[Piece]] = {}
+        for piece in state.pieces:
+            pieces.setdefault(_prefix(piece.name), []).append(piece)
+        for key, words in state.words["engines"].items():
+            self._engine(*self._of_key(key)).journal.recall(words, pieces.get(key, ()))
+
+    def commit(self, batch: int) -> Committed:
+        """Writes down what was added since the state that it came to."""
+        pieces = [piece for one in self._running.values() for piece in one.journal.take()]
+        words = {self._key(*which): one.journal.words() for which, one in self._running.items()}
+        written = self._store.commit(batch, {"engines": words}, pieces, self)
+        self.batch = batch
+        return written
+
+    def bound(self, name: str) -> int:
+        """How far that has come which some rows belong to."""
+        return self._journal_of(name).bound(name)
+
+    def merged(self, name: str, tables: Sequence[pa.Table]) -> Piece | None:
+        """What is alive of several pieces of one name, as one."""
+        return self._journal_of(name).merged(name, tables)
+
+    def _journal_of(self, name: str) -> Journal:
+        return self._running[self._of_key(_prefix(name))].journal
+
+    def _key(self, program: int, group: int) -> str:
+        """What the engine of a group is called where its state is stored."""
+        return f"{program}/{self._spreads[program].group_names[group]}"
+
+    def _of_key(self, key: str) -> tuple[int, int]:
+        program, name = key.split("/")
+        return int(program), self._spreads[int(program)].group_names.index(name)
+
+    def _engine(self, program: int, group: int) -> Running:
+        if (program, group) not in self._running:
+            engine = self._spreads[program].engine(group, self._place)
+            self._running[program, group] = Running(engine, Journal(engine, self._key(program, group)))
+        return self._running[program, group]
+
+    # ---- steps ---------------------------------------------------------------------------------------------
+
+    def step(self, given: Iterable[Shipment], standings: Mapping[int, Standing]) -> Iterator[Shipment]:
+        """What comes of the shipments of a batch, ordered by program, group and time, and of how far time has come.
+
+        Whatever is not for the engines of this level passes through.
+        """
+        left = {
+            (number, group)
+            for number, standing in standings.items()
+            for group in self._groups(number)
+            if self._has_moved(number, group, standing)
+        }
+        for (number, group), own in groupby(given, key=lambda s: (s.program, s.group)):
+            if group in self._groups(number):
+                left.discard((number, group))
+                yield from self._run(number, group, own, standings[number])
+            else:
+                yield from own
+        for number, group in sorted(left):
+            yield from self._run(number, group, (), standings[number])
+
+    def _groups(self, program: int) -> list[int]:
+        groups = self._spreads[program].stages.groups
+        return [number for number, group in enumerate(groups) if group.level == self._level]
+
+    def _has_moved(self, program: int, group: int, standing: Standing) -> bool:
+        """Whether an engine has anything to do without an event: it has some state, or may answer by the clock."""
+        running = self._running.get((program, group))
+        if running is None:
+            spread = self._spreads[program]
+            return spread.needs_no_events(group) and self._place == spread.pinned(group)
+        sources = running.engine.sources
+        has_moved = any(sources.bounds.get(name) != b for name, b in standing.bounds.items())
+        return has_moved or sources.first != standing.first
+
+    def _run(self, program: int, group: int, own: Iterable[Shipment], standing: Standing) -> Iterator[Shipment]:
+        spread, engine = self._spreads[program], self._engine(program, group).engine
+        before = reached(engine.sources)
+        engine.sources.first, engine.sources.ended = standing.first, standing.until
+        if group == spread.clock_group and self._place == spread.pinned(group):
+            yield from self._missed(spread, before, standing)
+        loaded, last = 0, None
+        try:
+            for shipment in own:
+                so_far = {name: min(bound, shipment.first - 1) for name, bound in standing.bounds.items()}
+                if loaded >= SLICE and _is_ahead(so_far, engine.sources.bounds):
+                    yield from spread.given(engine.reach(so_far), self._level, self._place)
+                    loaded = 0
+                last = shipment
+                engine.load([unpack(shipment, spread.plan.catalogue)])
+                loaded += shipment.count
+            found = engine.reach(standing.bounds, standing.until)
+            yield from spread.given(found, self._level, self._place)
+        except Exception as error:
+            if last is not None:
+                error.add_note(f"the last event taken in was {spread.shown(last)}")
+            raise
+        yield from spread.letters(engine, self._place)
+        for late in of_events(engine.late, engine.attributes):
+            yield from turned_away(spread, late, as_numbers=not standing.texts)
+        engine.late.clear()
+
+    def _missed(self, spread: Spread, before: Reached, standing: Standing) -> Iterator[Shipment]:
+        """What all groups were not asked for before, and are now that the input begins earlier."""
+        found = missed(spread.compiled, spread.world, before, standing.first)
+        if found is not None:
+            yield from spread.given(found[0], self._level, self._place)
+            yield from spread.letters(found[1], self._place)
+
+    def told(self, written: Committed) -> Iterator[Shipment]:
+        """What the engines hold, for whoever watches; one word for each program."""
+        programs: dict[int, list[dict[str, Any]]] = {}
+        for (program, group), one in self._running.items():
+            programs.setdefault(program, []).append(_held(one.engine, group))
+        for number, (program, engines) in enumerate(programs.items()):
+            state = {**asdict(written), "loads": int(self._has_loaded)} if not number else None
+            told = {"level": self._level, "engines": engines, "state": state, "peak_mb": peak_memory()}
+            yield self._spreads[program].word(STATS, self._place, told)
+
+
+def _is_ahead(bounds: Mapping[str, int], reached: Mapping[str, int]) -> bool:
+    return any(bound > reached.get(name, bound - 1) for name, bound in bounds.items())
+
+
+def _prefix(name: str) -> str:
+    program, group, _ = name.split("/", 2)
+    return f"{program}/{group}"
+
+
+def _held(engine: Engine, group: int) -> dict[str, Any]:
+    """How much an engine holds."""
+    histories = {
+        name: [len(history), history.stored_bytes, lane.reach(name)]
+        for lane in engine.lanes.values()
+        for name, history in lane.histories.items()
+    }
+    rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
+    return {
+        "group": group,
+        "histories": histories,
+        "waiting": engine.waiting,
+        "pending": sum(len(rule.pending) for rule in rules),
+        "given": engine.given,
+        "matched": sorted(engine.matched),
+    }

@@ -1,0 +1,302 @@
+"""This module is the engine in one process: events arrive, wait for the bounds of their sources, and meet the rules.
+
+Rules that depend on the same sources share a lane and a bound; so a slow source holds back only those that need it.
+What is given by a bound is exactly what happens until then, however the events were cut into batches and in whatever
+order they arrived within their bounds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ephemera.algebra.nodes import Point
+from ephemera.base.errors import InternalError
+from ephemera.engine.lane import Lane
+from ephemera.engine.operators.head import is_message
+from ephemera.engine.time.program_clock import Clock
+from ephemera.engine.time.watermarks import Sources, sources_of
+from ephemera.kernels.columns import Batch, Ints, Mask
+from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, of_events
+from ephemera.kernels.history import FAR
+from ephemera.physical.lane_grouping import CLOCK, UNNAMED
+from ephemera.physical.plan import PhysicalPlan
+from ephemera.rules.outcome import DeadLetter, World
+from ephemera.terms.atoms import Names
+from ephemera.terms.events import Event, event_of_both
+
+
+@dataclass(slots=True)
+class Found:
+    """What is certain now: events by label or one by one, and messages by the rule that sends them."""
+
+    events: list[Events] = field(default_factory=list)
+    few: list[Event] = field(default_factory=list)
+    """Events that are too few for columns."""
+    messages: list[tuple[int, Events]] = field(default_factory=list)
+    derived: list[Events] = field(default_factory=list)
+    """Where only some rules of a program run: all that others may read, asked for or not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rules of a program, and for their queries which matches belong here."""
+
+    rules: frozenset[str]
+    mine: Mapping[str, Callable[[Batch], Batch]]
+
+
+class Engine:
+    """A program at work."""
+
+    def __init__(self, plan: PhysicalPlan, world: World, part: Part | None = None) -> None:
+        """A part runs only some of the rules."""
+        if plan.calendars != world.calendars.keys():
+            raise InternalError("engine", "the plan is for other calendars than there are")
+        self._plan = plan.logical
+        self._part = part
+        self.sources: Sources = sources_of(plan.catalogue)
+        self._clock = Clock(plan, world.calendars, self.sources)
+        self._laid_out = plan.lanes
+        self.lanes: dict[frozenset[str], Lane] = {}
+        self.waiting_parts: dict[frozenset[str], list[Events]] = {}
+        """For each lane the events that wait for its bound to pass them."""
+        mine = part.mine if part is not None else {}
+        for names, rules in plan.lanes.of(plan.rules if part is None else part.rules).items():
+            self.lanes[names] = Lane(plan, rules, world.tables, self._clock, mine)
+            self.waiting_parts[names] = []
+        self.late: list[Event] = []
+        """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
+        self.late_count = 0
+        self.given = 0
+        """How many answers there were."""
+        self.awaited = set(plan.awaited)
+        """The types of events from outside that have not come yet."""
+        self.matched: set[int] = set()
+        """The numbers of the rules that have given something, or a head without a value."""
+        self.journal: dict[frozenset[str], list[Events]] | None = None
+        """For each lane what came to wait since it was last taken down; None if nobody does that."""
+
+    def send(self, events: Sequence[Event]) -> Found:
+        """Events in the order in which they arrive; what is certain then."""
+        if len(events) == 1:
+            return self._send_one(events[0])
+        by_source: dict[str, list[int]] = {}
+        for number, event in enumerate(events):
+            by_source.setdefault(self.sources.source(event.term.label), []).append(number)
+        late: set[int] = set()
+        for name, numbers in by_source.items():
+            times = np.array([self._arrival(events[n]) for n in numbers], dtype=np.int64)
+            in_time = self.sources.arrive(name, times, np.array([events[n].time.end for n in numbers], dtype=np.int64))
+            late.update(n for n, good in zip(numbers, in_time.tolist(), strict=True) if not good)
+        self._be_late([events[n] for n in sorted(late)])
+        good = [event for n, event in enumerate(events) if n not in late]
+        self.load(of_events(good, self._plan.catalogue.attributes))
+        return self._step(None)
+
+    def send_parts(self, parts: Sequence[Events], orders: Sequence[Ints]) -> Found:
+        """Events by columns, each with its place in the order in which they arrive; what is certain then."""
+        for part, late in zip(parts, self._late_rows(parts, orders), strict=True):
+            self._be_late(part.take(late).events() if late.any() else [])
+            self._wait(part.take(~late) if late.any() else part)
+        return self._step(None)
+
+    def _late_rows(self, parts: Sequence[Events], orders: Sequence[Ints]) -> list[Mask]:
+        """For each part which of its events come behind the bound of their source."""
+        found: list[Mask] = [np.zeros(len(part), dtype=np.bool_) for part in parts]
+        by_source: dict[str, list[int]] = {}
+        for k, part in enumerate(parts):
+            if len(part):
+                by_source.setdefault(self.sources.source(part.label), []).append(k)
+        for name, own in sorted(by_source.items(), key=lambda item: min(int(orders[k].min()) for k in item[1])):
+            order = np.argsort(np.concatenate([orders[k] for k in own]))
+            times = np.concatenate([parts[k].batch[BEGIN if self._is_early(parts[k].label) else END] for k in own])
+            late = np.empty(len(order), dtype=np.bool_)
+            ends = np.concatenate([parts[k].batch[END] for k in own])
+            late[order] = ~self.sources.arrive(name, times[order], ends[order])
+            for k, rows in zip(own, np.split(late, np.cumsum([len(parts[k]) for k in own])[:-1]), strict=True):
+                found[k] = rows
+        return found
+
+    def let_pass(self, silent: Mapping[str, int]) -> Found:
+        """Time has passed for silent sources, for each so much; what is certain then."""
+        for name, time in silent.items():
+            self.sources.let_pass(name, time)
+        return self._step(None)
+
+    def _send_one(self, event: Event) -> Found:
+        if self.sources.arrive_one(self.sources.source(event.term.label), self._arrival(event), event.time.end):
+            self.load(of_events([event], self._plan.catalogue.attributes))
+        else:
+            self._be_late([event])
+        return self._step(None)
+
+    def _be_late(self, events: Sequence[Event]) -> None:
+        self.late += events
+        self.late_count += len(events)
+        self.awaited.difference_update(event.term.label for event in events)
+
+    def attributes(self, label: str) -> Names:
+        """The attributes of a type, if it is declared with them."""
+        return self._plan.catalogue.attributes(label)
+
+    def take_dead_letters(self) -> list[DeadLetter]:
+        """The heads that had no value since the last time; what the clock tells ahead is found once more."""
+        found = {names: lane.take_dead_letters() for names, lane in self.lanes.items()}
+        letters = [letter for names, letters in found.items() if names != CLOCK for letter in letters]
+        self.matched.update(letter.rule for letter in letters)
+        return letters
+
+    def _arrival(self, event: Event) -> int:
+        """When an event is known: at its end, or at its begin if its type is declared so."""
+        return event.time.begin if self._is_early(event.term.label) else event.time.end
+
+    def _is_early(self, label: str) -> bool:
+        schema = self._plan.catalogue.events.get(label)
+        return schema is not None and schema.arrives_at_begin
+
+    def load(self, parts: Iterable[Events]) -> None:
+        """Events of which the order means nothing: all is known, and nothing is late."""
+        for part in parts:
+            self._wait(part)
+
+    def begin(self, first: int, last: int) -> None:
+        """All is known from the start: when the input begins and ends, too."""
+        self.sources.first, self.sources.ended = first, last
+
+    def pass_to(self, bound: int) -> Found:
+        """All that ends by then has been loaded; what is certain then."""
+        ended = self.sources.ended
+        return self.reach(dict.fromkeys(self.sources.names, bound), bound if ended is None else min(bound, ended))
+
+    def advance(self, bound: int, calendar_until: int | None = None) -> Found:
+        """Time passes until then."""
+        self.sources.advance(bound)
+        return self._step(calendar_until)
+
+    def reach(self, bounds: Mapping[str, int], calendar_until: int | None = None) -> Found:
+        """The sources have come so far; what is certain then."""
+        self.sources.bounds.update(bounds)
+        return self._step(calendar_until)
+
+    def finish(self, calendar_until: int) -> Found:
+        """The input has ended: what is pending is decided."""
+        self.sources.ended = calendar_until
+        return self.advance(FAR, calendar_until)
+
+    @property
+    def waiting(self) -> int:
+        """How many events wait for a bound to pass them."""
+        return max((self.waiting_in(names) for names in self.lanes), default=0)
+
+    def waiting_in(self, names: frozenset[str]) -> int:
+        """How many events wait in one lane."""
+        return sum(len(part) for part in self.waiting_parts[names])
+
+    def _wait(self, part: Events) -> None:
+        """An event waits in every lane that depends on its source.
+
+        One that no stream carries also waits in all lanes if rules derive it, and in those that ask for any label.
+        """
+        self.awaited.discard(part.label)
+        source = self.sources.source(part.label)
+        is_derived = part.label in self._plan.catalogue.derived
+        late = np.zeros(len(part), dtype=np.bool_)
+        for names in self.waiting_parts:
+            if source in names:
+                self._hold(names, [part])
+            elif names == CLOCK and not self.lanes[names].asks_for(part.label):
+                continue
+            elif source == UNNAMED and (is_derived or self.lanes[names].asks_for(None)):
+                in_time = part.batch[END] > self.lanes[names].bound
+                late |= ~in_time
+                self._hold(names, [part.take(in_time)])
+        self._be_late(part.take(late).events() if late.any() else [])
+
+    def _hold(self, names: frozenset[str], parts: Sequence[Events]) -> None:
+        """Events wait in a lane."""
+        self.waiting_parts[names] += parts
+        if self.journal is not None:
+            self.journal.setdefault(names, []).extend(parts)
+
+    def _step(self, calendar_until: int | None) -> Found:
+        found = Found()
+        for names, lane in self.lanes.items():
+            bound = self.sources.bound(names) if names != CLOCK else self.sources.fastest(self._laid_out.every)
+            if bound <= lane.bound:
+                continue
+            released, self.waiting_parts[names] = split(self.waiting_parts[names], bound)
+            derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
+            for name, parts in derived.items():
+                self._give(name, parts, names, found)
+            self.matched.update(self._plan.points[name].rule or 0 for name, _ in lane.few)
+            if names != CLOCK:
+                found.few += [
+                    e for name, e in lane.few if self._clock.asks_for(self._plan.points[name].rule, e.time.end)
+                ]
+        if found.few and found.events:
+            found.events += of_events(found.few, self._plan.catalogue.attributes)
+            found.few = []
+        found.few = _once(found.few) if len(found.few) > 1 else found.few
+        found.events = distinct(found.events) if len(found.events) > 1 else found.events
+        self.given += len(found.few) + sum(map(len, found.events)) + sum(len(part) for _, part in found.messages)
+        return found
+
+    def _give(self, name: str, parts: Sequence[Events], names: frozenset[str], found: Found) -> None:
+        """What a rule derived, to those who asked, and to the lanes that go on from it."""
+        point = self._plan.points[name]
+        self.matched.add(point.rule or 0)
+        lane = self.lanes[names]
+        wanted = _wanted(parts, point, self._clock) if names != CLOCK else []
+        if is_message(lane.builders[name].head):
+            found.messages += [(point.rule or 0, p) for p in distinct(wanted)]
+            return
+        found.events += wanted
+        if names != CLOCK and name in self._laid_out.told_ahead:
+            return
+        found.derived += parts if self._part is not None else []
+        for others in self.waiting_parts:
+            if others > names and not (names == CLOCK and others == self._laid_out.every):
+                self._hold(others, parts)
+
+
+def _once(events: Iterable[Event]) -> list[Event]:
+    found: dict[Event, Event] = {}
+    for event in events:
+        found[event] = event_of_both(found.get(event, event), event)
+    return list(found.values())
+
+
+def _wanted(parts: Sequence[Events], point: Point, clock: Clock) -> list[Events]:
+    found: list[Events] = []
+    for part in parts:
+        ends = part.batch[END]
+        if clock.asks_for(point.rule, int(ends.min())) and clock.asks_for(point.rule, int(ends.max())):
+            found.append(part)
+        else:
+            rows = np.array(
+                [k for k, end in enumerate(ends.tolist()) if clock.asks_for(point.rule, end)], dtype=np.int64
+            )
+            found += [part.take(rows)] if len(rows) else []
+    return found
+
+
+def split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Events]]:
+    """What ends by the bound, and what does not."""
+    released: list[Events] = []
+    kept: list[Events] = []
+    for part in waiting:
+        if len(part) == 1:
+            (released if part.batch[END][0] <= bound else kept).append(part)
+            continue
+        ready = part.batch[END] <= bound
+        if ready.all():
+            released.append(part)
+        elif not ready.any():
+            kept.append(part)
+        else:
+            released.append(part.take(ready))
+            kept.append(part.take(~ready))
+    return released, kept

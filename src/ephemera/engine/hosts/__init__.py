@@ -1,0 +1,1 @@
+"""This package drives engines in one process: over a history, over tables, and live."""

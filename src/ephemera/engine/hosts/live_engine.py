@@ -1,0 +1,362 @@
+"""This module is the engine as people use it: events in as objects or lines, answers out as soon as they are certain.
+
+Time passes with the events, or with `advance`, or by itself: an engine that stamps events on arrival closes each
+instant as it passes, and with `start` a background clock moves it on, so that absence is reported on quiet input.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal
+
+import pyarrow as pa
+
+from ephemera.engine.engine import Engine, Found
+from ephemera.engine.hosts.live_start import missed, reached
+from ephemera.engine.hosts.tables import is_table, to_arrow
+from ephemera.engine.never import Never, never
+from ephemera.engine.state.identity import program_of, warn_of_changes, world_of
+from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot, restore, take
+from ephemera.engine.stats import Stats, stats_of
+from ephemera.engine.time.idle_sources import Silence
+from ephemera.engine.time.monotonic_clocks import Clock, Onward, passing, wall_clock
+from ephemera.formats.check_columns import check_columns, offer_of
+from ephemera.formats.compiled import Compiled, Given, given_message
+from ephemera.formats.decode_arrow import Reader, bad_events, stamped
+from ephemera.formats.json_events import (
+    BadEvent,
+    Message,
+    at_time,
+    original_text,
+    read_time,
+    uses_text,
+    write_event,
+)
+from ephemera.formats.python_input import one, several
+from ephemera.formats.seen_keys import Keys
+from ephemera.kernels.history import FAR
+from ephemera.rules.nodes import Catalogue
+from ephemera.rules.outcome import DeadLetter, World
+from ephemera.syntax.nodes import Raise
+from ephemera.terms.events import Event
+
+Answer = dict[str, Any]
+Stamp = Literal["event", "arrival"]
+
+
+@dataclass(frozen=True, slots=True)
+class LateEvent:
+    """An event that came behind the bound of its source, and the input that it was."""
+
+    event: Event
+    original: str
+
+
+class LiveEngine:
+    """A program that runs; make one with `Program.engine`.
+
+    >>> import ephemera
+    >>> program = ephemera.compile(
+    ...     "TIME UNIT 1 hour; EVENT order(id: string); EVENT shipped(id: string);"
+    ...     "late(id) <- o: order(id), w: extend(o, 6), while w: not shipped(id);"
+    ... )
+    >>> engine = program.engine()
+    >>> engine.send({"event": "order", "time": 1, "data": ["a"]})
+    []
+    >>> engine.advance(8)
+    [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
+    """
+
+    def __init__(
+        self,
+        compiled: Compiled,
+        world: World,
+        *,
+        stamp: Stamp = "event",
+        now: Clock = wall_clock,
+        lenient: bool = False,
+    ) -> None:
+        """`lenient` says that declared attributes which a table does not have as columns are null."""
+        self._compiled = compiled
+        self._world = world
+        self._lenient = lenient
+        self._keys = Keys(compiled.physical)
+        self._catalogue = compiled.rules.resolved.catalogue
+        self._engine = Engine(compiled.physical, world)
+        self._dead: list[DeadLetter] = []
+        """Heads that had no value in what was found only when the input turned out to begin earlier."""
+        self._received = 0
+        self._bad_count = 0
+        self.bad: list[BadEvent] = []
+        """What was no event of the program, with the reason; whoever has dealt with it may clear it."""
+        self.late: list[LateEvent] = []
+        """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
+        self._assumed = self._catalogue.local.assumed
+        self._stamp = stamp
+        is_set = now is wall_clock  # by people, and by what keeps it right
+        self._now = Onward(now, passing if is_set else None)
+        self._passing = passing if is_set else self._now
+        idle = {s.name: s.idle for s in self._catalogue.sources if s.idle is not None and stamp == "event"}
+        self._silence = Silence(idle, self._passing()) if idle else None
+        self._as_numbers = True
+        self._lock = threading.RLock()
+        self._clock: _BackgroundClock | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that people should know of the input so far."""
+        return (*self.said, *self.warnings)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """What is said of the input in any case, such as that times had no zone."""
+        return self._catalogue.local.note_since(self._assumed)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is likely wrong with the input: keys that were missing in every event of their type."""
+        return tuple(self._keys.notes())
+
+    # ---- events in, answers out ----------------------------------------------------------------------------
+
+    def send(self, event: Given) -> list[Answer]:
+        """One event; what is certain then."""
+        return self.send_many([one(event)])
+
+    def send_many(self, events: Iterable[Given] | Any) -> list[Answer]:
+        """Several events in the order in which they arrive; what is certain then.
+
+        They may be the rows of a table, of Arrow, pandas, Polars or DuckDB.
+        """
+        with self._lock:
+            answers = self._let_pass()
+            answers += self._send_table(to_arrow(events)) if is_table(events) else self._send_each(several(events))
+            return answers + self._advanced(self._now()) if self._stamp == "arrival" else answers
+
+    def _send_each(self, events: Iterable[Given]) -> list[Answer]:
+        good: list[Event] = []
+        originals: list[Given] = []
+        bad: list[BadEvent] = []
+        for given in events:
+            self._received += 1
+            event = self._read(given)
+            if isinstance(event, BadEvent):
+                bad.append(event)
+            else:
+                good.append(event)
+                originals.append(given)
+        self._refuse(bad)
+        self._hear(event.term.label for event in good)
+        found = self._taken(lambda: self._engine.send(good))
+        if self._engine.late:
+            known = dict(zip(good, originals, strict=True))
+            self._take_late(lambda event: original_text(given_message(known[event]).original))
+        return self._written(found)
+
+    def _send_table(self, table: pa.Table) -> list[Answer]:
+        stamps = stamped(table, self._arrival(), self._catalogue) if self._stamp == "arrival" else table
+        check_columns([offer_of(stamps, "the table")], self._catalogue, lenient=self._lenient)
+        read = Reader(stamps, self._compiled).read()
+        self._received += table.num_rows
+        self._refuse(bad_events(read.bad, table))
+        self._as_numbers = self._as_numbers and (read.numbers or not read.parts)
+        self._hear(part.label for part in read.parts)
+        found = self._taken(lambda: self._engine.send_parts(read.parts, read.rows))
+        self._take_late(lambda event: json.dumps(write_event(event, self._catalogue, as_numbers=self._as_numbers)))
+        return self._written(found)
+
+    def _refuse(self, bad: Sequence[BadEvent]) -> None:
+        self._bad_count += len(bad)
+        self._engine.awaited.difference_update(one.label for one in bad if one.label is not None)
+        self.bad += bad
+
+    def _hear(self, labels: Iterable[str]) -> None:
+        if self._silence is not None:
+            self._silence.heard({self._engine.sources.source(label) for label in labels}, self._passing())
+
+    def _take_late(self, original: Callable[[Event], str]) -> None:
+        self.late += [LateEvent(event, original(event)) for event in self._engine.late]
+        self._engine.late.clear()
+
+    def tick(self) -> list[Answer]:
+        """Looks at the clock: sources that have been silent for their idle time hold no one back; what is certain then.
+
+        Every other call does so, too; this is for when nothing comes at all.
+        """
+        with self._lock:
+            return self._let_pass()
+
+    def _let_pass(self) -> list[Answer]:
+        silent = self._silence.passed(self._passing()) if self._silence is not None else {}
+        return self._written(self._engine.let_pass(silent)) if silent else []
+
+    def advance(self, now: float | str | None = None) -> list[Answer]:
+        """Time passes until then: numbers count the program's unit, texts are ISO 8601; without one, until now."""
+        with self._lock:
+            bound = self._now() if now is None else read_time(now, self._catalogue.unit, self._catalogue.local)
+            return self._let_pass() + self._advanced(bound)
+
+    def _advanced(self, bound: int) -> list[Answer]:
+        return self._written(self._taken(lambda: self._engine.advance(bound)))
+
+    def _taken(self, step: Callable[[], Found]) -> Found:
+        """What is certain after a step, and what was missed if the input turns out to begin earlier."""
+        before = reached(self._engine.sources)
+        found = step()
+        more = missed(self._compiled, self._world, before, self._engine.sources.first)
+        if more is None:
+            return found
+        earlier, engine = more
+        self._engine.given += engine.given
+        self._dead += engine.take_dead_letters()
+        return Found(found.events + earlier.events, found.few + earlier.few, found.messages + earlier.messages)
+
+    def finish(self) -> list[Answer]:
+        """The input has ended; everything that was pending is decided."""
+        with self._lock:
+            return self._written(self._engine.finish(self._engine.sources.last))
+
+    def _read(self, given: Given) -> Event | BadEvent:
+        message = given_message(given)
+        if self._stamp == "arrival" and isinstance(message.data, Mapping):
+            message = Message(message.original, at_time(message.data, _as_text(self._arrival()), self._catalogue))
+        event = self._compiled.read(message)
+        if isinstance(event, Event):
+            self._keys.note(message.data)
+            self._as_numbers = self._as_numbers and not uses_text(message.data, self._catalogue)
+        return event
+
+    def _arrival(self) -> int:
+        """The time at which something arrives: now, but never an instant that is closed already."""
+        closed = max(self._engine.sources.bounds.values(), default=-FAR)
+        if closed < FAR:
+            self._now.reach(closed + 1)
+        return self._now()
+
+    def _written(self, found: Found) -> list[Answer]:
+        events = sorted((*found.few, *(e for part in found.events for e in part.events())), key=lambda e: e.key)
+        answers = [write_event(e, self._catalogue, as_numbers=self._as_numbers) for e in events]
+        for number, part in found.messages:
+            head = self._compiled.rules.resolved.rules[number - 1].head
+            if isinstance(head, Raise):
+                to = {"recipient": head.recipient, "transport": head.transport}
+                answers += [
+                    {**write_event(e, self._catalogue, as_numbers=self._as_numbers), **to}
+                    for e in sorted(part.events(), key=lambda e: e.key)
+                ]
+        return answers
+
+    # ---- state ---------------------------------------------------------------------------------------------
+
+    def snapshot(self, since: Snapshot | None = None) -> Snapshot:
+        """The state as a value; with an earlier one, only what that does not have. `save` writes it to a folder."""
+        with self._lock:
+            counts = [self._received, self._bad_count, self._engine.late_count]
+            sources = self._engine.sources
+            more: dict[str, Any] = {"numbers": self._as_numbers, "counts": counts, "stamp": self._stamp}
+            more |= {"first": sources.first, "last": sources.last, "world": world_of(self._world)}
+            program = program_of(self._compiled, self._world)
+            return take(self._engine, program, since.names if since is not None else (), more)
+
+    def restore(self, snapshot: Snapshot) -> LiveEngine:
+        """Goes on from a snapshot of the same program; only an engine that has just been made can."""
+        with self._lock:
+            more = snapshot.manifest["more"]
+            if more["stamp"] != self._stamp:
+                raise WrongSnapshot(
+                    f'the snapshot is of an engine with stamp="{more["stamp"]}", and this has stamp="{self._stamp}"; '
+                    "make the engine as the other was made"
+                )
+            restore(self._engine, program_of(self._compiled, self._world), self._catalogue, snapshot)
+            warn_of_changes(more["world"], world_of(self._world), "the snapshot was taken")
+            sources = self._engine.sources
+            self._as_numbers, sources.first, sources.last = more["numbers"], more["first"], more["last"]
+            self._received, self._bad_count, self._engine.late_count = more["counts"]
+        return self
+
+    # ---- what it knows -------------------------------------------------------------------------------------
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the program declares."""
+        return self._catalogue
+
+    @property
+    def has_idle_sources(self) -> bool:
+        """Whether sources are declared that hold no one back when they are silent."""
+        return self._silence is not None
+
+    def take_dead_letters(self) -> list[DeadLetter]:
+        """The heads that had no value since the last time: the rule, what was bound, and why."""
+        with self._lock:
+            dead, self._dead = self._dead, []
+            return dead + self._engine.take_dead_letters()
+
+    def stats(self) -> Stats:
+        """What is stored, for how long, and what became of all events that came in."""
+        with self._lock:
+            return stats_of(self._engine, self._received, self._bad_count)
+
+    def never(self, emit: Collection[str] = ()) -> Never:
+        """What has been lacking so far: types of events that never came, and rules that never matched."""
+        with self._lock:
+            engine = self._engine
+            return never(self._compiled.rules, self._compiled.plan, engine.awaited, engine.matched, emit)
+
+    # ---- time ----------------------------------------------------------------------------------------------
+
+    def start(self, deliver: Callable[[Sequence[Answer]], None], every: float = 0.1) -> LiveEngine:
+        """Lets time pass by itself: what becomes certain with no event is delivered by a background clock."""
+        if self._stamp != "arrival" and self._silence is None:
+            raise ValueError('only an engine with stamp="arrival" or an IDLE source has a clock of its own')
+        self._clock = _BackgroundClock(self.advance if self._stamp == "arrival" else self.tick, deliver, every)
+        self._clock.start()
+        return self
+
+    def stop(self) -> None:
+        """Stops the background clock."""
+        if self._clock is not None:
+            self._clock.stop()
+            self._clock = None
+
+    def __enter__(self) -> LiveEngine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+class _BackgroundClock(threading.Thread):
+    """Moves an engine on with the time of day."""
+
+    def __init__(
+        self, advance: Callable[[], Sequence[Answer]], deliver: Callable[[Sequence[Answer]], None], every: float
+    ) -> None:
+        super().__init__(name="ephemera-clock", daemon=True)
+        self._advance = advance
+        self._deliver = deliver
+        self._every = every
+        self._stopped = threading.Event()
+
+    def run(self) -> None:
+        while not self._stopped.wait(self._every):
+            answers = self._advance()
+            if answers:
+                self._deliver(answers)
+
+    def stop(self) -> None:
+        self._stopped.set()
+        if self is not threading.current_thread():
+            self.join()
+
+
+def _as_text(microseconds: int) -> str:
+    seconds, rest = divmod(microseconds, 1_000_000)
+    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(seconds))}.{rest:06d}Z"

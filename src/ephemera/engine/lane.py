@@ -1,0 +1,391 @@
+"""This module runs the rules that wait for the same sources: a lane, with its bound, its histories and its steps.
+
+In a step the bound moves on. What ended by then is released to the queries, each rule gives what happens by then, and
+what it derives is released to the rules behind it, all in the order of the plan. Rules that need each other take turns
+until nothing is new. At the end the histories forget what no rule can need any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+import numpy as np
+
+from ephemera.algebra.nodes import Calendar, Input, Match, Point, Table
+from ephemera.algebra.scalar import begin, end
+from ephemera.algebra.truth import Tester
+from ephemera.analysis.nodes import Relevance
+from ephemera.analysis.relevance import waiting_time
+from ephemera.base.tree import find
+from ephemera.engine.operators import fixpoint
+from ephemera.engine.operators.detect import Detecting
+from ephemera.engine.operators.head import Builder, is_message
+from ephemera.engine.operators.join import Rule
+from ephemera.engine.operators.join_constants import MEMBER, Parameters, asked_for
+from ephemera.engine.operators.match_events import Query, timer_tuples, with_events
+from ephemera.engine.operators.step_events import Pool
+from ephemera.engine.time.program_clock import Clock
+from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, stack
+from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, of_events
+from ephemera.kernels.filter import Filter
+from ephemera.kernels.history import FAR, History
+from ephemera.kernels.tail import Row
+from ephemera.physical.decompose import member_head
+from ephemera.physical.evaluation_order import queries_of, told_apart, turns
+from ephemera.physical.nodes import RulePlan
+from ephemera.physical.plan import PhysicalPlan
+from ephemera.rules.outcome import DeadLetter
+from ephemera.rules.patterns import pattern_label
+from ephemera.rules.scope import pattern_bindings
+from ephemera.rules.series import series_of
+from ephemera.terms.atoms import match_term
+from ephemera.terms.events import Event
+from ephemera.terms.match import distinct
+from ephemera.terms.values import Term, Value
+
+Needed = list[list[tuple[str, int]]] | None
+"""For each reader how long before now some stamps count; None if one needs everything."""
+
+
+class Lane:
+    """Rules that share a bound."""
+
+    def __init__(
+        self,
+        physical: PhysicalPlan,
+        rules: Sequence[str],
+        tables: Mapping[str, Sequence[Term]],
+        clock: Clock,
+        mine: Mapping[str, Callable[[Batch], Batch]] | None = None,
+    ) -> None:
+        """`mine` says for some queries which of their matches belong here."""
+        self._mine = mine or {}
+        plan, facts = physical.plan, physical.facts
+        self._plan = plan
+        self._facts = facts
+        self._physical = physical
+        self._members = physical.rewritten.members
+        self.state_names = physical.rewritten.names
+        """What its rules and histories are called where they are stored."""
+        self._rows = tables
+        self._clock = clock
+        self._series = series_of(plan.growth)
+        self._tester = Tester(plan.catalogue, clock.days.calendars)
+        self._filter = Filter(self._tester, with_events)
+        self._own = frozenset(rules)
+        asked = queries_of(plan, rules)
+        self._names = [n for n in plan.points if n in self._own or n in asked]
+        self._turns = turns(self._names, plan)
+        self._with_events = told_apart(plan, rules)
+        self.histories: dict[str, History] = {}
+        self.detecting = Detecting(physical, self._tester, self.histories)
+        self.rules: dict[str, Rule] = {}
+        self.builders: dict[str, Builder] = {}
+        self._parameters: dict[str, Parameters | None] = {}
+        self._read = {plan.points[i.point].label for p in plan.points.values() for i in find(p.expression, Input)}
+        """The labels of all events that some rule asks for."""
+        self._queries: dict[str, Query] = {}
+        self._calendars: dict[str, Calendar] = {}
+        self._tables: dict[Table, Batch] = {}
+        self._needed: dict[str, Needed] = {}
+        self._days = Pool(0, -1)
+        """The days of calendars in this step: only queries by the name of a calendar see them."""
+        self.bound = -FAR
+        self.tick = 0
+        self.references = 0
+        self.derived_references = -1
+        self.released = 0
+        self.duplicates = 0
+        self.unused = 0
+        self.few: list[tuple[str, Event]] = []
+        """Answers of this step that nobody reads, one by one."""
+        self._used: Mask = np.zeros(0, dtype=np.bool_)
+        """Which of the events from outside of this step some query has matched."""
+        for name in self._names:
+            self._prepare(plan.points[name])
+        labels = {plan.points[query].label for query in self._queries}
+        self._asked_calendars = [name for name in physical.calendars if name in labels]
+        for r in facts.relevance:
+            if r.point in self._own:
+                self._need(r)
+        for name, history in self.histories.items():
+            history.relevant = self.reach(name)
+
+    # ---- what there is -------------------------------------------------------------------------------------
+
+    def _prepare(self, point: Point) -> None:
+        if point.kind == "query":
+            patterns = [m.pattern for m in find(point.expression, Match)]
+            keeps = point.name in self._with_events
+            only = self._asked_for(point.name)
+            self._queries[point.name] = Query(patterns, self._plan.catalogue, keeps_events=keeps, only=only)
+            self.histories[point.name] = History((BEGIN, END))
+            return
+        physical = self._physical.rules[point.name]
+        alike = self._physical.rewritten.alike.get(point.name)
+        parameters = Parameters(physical, alike) if alike is not None else None
+        for calendar in find(point.expression, Calendar):
+            self._calendars[f"{point.name}/{calendar.name}"] = calendar
+            self.histories[f"{point.name}/{calendar.name}"] = History((begin(calendar.name), end(calendar.name)))
+        for detection in physical.detections:
+            source = f"{point.name}/{detection.name}"
+            self.histories[source] = History((begin(detection.name), end(detection.name)))
+            waits = waiting_time(self._facts.cases.get(point.name, ()), end(detection.name))
+            self._needed[source] = None if waits is None else [[(end(detection.name), waits.bound - waits.is_strict)]]
+        self.rules[point.name] = Rule(
+            physical,
+            self.histories.__getitem__,
+            self._table,
+            self._filter,
+            parameters,
+        )
+        for member in self._members(point.name):
+            head = member_head(member)
+            series = self._series.get(member.rule or 0)
+            self.builders[member.name] = Builder(head, physical.events, self._plan.catalogue, self._tester, series)
+        self._parameters[point.name] = parameters
+        self.rules[point.name].gives_rows = self._may_give_rows(point, physical, parameters)
+
+    def _may_give_rows(self, point: Point, physical: RulePlan, parameters: Parameters | None) -> bool:
+        """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
+        names = [m.name for m in self._members(point.name)]
+        is_plain = not physical.timers and not physical.tables and physical.accumulated is physical.positive
+        is_direct = parameters is None or parameters.is_direct
+        return is_plain and is_direct and all(self.builders[n].is_simple and not self._is_read(n) for n in names)
+
+    def _is_read(self, rule: str) -> bool:
+        return self._plan.points[rule].label in self._read or None in self._read
+
+    def _asked_for(self, query: str) -> Callable[[Batch], Batch] | None:
+        """Which matches of a query are asked for here, where that is not all."""
+        mine, asked = self._mine.get(query), asked_for(self._physical.rewritten, query)
+        if mine is None or asked is None:
+            return mine or asked
+        return lambda batch: mine(asked(batch))
+
+    def _need(self, found: Relevance) -> None:
+        """How long a reader needs a history."""
+        is_query = found.input in self._queries
+        own = found.input if is_query else f"{found.point}/{found.name}"
+        prefix = "$" if is_query else found.name
+        needed = self._needed.setdefault(own, [])
+        if not found.minimal:
+            self._needed[own] = None
+        elif needed is not None:
+            times = [(b.stamp[-1], b.time) for b in found.minimal if b.time is not None]
+            needed.append([(f"{prefix}.{side}", time.bound - time.is_strict) for side, time in times])
+
+    def _table(self, table: Table) -> Batch:
+        if table not in self._tables:
+            label = str(pattern_label(table.pattern))
+            names = self._plan.catalogue.tables[label].names
+            rows = self._rows.get(label, ())
+            found = distinct(s for row in rows for s in match_term(table.pattern, row, {}, names))
+            variables = sorted(pattern_bindings(table.pattern).bound)
+            columns = {v: column([s.get(v, UNBOUND) for s in found]) for v in variables}
+            self._tables[table] = Batch(columns, len(found))
+        return self._tables[table]
+
+    def needed(self, name: str) -> Needed:
+        """How long the readers of a history need it."""
+        return self._needed.get(name, [])
+
+    def reach(self, name: str) -> int | None:
+        """How far before the bound a tuple of a history may end and still matter; None is any time."""
+        needed = self.needed(name)
+        if needed is None:
+            return None
+        return max((min((time for _, time in reader), default=0) for reader in needed), default=0)
+
+    def take_dead_letters(self) -> list[DeadLetter]:
+        """The heads that had no value since the last time, each once."""
+        found: dict[tuple[int, str], DeadLetter] = {}
+        for name, builder in self.builders.items():
+            number = self._plan.points[name].rule or 0
+            for found_by, reason in builder.undefined:
+                variables = self._as_written(name, found_by)
+                which = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
+                found.setdefault(which, DeadLetter(number, variables, reason))
+            builder.undefined.clear()
+        return list(found.values())
+
+    def _as_written(self, rule: str, variables: Mapping[str, Value]) -> Mapping[str, Value]:
+        """The values of variables under the names that the author of a rule gave them."""
+        together = self._physical.rewritten.alike.values()
+        names: Mapping[str, str] = next((one.written[rule] for one in together if rule in one.written), {})
+        return {names.get(name, name): value for name, value in variables.items()}
+
+    # ---- steps ---------------------------------------------------------------------------------------------
+
+    def step(self, released: Sequence[Events], bound: int, calendar_until: int) -> dict[str, list[Events]]:
+        """What the rules of the lane derive between the last bound and this one, from what was released by then."""
+        if self._asked_calendars:
+            self._tell_the_days(bound)
+        pool = Pool(self.references, self.derived_references)
+        given = sum(map(len, released))
+        new = pool.add(released, derived=False)
+        self.released += given
+        self.duplicates += given - new
+        self._used = np.zeros(new, dtype=np.bool_)
+        self.tick += 1
+        self._tell_the_time(calendar_until)
+        self.detecting.start()
+        self.few = []
+        derived: dict[str, list[Events]] = {}
+        for members, is_cycle in self._turns:
+            self._take_turns(members, pool, bound, derived, is_cycle=is_cycle)
+        self.bound = bound
+        self.references = pool.next_reference
+        self.derived_references = min(pool.next_derived, self.derived_references)
+        self.unused += int(np.count_nonzero(~self._used))
+        self.forget()
+        return derived
+
+    def asks_for(self, label: str | None) -> bool:
+        """Whether some query is for events of a label, or of any."""
+        return any(self._plan.points[query].label in (label, None) for query in self._queries)
+
+    @property
+    def kept(self) -> int:
+        """How many events from outside some history still holds."""
+        found = [batch[REFERENCE] for name in self._queries for batch in self.histories[name].batches()]
+        if not found:
+            return 0
+        references = np.unique(np.concatenate(found))
+        return int(np.count_nonzero(references >= 0))
+
+    def _take_turns(
+        self, members: Sequence[str], pool: Pool, bound: int, derived: dict[str, list[Events]], *, is_cycle: bool
+    ) -> None:
+        if not is_cycle:
+            for name in members:
+                self._member(name, pool, bound, derived)
+            return
+        growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
+        rules = [self.rules[name] for name in members if name in self.rules]
+        for rule in rules:
+            rule.take_turns(grows=not rule.collected.isdisjoint(members))
+        first = self.tick
+
+        def turn() -> int:
+            # What came in this step, and all rules of the cycle have seen, becomes few runs.
+            seen = min((rule.seen for rule in rules), default=0)
+            for history in (self.histories[name] for name in members if name in self.histories):
+                history.compact(seen + 1, first)
+            return sum(self._member(name, pool, bound, derived) for name in members)
+
+        own = [history for name, history in self.histories.items() if name.split("/")[0] in members]
+        state = (pool.mark(), *(h.mark() for h in own), *(r.mark() for r in rules), self._mark_given(members, derived))
+        fixpoint.run(turn, pool, growing, state)
+
+    def _mark_given(self, rules: Collection[str], derived: dict[str, list[Events]]) -> Callable[[], None]:
+        """Before some rules give anything in a step; what it returns takes back what they have given then."""
+        names = [m.name for name in rules if name in self.rules for m in self._members(name)]
+        letters = {name: len(self.builders[name].undefined) for name in names}
+
+        def go_back() -> None:
+            self.detecting.take_back(rules)
+            for name, count in letters.items():
+                derived.pop(name, None)
+                del self.builders[name].undefined[count:]
+
+        return go_back
+
+    def _member(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
+        """One point's part of a step; how many new tuples or events it gave."""
+        self.tick += 1
+        query = self._queries.get(name)
+        if query is not None:
+            matches = [m for e in self._asked(name, pool) if (m := query.match(e)) is not None]
+            if matches:
+                matched = stack(matches)
+                self._mark(matched[REFERENCE])
+                self.histories[name].append(matched, self.tick)
+            return sum(map(len, matches))
+        try:
+            return self._rule(name, pool, bound, derived)
+        except Exception as error:
+            error.add_note(f"in rule {self._told(name)}")
+            raise
+
+    def _told(self, name: str) -> str:
+        """A rule, or those that it stands for, as people count them."""
+        members = [m for m in self._members(name) if m.rule is not None]
+        return ", ".join(f"{m.rule} ({m.label or 'any'})" for m in sorted(members, key=lambda m: m.rule or 0)) or name
+
+    def _rule(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
+        """A rule's part of a step; how many new events it gave."""
+        rule = self.rules[name]
+        for detection in rule.plan.detections:
+            self.detecting.detect(name, detection, self.bound, bound, self.tick)
+        found = rule.step(self.tick, bound)
+        if found is None:
+            return 0
+        if isinstance(found, list):
+            self._give_rows(name, found)
+            return 0
+        new = 0
+        for member, batch in self._by_member(name, found):
+            events = self.builders[member].build(batch)
+            if events:
+                derived.setdefault(member, []).extend(events)
+                new += 0 if is_message(self.builders[member].head) else pool.add(events)
+        return new
+
+    def _by_member(self, name: str, batch: Batch) -> list[tuple[str, Batch]]:
+        """What a rule found, by the rules that it stands for."""
+        if self._parameters[name] is None:
+            return [(name, batch)]
+        members = self._members(name)
+        order = np.argsort(batch[MEMBER], kind="stable")
+        numbers = batch[MEMBER][order]
+        cuts = np.flatnonzero(np.diff(numbers)) + 1
+        return [
+            (members[numbers[0]].name, batch.take(rows))
+            for rows, numbers in zip(np.split(order, cuts), np.split(numbers, cuts), strict=True)
+            if len(rows)
+        ]
+
+    def _give_rows(self, name: str, rows: Sequence[Row]) -> None:
+        """A few answers that nobody reads."""
+        parameters = self._parameters[name]
+        members = self._members(name)
+        for row in rows:
+            for number in parameters.members_of(row) if parameters is not None else (0,):
+                member = members[number]
+                self.few.append((member.name, self.builders[member.name].simple(row)))
+
+    def _mark(self, references: Ints) -> None:
+        first = self.references
+        of_this_step = references[references >= first] - first
+        self._used[of_this_step] = True
+
+    def _asked(self, query: str, pool: Pool) -> list[Events]:
+        label = self._plan.points[query].label
+        return (self._days if label in self._physical.calendars else pool).unread(query, label)
+
+    def _tell_the_days(self, bound: int) -> None:
+        """The days of calendars since the last step."""
+        self._days = Pool(0, self.derived_references)
+        days = [day for name in self._asked_calendars for day in self._clock.days(name, self.bound, bound)]
+        self._days.add(of_events(days, self._plan.catalogue.attributes))
+        self.derived_references = self._days.next_derived
+
+    def _tell_the_time(self, until: int) -> None:
+        """The events of absolute timers since the last step."""
+        for source, calendar in self._calendars.items():
+            events = self._clock.timers(calendar.pattern, self.bound, until)
+            told = timer_tuples(calendar, events, self._plan.catalogue.attributes)
+            if told is not None:
+                self.histories[source].append(told, self.tick)
+
+    def forget(self) -> None:
+        """Drops what no reader can need any more, and tidies up."""
+        now = self.bound + 1
+        for name, history in self.histories.items():
+            if history.is_empty:
+                continue
+            needed = self.needed(name)
+            if needed is not None and self.bound < FAR:
+                history.forget([[(stamp, now - time) for stamp, time in reader] for reader in needed])
+            history.compact(self.tick + 1)

@@ -1,0 +1,66 @@
+"""This module finds the instances of algebra expressions that end in a step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from ephemera.algebra import instances
+from ephemera.algebra.nodes import Detection, Rename
+from ephemera.algebra.scalar import end, reference
+from ephemera.algebra.truth import Tester
+from ephemera.engine.operators.match_events import with_events
+from ephemera.kernels.columns import ints, stack
+from ephemera.kernels.history import History
+from ephemera.kernels.tail import of_rows
+from ephemera.physical.decompose import leaf
+from ephemera.physical.plan import PhysicalPlan
+from ephemera.terms.values import key
+
+
+class Detecting:
+    """The algebra expressions of a lane, whose instances go into histories of their own."""
+
+    def __init__(self, plan: PhysicalPlan, tester: Tester, histories: Mapping[str, History]) -> None:
+        self._plan = plan
+        self._tester = tester
+        self._histories = histories
+        self.count = 0
+        """How many instances there were; they are told apart by their number."""
+        self._given: dict[str, set[Any]] = {}
+        """For each expression the instances that were given in this step."""
+
+    def start(self) -> None:
+        """A step begins."""
+        self._given = {}
+
+    def take_back(self, rules: Collection[str]) -> None:
+        """What was given to some rules in this step was not."""
+        self._given = {name: given for name, given in self._given.items() if name.split("/")[0] not in rules}
+
+    def detect(self, point: str, detection: Detection, after: int, until: int, tick: int) -> None:
+        """The instances of an expression that end after one time and until another."""
+        inputs = [self._tuples(use) for use in detection.inputs if isinstance(use, Rename)]
+        given = self._given.setdefault(f"{point}/{detection.name}", set())
+        stop, which = end(detection.name), reference(detection.name)
+        new = [
+            t
+            for t in instances.found(detection, inputs, self._tester)
+            if after < t[stop] <= until and (t[which].key, _values(t)) not in given
+        ]
+        if not new:
+            return
+        given |= {(t[which].key, _values(t)) for t in new}
+        batch = of_rows([{n: v for n, v in t.items() if n != which} for t in new])
+        numbers = ints(range(self.count, self.count + len(new)))
+        self.count += len(new)
+        self._histories[f"{point}/{detection.name}"].append(batch.with_columns({which: numbers}), tick)
+
+    def _tuples(self, use: Rename) -> list[dict[str, Any]]:
+        found = leaf(use, "", self._plan.plan, self._plan.schemas)
+        runs = [run.batch.renamed(found.names) for run in self._histories[found.source].flush()]
+        return with_events(stack(runs)).rows() if runs else []
+
+
+def _values(t: Mapping[str, Any]) -> tuple[Any, ...]:
+    return tuple(sorted((n, key(v)) for n, v in t.items() if "." not in n))

@@ -1,0 +1,301 @@
+"""This module builds what rules derive: from whole columns where a head only shows variables, else group by group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ephemera.algebra.nodes import TERM, Group, Imbed
+from ephemera.algebra.scalar import begin, end, reference
+from ephemera.algebra.truth import Tester
+from ephemera.base.time import LATEST, TOO_FAR
+from ephemera.engine.operators.window import COUNT, named
+from ephemera.kernels.columns import Batch, Column, column, constant, earliest, ints, latest, objects
+from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, flat_term, position
+from ephemera.kernels.groups import aggregate, average, grouped
+from ephemera.rules.nodes import Catalogue
+from ephemera.rules.series import Series
+from ephemera.syntax.nodes import Derive, Head, Raise
+from ephemera.terms.compute import Undefined, compute
+from ephemera.terms.construct import Origin, Row, construct, once, unified, value_of
+from ephemera.terms.events import Event, Interval
+from ephemera.terms.nodes import Aggregate, Bool, Expression, Number, Text, Var
+from ephemera.terms.values import Key, Term, Value, key
+
+
+class Builder:
+    """Makes events from the tuples of a rule."""
+
+    def __init__(
+        self,
+        head: Group | Imbed,
+        covers: Sequence[str],
+        catalogue: Catalogue,
+        tester: Tester,
+        series: Series | None = None,
+    ) -> None:
+        self.head = head
+        self._series = series
+        """Where the answers of a rule that may grow are counted."""
+        self._covers = covers
+        self._catalogue = catalogue
+        self._tester = tester
+        self._shown = _label_and_shown(head.head)
+        self.undefined: list[tuple[Mapping[str, Value], str]] = []
+        """What was bound where a head had no value, and why."""
+
+    def build(self, batch: Batch) -> list[Events]:
+        """The events of all tuples, each once."""
+        if len(batch):
+            batch = self._in_time(batch)
+        if not len(batch):
+            return []
+        if isinstance(self.head, Imbed):
+            return distinct(self._plain(batch, self.head.head))
+        return distinct(self._grouped(batch, self.head))
+
+    def _in_time(self, batch: Batch) -> Batch:
+        """The tuples without those that happen beyond the last time, which have no value."""
+        first, last = self._times(batch)
+        if last.max() <= LATEST and first.min() >= -LATEST:
+            return batch
+        far = (last > LATEST) | (first < -LATEST)
+        if isinstance(self.head, Imbed):
+            self.undefined += [(_variables(t), TOO_FAR) for t in batch.take(far).rows()]
+        else:
+            self.undefined += [(dict(rows[0].variables), TOO_FAR) for _, rows, _ in self._groups(batch.take(far))]
+        return batch.take(~far)
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether the head only shows variables and constants by position."""
+        head = self.head.head
+        if not isinstance(self.head, Imbed) or not isinstance(head, Derive):
+            return False
+        return len(self._shown[1]) == len(head.arguments)
+
+    def simple(self, row: Mapping[str, Any]) -> Event:
+        """The event of one tuple, for a simple head."""
+        label, shown = self._shown
+        values = [row[a.name] if isinstance(a, Var) else a.value for a in shown]
+        first = min([row[begin(n)] for n in self._covers])
+        last = max([row[end(n)] for n in self._covers])
+        return Event(
+            flat_term(label, values, self._catalogue.attributes(label)), Interval(first, last), positional=True
+        )
+
+    def _times(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
+        return earliest(batch, [begin(n) for n in self._covers]), latest(batch, [end(n) for n in self._covers])
+
+    def _plain(self, batch: Batch, head: Head) -> list[Events]:
+        if isinstance(head, Derive) and self._series is None:
+            columns = _complete([_shown(a, batch) for a in head.arguments])
+            if columns is not None:
+                return [self._flat(head, columns, batch)]
+        first, last = self._times(batch)
+        made = _Made(head, first, last, self._catalogue)
+        for number, t in enumerate(batch.rows()):
+            row = Row(_variables(t), (), ())
+            built = self._built(head, [row], Origin({}, 0), t)
+            if self._series is not None:
+                for one in built:
+                    answer = one if isinstance(one, Term) else flat_term(self._shown[0], one, None)
+                    self._series.add((int(first[number]), int(last[number])), row.variables, answer)
+            made.add(number, built)
+        return made.events()
+
+    def _by_columns(self, batch: Batch, e: Group) -> list[Events] | None:
+        """Aggregates of one collection in an arrow head, where all of it can be had exactly by columns."""
+        head = e.head
+        if not isinstance(head, Derive) or e.having or len(e.collections) > 1:
+            return None
+        if COUNT in batch.columns:
+            return self._from_sums(batch, e, head)
+        collected = batch.columns.get(reference(e.collections[0].name)) if e.collections else None
+        if collected is None or collected.kind != "int":  # nothing was collected for some
+            return None
+        ranged = frozenset(e.collections[0].binds)
+        if not all(isinstance(a, Aggregate) or _shown(a, batch) is not None for a in head.arguments):
+            return None
+        groups = grouped(batch, [name for name in e.by if not name.endswith((".s", ".e"))])
+        firsts = batch.take(groups.first)
+        columns: list[Column | None] = []
+        for argument in head.arguments:
+            if not isinstance(argument, Aggregate):
+                columns.append(_shown(argument, firsts))
+            elif argument.group_by or argument.collective:
+                return None
+            elif argument.argument is None:
+                columns.append(aggregate("count", None, groups))
+            elif isinstance(argument.argument, Var) and argument.argument.name in ranged & batch.columns.keys():
+                columns.append(aggregate(argument.function, batch.columns[argument.argument.name], groups))
+            else:
+                return None
+        made = _complete(columns)
+        return None if made is None else [self._flat(head, made, firsts)]
+
+    def _from_sums(self, batch: Batch, e: Group, head: Derive) -> list[Events]:
+        """The same where each tuple has the counts and sums of its window already."""
+        groups = grouped(batch, [name for name in e.by if not name.endswith((".s", ".e"))])
+        firsts = batch.take(groups.first)
+        counts = np.add.reduceat(batch[COUNT][groups.order], groups.starts)
+        columns: list[Column] = []
+        for argument in head.arguments:
+            match argument:
+                case Aggregate(_, None):
+                    columns.append(ints(counts))
+                case Aggregate("sum" | "avg" as function, Var(name)):
+                    sums = np.add.reduceat(batch[named(("sum", name))][groups.order], groups.starts)
+                    columns.append(ints(sums) if function == "sum" else average(sums, counts))
+                case Aggregate("min" | "max" as function, Var(name)):
+                    c = batch.columns[named((function, name))].take(groups.order)
+                    extreme = np.minimum if function == "min" else np.maximum
+                    columns.append(Column(extreme.reduceat(c.values, groups.starts), c.kind))
+                case _:
+                    columns.append(_shown(argument, firsts) or self._computed(argument, firsts))
+        return [self._flat(head, columns, firsts)]
+
+    def _flat(self, head: Derive, columns: Sequence[Column], batch: Batch) -> Events:
+        """The events of an arrow head with these values, one for each tuple."""
+        first, last = self._times(batch)
+        label = str(head.label)
+        values = {position(k): c for k, c in enumerate(columns)}
+        whole = Batch({BEGIN: ints(first), END: ints(last), **values}, len(batch))
+        return Events(label, whole, len(columns), self._catalogue.attributes(label))
+
+    def _computed(self, e: Expression, batch: Batch) -> Column:
+        rows = batch.rows()
+        return column([compute(e, _variables(t), self._tester.scope(t)) for t in rows])
+
+    def _grouped(self, batch: Batch, e: Group) -> list[Events]:
+        quick = self._by_columns(batch, e)
+        if quick is not None:
+            return quick
+        first, last = self._times(batch)
+        made = _Made(e.head, first, last, self._catalogue)
+        for number, rows, t in self._groups(batch):
+            made.add(number, self._built(e.head, rows, self._origin, t))
+        return made.events()
+
+    @property
+    def _origin(self) -> Origin:
+        collections = self.head.collections if isinstance(self.head, Group) else ()
+        return Origin({v: k for k, one in enumerate(collections) for v in one.binds}, len(collections))
+
+    def _groups(self, batch: Batch) -> Iterator[tuple[int, list[Row], dict[str, Any]]]:
+        """The groups that a head is built for: the number of a tuple of each, its rows, and that tuple."""
+        e, origin = self.head, self._origin
+        if not isinstance(e, Group):
+            return
+        shown = [name for name in e.by if "." not in name]
+        groups: dict[Key, list[tuple[int, dict[str, Any]]]] = {}
+        for number, t in enumerate(batch.rows()):
+            groups.setdefault(tuple(_key(t, a) for a in e.by), []).append((number, t))
+        for members in groups.values():
+            rows = unified(once(_row(e, t) for _, t in members), shown)
+            number, t = members[0]
+            if self._tester.passes(e.having, rows, origin, t):
+                yield number, rows, t
+
+    def _built(
+        self, head: Head, rows: list[Row], origin: Origin, t: Mapping[str, Any]
+    ) -> list[Term] | list[tuple[Value, ...]]:
+        """What a head makes of some rows: terms, or the values of an arrow head."""
+        scope = self._tester.scope(t)
+        try:
+            if isinstance(head, Derive):
+                return [tuple(value_of(a, rows, origin, scope) for a in head.arguments)]
+            built = construct(head.term, rows, origin, scope)
+            if any(not isinstance(v, Term) for v in built):
+                raise Undefined("an event is an element, not a value")
+            return [v for v in built if isinstance(v, Term)]
+        except Undefined as undefined:
+            self.undefined.append((dict(rows[0].variables), str(undefined)))
+            return []
+
+
+def _label_and_shown(head: Head) -> tuple[str, list[Var | Number | Text | Bool]]:
+    """The label of an arrow head, and those of its arguments that are shown as they are."""
+    if not isinstance(head, Derive):
+        return "", []
+    return str(head.label), [a for a in head.arguments if isinstance(a, Var | Number | Text | Bool)]
+
+
+def is_message(head: Group | Imbed) -> bool:
+    """Whether a rule sends what it finds instead of deriving it."""
+    return isinstance(head.head, Raise)
+
+
+def _complete(columns: Sequence[Column | None]) -> list[Column] | None:
+    """The columns, if all of them could be had."""
+    found = [c for c in columns if c is not None]
+    return found if len(found) == len(columns) else None
+
+
+def _shown(e: Expression, batch: Batch) -> Column | None:
+    match e:
+        case Var(name):
+            c = batch.columns.get(name)
+            return c if c is not None and c.kind != "any" else None
+        case Number(value) | Text(value) | Bool(value):
+            return constant(value, len(batch))
+        case _:
+            return None
+
+
+class _Made:
+    """What a head has built so far, each with the row that says when."""
+
+    def __init__(self, head: Head, first: np.ndarray, last: np.ndarray, catalogue: Catalogue) -> None:
+        self._head = head
+        self._first = first
+        self._last = last
+        self._catalogue = catalogue
+        self._rows: list[int] = []
+        self._built: list[Any] = []
+
+    def add(self, row: int, built: Sequence[Any]) -> None:
+        self._rows += [row] * len(built)
+        self._built += built
+
+    def events(self) -> list[Events]:
+        if not self._rows:
+            return []
+        if isinstance(self._head, Derive):
+            label, arity = str(self._head.label), len(self._head.arguments)
+            values = {position(k): column([row[k] for row in self._built]) for k in range(arity)}
+            return [self._events(label, range(len(self._rows)), values, arity)]
+        groups: dict[str, list[int]] = {}
+        for number, term in enumerate(self._built):
+            groups.setdefault(term.label, []).append(number)
+        return [
+            self._events(label, numbers, {TERM: Column(objects([self._built[n] for n in numbers]), "any")}, None)
+            for label, numbers in groups.items()
+        ]
+
+    def _events(self, label: str, numbers: Sequence[int], values: dict[str, Column], arity: int | None) -> Events:
+        rows = np.array([self._rows[n] for n in numbers], dtype=np.int64)
+        times = {BEGIN: ints(self._first[rows]), END: ints(self._last[rows])}
+        return Events(label, Batch({**times, **values}, len(rows)), arity, self._catalogue.attributes(label))
+
+
+def _variables(t: Mapping[str, Any]) -> dict[str, Value]:
+    return {a: v for a, v in t.items() if "." not in a and not a.startswith("#")}
+
+
+def _key(t: Mapping[str, Any], name: str) -> Any:
+    if name not in t:
+        return ()
+    value = t[name]
+    return value if "." in name else key(value)
+
+
+def _row(e: Group, t: Mapping[str, Any]) -> Row:
+    own = tuple(_key(t, v) for v in e.own)
+    pairs: list[Key | None] = []
+    for collection in e.collections:
+        event = t.get(reference(collection.name))
+        pairs.append(None if event is None else (event, tuple(_key(t, v) for v in collection.variables)))
+    return Row(_variables(t), own, tuple(pairs))

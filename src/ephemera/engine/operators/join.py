@@ -1,0 +1,385 @@
+"""This module evaluates one rule step by step: what is new of its events, joined with what is stored of the others.
+
+A tuple of positive events happens when the last of them, or of the timers on them, ends. Until the bound has passed
+that time it is pending. Then all that can lie in its windows is known: collections are gathered, absences tested, and
+the head is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from ephemera.algebra.nodes import (
+    AntiSemiJoin,
+    Cross,
+    Difference,
+    Expression,
+    Gap,
+    Join,
+    RelativeTimer,
+    Select,
+    SemiJoin,
+    Table,
+    Union,
+)
+from ephemera.algebra.scalar import Formula, begin, end
+from ephemera.algebra.timers import offsets
+from ephemera.base.errors import InternalError
+from ephemera.base.time import LATEST
+from ephemera.engine.operators.join_constants import Parameters
+from ephemera.engine.operators.join_rows import Few
+from ephemera.engine.operators.pending import Pending
+from ephemera.engine.operators.window import Looked, Wanted, keys_of, look, stretch, summarized, summary_of
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, stack
+from ephemera.kernels.equality import joins, paired
+from ephemera.kernels.filter import Filter
+from ephemera.kernels.hashing import hash_columns
+from ephemera.kernels.history import FAR, History, Question, search
+from ephemera.kernels.tail import Row, of_rows
+from ephemera.physical.nodes import Leaf, Probe, RulePlan
+
+ROW = "#row"
+"""The column that tells the tuples of a step apart."""
+
+Histories = Callable[[str], History]
+Rows = Callable[[Table], Batch]
+
+
+class Rule:
+    """The state of a rule, and how it goes on."""
+
+    def __init__(
+        self,
+        plan: RulePlan,
+        histories: Histories,
+        rows: Rows,
+        tests: Filter,
+        parameters: Parameters | None = None,
+    ) -> None:
+        self.plan = plan
+        self._parameters = parameters
+        self.gives_rows = False
+        """Whether a few answers may be given row by row."""
+        self._histories = histories
+        self._rows = rows
+        self._filter = tests
+        self._summary = summary_of(plan)
+        self._few = Few(plan, histories, tests.tester, parameters) if Few.can(plan) else None
+        self.pending = Pending()
+        self.seen = 0
+        """The last tick of which everything was used."""
+        self.collected = frozenset(self._collected(plan.accumulated))
+        """The histories that it collects from."""
+        self._again: list[Batch] | None = None
+        """What has happened in this step, where a collection may still grow."""
+        self._outer: frozenset[str] = frozenset()
+        """What positive events and tables bind: accumulated queries test it, and leave it as it is."""
+        self._looked_at = 0
+
+    @property
+    def examined(self) -> int:
+        """How many pairs of tuples were looked at."""
+        return self._looked_at + (self._few.examined if self._few is not None else 0)
+
+    @examined.setter
+    def examined(self, count: int) -> None:
+        self._looked_at = count
+
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind how far it is; what it returns goes back to that."""
+        seen, pending = self.seen, self.pending.mark()
+
+        def go_back() -> None:
+            self.seen, self._again = seen, None if self._again is None else []
+            pending()
+
+        return go_back
+
+    def take_turns(self, *, grows: bool) -> None:
+        """A step begins in which rules take turns; what it collects may grow meanwhile."""
+        self._again = [] if grows else None
+
+    def step(self, tick: int, bound: int) -> Batch | list[Row] | None:
+        """The tuples that happen by the bound and were not given before, with all that they collect.
+
+        A few of them may come as rows, if nothing has to be collected or waited for.
+        """
+        new = self._joined(tick)
+        has_grown = self._again and any(
+            run.step > self.seen for name in self.collected for run in self._histories(name).flush()
+        )
+        self.seen = tick
+        if isinstance(new, list):
+            return new
+        due = self.pending.take(bound)
+        if new is not None:
+            happens = self.happens(new)
+            ready = happens <= bound
+            if ready.all():
+                due.append(new)
+            else:
+                self.pending.add(new.take(~ready), happens[~ready])
+                due.append(new.take(ready))
+        if self._again is not None:
+            self._again += due
+            due = list(self._again) if has_grown else due
+        if not any(map(len, due)):
+            return None
+        batch = stack(due)
+        short = self._summarized(batch)
+        if short is not None:
+            return short
+        if self.plan.accumulated is self.plan.positive:
+            return batch
+        self._outer = frozenset(batch.columns)
+        numbered = batch.with_columns({ROW: ints(np.arange(len(batch)))})
+        return self._evaluate(self.plan.accumulated, numbered)
+
+    def wait_for(self, batch: Batch) -> None:
+        """Tuples that have not happened yet, from an earlier life."""
+        self.pending.add(batch, self.happens(batch))
+
+    def _joined(self, tick: int) -> Batch | list[Row] | None:
+        """The tuples with something new in them."""
+        rows = self._few.new(tick, self.seen) if self._few is not None else None
+        if rows is not None:
+            if not rows or self.gives_rows:
+                return rows or None
+            return self._timed(of_rows(rows))
+        found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]
+        return self._timed(stack(found)) if found else None
+
+    def _summarized(self, batch: Batch) -> Batch | None:
+        """The tuples with counts, sums and extremes of their windows, where nothing else is asked of these."""
+        if self._summary is None:
+            return None
+        leaf = self.plan.windows[self._summary.right]
+        found = self._looked(batch, leaf, self._summary.condition, self._summary.wanted)
+        return summarized(batch, found) if found is not None else None
+
+    def _looked(self, batch: Batch, leaf: Leaf, condition: Formula, wanted: Sequence[Wanted]) -> Looked | None:
+        keys = keys_of(leaf, batch)
+        if keys is None:
+            return None
+        window = stretch(batch, leaf, condition)
+        if not window.says_all:
+            return None
+        asked = _asked(batch, leaf, keys, end(leaf.name), window.least, window.most)
+        return look(leaf, self._histories(leaf.source), asked, wanted)
+
+    def happens(self, batch: Batch) -> Ints:
+        """When each tuple happens."""
+        return latest(batch, self.plan.ends)
+
+    # ---- positive events -----------------------------------------------------------------------------------
+
+    def _new(self, first: int, tick: int) -> Batch | None:
+        """The joins in which this leaf is new: the ones before it may be, too, the ones behind it are not."""
+        leaf = self.plan.leaves[first]
+        runs = [r.batch for r in self._histories(leaf.source).flush() if r.step > self.seen]
+        if not runs:
+            return None
+        order = self.plan.orders[first]
+        batch = self._tested(_of_leaf(stack(runs), leaf, order.kept), order.tests)
+        known = self._parameters is None
+        for probe in (None, *order.probes):
+            if probe is not None:
+                batch = self._probed(batch, probe, tick if probe.leaf < first else self.seen)
+            if not known and self._parameters is not None and self._parameters.by <= batch.columns.keys():
+                batch, known = self._parameters.may(batch), True
+            if not len(batch):
+                return None
+        return batch
+
+    def _probed(self, batch: Batch, probe: Probe, until: int) -> Batch:
+        leaf = self.plan.leaves[probe.leaf]
+        asked = _asked(batch, leaf, probe.keys, probe.stamp, *_range(batch, probe))
+        return self._searched(batch, leaf, asked, until, probe.tests, probe.kept)
+
+    def _searched(  # noqa: PLR0913, PLR0917
+        self,
+        batch: Batch,
+        leaf: Leaf,
+        asked: Question,
+        until: int,
+        tests: Sequence[Formula],
+        kept: frozenset[str] | None = None,
+        settled: frozenset[str] = frozenset(),
+    ) -> Batch:
+        """The pairs of a tuple and one of the leaf that agree on the variables they share, and pass some tests."""
+        found: list[Batch] = []
+        told = {leaf.names.get(k, k) for k in asked.keys}
+        for run in self._histories(leaf.source).flush():
+            if run.step > until:
+                continue
+            for rows, others in search(run, asked):
+                self._looked_at += len(rows)
+                other = _of_leaf(run.batch, leaf, None)
+                pairs = self._tested(_agreeing(batch, rows, other, others, told, kept, settled), tests)
+                if len(pairs):
+                    found.append(pairs)
+        return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))
+
+    def _tested(self, batch: Batch, tests: Sequence[Formula]) -> Batch:
+        for test in tests:
+            if len(batch):
+                batch = self._filter.keep(test, batch)
+        return batch
+
+    def _timed(self, batch: Batch) -> Batch:
+        """The tuples with their timers and rows of tables, and what can only be tested then."""
+        for timer in self.plan.timers:
+            batch = _with_timer(batch, timer)
+        for table in self.plan.tables:
+            batch = self._with_table(batch, table)
+        if self._parameters is not None:
+            batch = self._parameters.joined(batch)
+        return self._tested(batch, self.plan.tests)
+
+    def _with_table(self, batch: Batch, table: Table) -> Batch:
+        rows, others, found = self._table_pairs(batch, table)
+        return paired(batch, rows, found, others)
+
+    def _table_pairs(self, batch: Batch, table: Table) -> tuple[Ints, Ints, Batch]:
+        found = self._rows(table)
+        rows = np.repeat(np.arange(len(batch)), len(found))
+        others = np.tile(np.arange(len(found)), len(batch))
+        agree: Mask = np.ones(len(rows), dtype=np.bool_)
+        for name in found.columns:
+            if name in batch.columns:
+                agree &= joins(batch.columns[name].take(rows), found.columns[name].take(others))
+        return rows[agree], others[agree], found
+
+    # ---- collections and absences --------------------------------------------------------------------------
+
+    def _evaluate(self, e: Expression, ready: Batch) -> Batch:
+        if e == self.plan.positive:
+            return ready
+        match e:
+            case Select(inner, condition, _):
+                return self._filter.keep(condition, self._evaluate(inner, ready))
+            case Join(left, right, condition, _) | Cross(left, right, condition, _):
+                return self._in_window(self._evaluate(left, ready), right, condition)
+            case SemiJoin(left, right, condition, _):
+                batch = self._evaluate(left, ready)
+                return batch.take(self._has_any(batch, right, condition))
+            case AntiSemiJoin(left, right, condition, _):
+                batch = self._evaluate(left, ready)
+                return batch.take(~self._has_any(batch, right, condition))
+            case Union(inputs):
+                return stack([self._evaluate(one, ready) for one in inputs])
+            case Difference(left, right):
+                batch = self._evaluate(left, ready)
+                return batch.take(~np.isin(batch[ROW], self._evaluate(right, ready)[ROW]))
+            case _:
+                raise InternalError("engine", f"{type(e).__name__} stands where nothing is accumulated")
+
+    def _collected(self, e: Expression) -> Iterator[str]:
+        """The histories that accumulated queries of an expression find events in that have to be there."""
+        if e == self.plan.positive:
+            return
+        match e:
+            case Join(left, right) | Cross(left, right) | SemiJoin(left, right):
+                yield from [] if isinstance(right, Table) else [self.plan.windows[right].source]
+                yield from self._collected(left)
+            case Select(inner) | AntiSemiJoin(inner) | Difference(inner):
+                yield from self._collected(inner)
+            case Union(inputs):
+                yield from (name for one in inputs for name in self._collected(one))
+            case _:
+                return
+
+    def _has_any(self, batch: Batch, right: Expression, condition: Formula) -> Mask:
+        if not isinstance(right, Table):
+            found = self._looked(batch, self.plan.windows[right], condition, ())
+            if found is not None:
+                return np.asarray(found.counts > 0, dtype=np.bool_)
+        place = "#place"
+        placed = batch.with_columns({place: ints(np.arange(len(batch)))})
+        pairs = self._in_window(placed, right, condition)
+        mask = np.zeros(len(batch), dtype=np.bool_)
+        mask[pairs[place]] = True
+        return mask
+
+    def _in_window(self, batch: Batch, right: Expression, condition: Formula) -> Batch:
+        if not len(batch):
+            return batch
+        if isinstance(right, Table):
+            rows, others, found = self._table_pairs(batch, right)
+            return self._filter.keep(condition, paired(batch, rows, found, others, settled=self._outer))
+        leaf = self.plan.windows[right]
+        keys = sorted(k for k in leaf.sure if k in batch.columns and batch.columns[k].kind != "any")
+        window = stretch(batch, leaf, condition)
+        asked = _asked(batch, leaf, keys, end(leaf.name), window.least, window.most)
+        return self._searched(batch, leaf, asked, FAR, (condition,), settled=self._outer)
+
+
+def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
+    """Tuples of a leaf under the rule's names; where events are points, both stamps are one column."""
+    columns: dict[str, Column] = {}
+    for own, c in batch.columns.items():
+        name = leaf.names.get(own, own)
+        if kept is None or name in kept:
+            columns[name] = c
+    if leaf.is_point:
+        opens, closes = begin(leaf.name), end(leaf.name)
+        if opens in columns and closes in columns:
+            columns[opens] = columns[closes]
+    return Batch(columns, len(batch))
+
+
+def _agreeing(  # noqa: PLR0913, PLR0917
+    batch: Batch,
+    rows: Ints,
+    other: Batch,
+    others: Ints,
+    told: set[str],
+    kept: frozenset[str] | None,
+    settled: frozenset[str],
+) -> Batch:
+    """The pairs that agree on the variables they share; on the keys they agree already."""
+    for name, c in other.columns.items():
+        if name in batch.columns and name not in told:
+            agree = joins(batch.columns[name].take(rows), c.take(others))
+            if not agree.all():
+                rows, others = rows[agree], others[agree]
+    return paired(batch, rows, other, others, kept, settled)
+
+
+def _asked(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, least: Ints, most: Ints) -> Question:  # noqa: PLR0913, PLR0917
+    """What is asked of the history of a leaf, in its own names."""
+    own = {new: old for old, new in leaf.names.items()}
+    columns = tuple(batch.columns[k] for k in keys)
+    hashes = hash_columns(columns, len(batch))
+    return Question(tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), least, most, columns)
+
+
+def _range(batch: Batch, probe: Probe) -> tuple[Ints, Ints]:
+    least = np.full(len(batch), -FAR, dtype=np.int64)
+    most = np.full(len(batch), FAR, dtype=np.int64)
+    for r in probe.ranges:
+        if r.earliest is not None:
+            least = np.maximum(least, batch[r.known] - r.earliest)
+        if r.latest is not None:
+            most = np.minimum(most, batch[r.known] + r.latest)
+    return least, most
+
+
+def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
+    if isinstance(timer, RelativeTimer):
+        (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, timer.length)
+    else:
+        (first, forward), (last, onward) = (end(timer.first), 0), (begin(timer.last), 0)
+    opens, closes = _limited(batch[first] + forward), _limited(batch[last] + onward)
+    timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
+    occurs = opens <= closes
+    return timed if occurs.all() else timed.take(occurs)
+
+
+def _limited(stamps: Ints) -> Ints:
+    """Stamps no further than just beyond the last time, so that timers on timers stay within 64 bits."""
+    if len(stamps) and (stamps.max() > LATEST or stamps.min() < -LATEST):
+        return np.clip(stamps, -LATEST - 1, LATEST + 1)
+    return stamps

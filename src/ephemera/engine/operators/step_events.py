@@ -1,0 +1,178 @@
+"""This module holds the events of one step: each once, whoever gave it, with a reference that tells it from others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ephemera.algebra.nodes import TERM
+from ephemera.kernels.columns import Column, Ints, column, ints
+from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, flat_values, position
+from ephemera.kernels.tail import plain_key
+from ephemera.terms.events import Event, event_of_both
+from ephemera.terms.values import Key, Value
+
+
+class Pool:
+    """What is released or derived in a step, by label; readers take up what they have not seen yet.
+
+    Events from outside have references from 0 upwards, derived ones from -1 downwards.
+    """
+
+    def __init__(self, next_reference: int, next_derived: int) -> None:
+        self.next_reference = next_reference
+        self.next_derived = next_derived
+        self._events: dict[str, list[Events]] = {}
+        self._seen: dict[str, _Seen] = {}
+        self._read: dict[tuple[str, str], int] = {}
+        self.portion: int | None = None
+        """How many events a reader is given at a time; None is all."""
+        self._left: dict[str, list[Events]] = {}
+        """What readers have not been given yet."""
+        self._forms: dict[Event, Event] = {}
+        """Events that came in several forms (`1` and `1.0`), in the one that they make together."""
+        self.formed = 0
+        """How often an event that was here got another form."""
+
+    def add(self, parts: Sequence[Events], *, derived: bool = True) -> int:
+        """More events; says how many of them are new."""
+        total = 0
+        for new in distinct(parts):
+            fresh = self._unknown(self._in_one_form(new))
+            if len(fresh):
+                references = self._references(len(fresh), derived=derived)
+                batch = fresh.batch.with_columns({REFERENCE: ints(references)})
+                self._events.setdefault(fresh.label, []).append(Events(fresh.label, batch, fresh.arity, fresh.names))
+                total += len(fresh)
+        return total
+
+    def _references(self, count: int, *, derived: bool) -> Ints:
+        if derived:
+            self.next_derived -= count
+            return np.arange(self.next_derived + count, self.next_derived, -1)
+        self.next_reference += count
+        return np.arange(self.next_reference - count, self.next_reference)
+
+    def _in_one_form(self, new: Events) -> Events:
+        """The events, those that are known to come in another form, too, in the one that all make together."""
+        if not self._forms or _has_one_form(new):
+            return new
+        forms = {row: self._forms[event] for row, event in enumerate(new.events()) if event in self._forms}
+        return _met(new, forms)[0]
+
+    def _unknown(self, new: Events) -> Events:
+        known = self._events.get(new.label)
+        if not known or not len(new):
+            return new
+        places = self._seen.setdefault(new.label, _Seen()).places(new, known)
+        mask = np.fromiter((place is None for place in places), dtype=np.bool_, count=len(new))
+        if mask.all():
+            return new
+        meeting: dict[int, dict[int, Event]] = {}
+        again = [place for place in places if place is not None]
+        if not all(_has_one_form(known[part]) for part in {part for part, _ in again}):
+            for (part, row), event in zip(again, new.take(~mask).events(), strict=True):
+                meeting.setdefault(part, {})[row] = event
+        for part, others in meeting.items():
+            known[part], changed = _met(known[part], others)
+            self._forms.update((event, event) for event in changed)
+            self.formed += len(changed)
+        return new.take(mask)
+
+    def unread(self, reader: str, label: str | None) -> list[Events]:
+        """The events of a label, or of any, that a reader has not taken yet; of many a portion, the newest."""
+        found = self._left.pop(reader, [])
+        for name in list(self._events) if label is None else [label]:
+            parts = self._events.get(name, [])
+            found += parts[self._read.get((reader, name), 0) :]
+            self._read[reader, name] = len(parts)
+        most = self.portion
+        if most is None or sum(map(len, found)) <= most:
+            return found
+        taken: list[Events] = []
+        while found and most:
+            part = found.pop()
+            if len(part) > most:
+                found.append(part.take(np.arange(len(part) - most)))
+                part = part.take(np.arange(len(part) - most, len(part)))
+            taken.append(part)
+            most -= len(part)
+        if found:
+            self._left[reader] = found
+        return taken
+
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind what is here; what it returns goes back to that, but for the forms of events."""
+        events, read = {label: list(parts) for label, parts in self._events.items()}, dict(self._read)
+        derived = self.next_derived
+
+        def go_back() -> None:
+            self._events = {label: [self._in_one_form(part) for part in parts] for label, parts in events.items()}
+            self._read, self._seen, self._left, self.next_derived = dict(read), {}, {}, derived
+
+        return go_back
+
+    @property
+    def has_left(self) -> bool:
+        """Whether a reader was not given all."""
+        return bool(self._left)
+
+
+class _Seen:
+    """Where the events of one label are, taken down when some more may equal them, and each once."""
+
+    def __init__(self) -> None:
+        self._places: dict[Key, tuple[int, int]] = {}
+        """The part, and the row in it."""
+        self._count = 0
+        """How many parts are taken down."""
+        self._is_flat = True
+
+    def places(self, new: Events, known: Sequence[Events]) -> list[tuple[int, int] | None]:
+        """For each of some events where it is among the known ones, which are as before and more behind them."""
+        if self._is_flat and any(part.arity is None for part in (new, *known[self._count :])):
+            self._places, self._count, self._is_flat = {}, 0, False
+        for number in range(self._count, len(known)):
+            self._places.update((k, (number, row)) for row, k in enumerate(self._keys_of(known[number])))
+        self._count = len(known)
+        return [self._places.get(k) for k in self._keys_of(new)]
+
+    def _keys_of(self, events: Events) -> Iterable[Key]:
+        """Events of both shapes are told apart as terms, flat ones by their values."""
+        times = [events.batch[BEGIN].tolist(), events.batch[END].tolist()]
+        if not self._is_flat:
+            return zip(*times, (term.key for term in events.terms()), strict=True)
+        return zip(
+            *times, *(_told_apart(events.batch.columns[position(k)]) for k in range(events.arity or 0)), strict=True
+        )
+
+
+def _told_apart(c: Column) -> Iterable[Any]:
+    return map(plain_key, c.tolist()) if c.kind == "any" else c.tolist()
+
+
+def _has_one_form(part: Events) -> bool:
+    """Whether no value of some events could equal another that is written otherwise."""
+    values = (part.batch.columns[position(k)] for k in range(part.arity or 0))
+    return part.arity is not None and all(c.kind in ("int", "text") for c in values)
+
+
+def _met(part: Events, others: Mapping[int, Event]) -> tuple[Events, list[Event]]:
+    """The events, some rows of which meet others that equal them: integers for doubles; and those that have changed."""
+    rows = list(others)
+    own = part.take(np.array(rows, dtype=np.int64)).events() if rows else []
+    changed = {row: both for row, e in zip(rows, own, strict=True) if (both := event_of_both(e, others[row])) is not e}
+    if not changed:
+        return part, []
+    columns: dict[str, list[Value]] = {}
+    for name in [TERM] if part.arity is None else map(position, range(part.arity)):
+        columns[name] = part.batch.columns[name].tolist()
+    for row, event in changed.items():
+        values = [event.term] if part.arity is None else flat_values(event.term, part.names) or ()
+        for own_values, value in zip(columns.values(), values, strict=True):
+            own_values[row] = value
+    batch = part.batch.with_columns({name: column(values) for name, values in columns.items()})
+    return replace(part, batch=batch), list(changed.values())

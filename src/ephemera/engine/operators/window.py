@@ -1,0 +1,180 @@
+"""This module looks into windows without unfolding them: whether anything is in one, how much, its sum and extremes.
+
+That is possible where a window is exactly a range of one stamp in an index: the events in it are points, and nothing
+but when they happen and equal variables is asked of them. Then windows that overlap cost no more than windows that do
+not. Elsewhere the range only narrows the search, and what it finds is tested.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from ephemera.algebra.nodes import Cross, Group, Join, Rename
+from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
+from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints
+from ephemera.kernels.filter import is_stamp, stamp
+from ephemera.kernels.history import FAR, History, Question, Run, extremes, ranges, running_sum
+from ephemera.physical.nodes import Leaf, RulePlan
+from ephemera.syntax.nodes import Derive
+from ephemera.terms.construct import direct_variables
+from ephemera.terms.nodes import Aggregate, Bool, Number, Text, Var
+
+COUNT = "#count"
+LARGEST_SUM = 1 << 62
+
+
+Wanted: TypeAlias = tuple[str, str]
+"""The sum, least or greatest value of a variable: `sum`, `min` or `max`, and the variable."""
+
+
+def named(wanted: Wanted) -> str:
+    """The column of what is wanted."""
+    return "#" + " ".join(wanted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretch:
+    """For each of some rows the range in which what lies in its window ends."""
+
+    least: Ints
+    most: Ints
+    says_all: bool
+    """Whether whatever ends in the range lies in the window: nothing else is asked of it but equal variables."""
+
+
+def stretch(batch: Batch, leaf: Leaf, condition: Formula) -> Stretch:
+    """The range of ends that a window's condition, with its own conditions on time, leaves for each row.
+
+    A limit on an end, and a begin that is not before something, always narrow it. A begin that is not after something
+    does so where events are points.
+    """
+    opens, closes = begin(leaf.name), end(leaf.name)
+    not_after = (opens, closes) if leaf.is_point else (closes,)
+    least = np.full(len(batch), -FAR, dtype=np.int64)
+    most = np.full(len(batch), FAR, dtype=np.int64)
+    says_all = leaf.is_point
+    for part in condition.parts if isinstance(condition, Every) else (condition,):
+        match part:
+            case Distance(later, earlier, limit, strict) if later in not_after and is_stamp(batch, earlier):
+                most = np.minimum(most, stamp(batch, earlier) + _near(limit) - strict)
+            case Distance(later, earlier, limit, strict) if earlier in (opens, closes) and is_stamp(batch, later):
+                least = np.maximum(least, stamp(batch, later) - _near(limit) + strict)
+            case _:
+                says_all = False
+    return Stretch(least, most, says_all)
+
+
+def _near(limit: int) -> int:
+    """A limit with which times can be added up."""
+    return max(-FAR, min(limit, FAR))
+
+
+def keys_of(leaf: Leaf, batch: Batch) -> list[str] | None:
+    """The variables that a leaf shares with a batch, if an index can tell them all."""
+    shared = sorted(v for v in leaf.variables if v in batch.columns)
+    if any(v not in leaf.sure or batch.columns[v].kind == "any" for v in shared):
+        return None
+    return shared
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Looked:
+    """What is in the windows of some rows."""
+
+    counts: Ints
+    found: dict[Wanted, Column]
+
+
+def look(leaf: Leaf, history: History, asked: Question, wanted: Sequence[Wanted]) -> Looked | None:
+    """How much is in each window, and what else is wanted; None if two keys share a hash, or it cannot be had so."""
+    own = {new: old for old, new in leaf.names.items()}
+    counts = np.zeros(len(asked.least), dtype=np.int64)
+    found: dict[Wanted, Column] = {}
+    for run in history.flush():
+        asking, starts, stops = ranges(run, asked)
+        full = np.flatnonzero(stops > starts)
+        if not len(full):
+            continue
+        index = run.index(asked.keys, asked.stamp)
+        if index.grain > 1 or not index.exact:
+            return None
+        if len(full) < len(asking):
+            asking, starts, stops = asking[full], starts[full], stops[full]
+        for one in wanted:
+            kind, so_far = run.batch.columns[own[one[1]]].kind, found.get(one)
+            if so_far is not None and so_far.kind != kind:
+                return None
+            more = _of_run(run, asked, one[0], own[one[1]], len(history), starts, stops)
+            if more is None:
+                return None
+            if so_far is None:
+                so_far = found[one] = Column(np.zeros(len(counts), dtype=more.dtype), kind)
+            so_far.values[asking] = _combined(one[0], so_far.values[asking], more, counts[asking] > 0)
+        counts[asking] += stops - starts
+    return Looked(counts, found)
+
+
+def _of_run(run: Run, asked: Question, function: str, name: str, count: int, starts: Ints, stops: Ints) -> Array | None:  # noqa: PLR0913, PLR0917
+    """What is wanted of the windows' parts in one run."""
+    kind = run.batch.columns[name].kind
+    if function != "sum" and kind in ("int", "float"):
+        return extremes(run, asked, name, greatest=function == "max").of(starts, stops)
+    if kind != "int" or _may_overflow(run, name, count):
+        return None
+    running = running_sum(run, asked, name)
+    return running[stops] - running[starts]
+
+
+def _combined(function: str, before: Array, more: Array, had: Mask) -> Array:
+    """What windows had in earlier runs, if anything, with what they have in this one."""
+    if function == "sum":
+        return before + more
+    return np.where(had, np.minimum(before, more) if function == "min" else np.maximum(before, more), more)
+
+
+def _may_overflow(run: Run, name: str, count: int) -> bool:
+    values = run.batch[name]
+    return max(abs(int(values.max())), abs(int(values.min()))) * count >= LARGEST_SUM
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A rule that only counts, sums or asks for the extremes of what lies in one window."""
+
+    right: Rename
+    condition: Formula
+    wanted: tuple[Wanted, ...]
+
+
+def summary_of(plan: RulePlan) -> Summary | None:
+    """The summary that a rule asks for, if that is all it asks of its collection."""
+    e, group = plan.accumulated, plan.head
+    if not isinstance(e, Join | Cross) or e.left != plan.positive or not isinstance(e.right, Rename):
+        return None
+    if not isinstance(group, Group) or group.having or len(group.collections) != 1:
+        return None
+    head, binds = group.head, frozenset(group.collections[0].binds)
+    if not isinstance(head, Derive) or binds & frozenset[str]().union(*(direct_variables(a) for a in head.arguments)):
+        return None
+    wanted: list[Wanted] = []
+    for argument in head.arguments:
+        match argument:
+            case Aggregate("count", None, False, ()):
+                continue
+            case Aggregate("sum" | "avg" | "min" | "max" as function, Var(name), False, ()) if name in binds:
+                wanted.append(("sum" if function == "avg" else function, name))
+            case Var() | Number() | Text() | Bool():
+                continue
+            case _:
+                return None
+    return Summary(e.right, e.condition, tuple(dict.fromkeys(wanted)))
+
+
+def summarized(batch: Batch, looked: Looked) -> Batch:
+    """The rows with something in their windows, with how much and what else was wanted."""
+    columns = {COUNT: ints(looked.counts), **{named(wanted): c for wanted, c in looked.found.items()}}
+    return batch.with_columns(columns).take(looked.counts > 0)

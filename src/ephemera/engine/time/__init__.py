@@ -1,0 +1,1 @@
+"""This package has the time of engines: watermarks of sources, clocks, and the days of calendars."""

@@ -1,0 +1,97 @@
+"""This module holds a program as engines need it, and reads events as it declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ephemera.algebra.nodes import Plan
+from ephemera.analysis.limits import Limits
+from ephemera.analysis.nodes import Facts
+from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text, read_message, uses_text
+from ephemera.formats.seen_keys import Keys
+from ephemera.physical.plan import PhysicalPlan, physical_plan
+from ephemera.rules.nodes import Ruleset
+from ephemera.terms.events import Event
+
+if TYPE_CHECKING:
+    from ephemera.formats.check_columns import Offer
+
+Given: TypeAlias = Mapping[str, Any] | str | bytes | Message
+"""An event as it is given: an object, a line of JSON, or such a line decoded."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program as engines need it."""
+
+    rules: Ruleset
+    plan: Plan
+    facts: Facts
+    limits: Limits
+    physical: PhysicalPlan
+
+    def beside(self, calendars: Iterable[str]) -> Compiled:
+        """The same as it runs with some calendars."""
+        names = frozenset(calendars)
+        if names == self.physical.calendars:
+            return self
+        return replace(self, physical=physical_plan(self.rules, self.plan, self.facts, names))
+
+    def read(self, given: Given) -> Event | BadEvent:
+        """An event from an object or a line of JSON, or what is wrong with it."""
+        message = given_message(given)
+        event = read_message(message, self.rules.resolved.catalogue)
+        if isinstance(event, Event) and (complaint := self.limits.complaint(event)) is not None:
+            return BadEvent(original_text(message.original), complaint, event.term.label)
+        return event
+
+
+def prepare(rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = ()) -> Compiled:
+    """A program as engines need it, with how it runs."""
+    return Compiled(rules, plan, facts, Limits(plan, facts), physical_plan(rules, plan, facts, calendars))
+
+
+class Reading:
+    """The events of a run as one program reads them: what is good, what is bad, and whether times are numbers."""
+
+    def __init__(self, compiled: Compiled) -> None:
+        self.compiled = compiled
+        self.events: list[Event] = []
+        self.bad: list[BadEvent] = []
+        self.as_numbers = True
+        self.keys = Keys(compiled.physical)
+        self.offers: list[Offer] = []
+        """The files among what was read that have columns."""
+        self.warnings: list[str] = []
+        """What is likely wrong with the input as a whole, though nothing is wrong with any event."""
+        self._assumed = compiled.rules.resolved.catalogue.local.assumed
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is to be said of the input, once."""
+        return self.compiled.rules.resolved.catalogue.local.note_since(self._assumed)
+
+    def add(self, given: Given) -> None:
+        """One more event."""
+        message = given_message(given)
+        event = self.compiled.read(message)
+        if isinstance(event, Event):
+            self.keys.note(message.data)
+        self.take(event, as_text=uses_text(message.data, self.compiled.rules.resolved.catalogue))
+
+    def take(self, event: Event | BadEvent, *, as_text: bool) -> None:
+        """One more that has been read, and whether its time was written as text."""
+        if isinstance(event, BadEvent):
+            self.bad.append(event)
+            return
+        self.events.append(event)
+        self.as_numbers = self.as_numbers and not as_text
+
+
+def given_message(given: Given) -> Message:
+    """What was given, decoded."""
+    if isinstance(given, Message):
+        return given
+    return decode_line(given) if isinstance(given, str | bytes) else Message(given, given)

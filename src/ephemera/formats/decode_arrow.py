@@ -1,0 +1,229 @@
+"""This module reads the rows of Arrow tables as events: by columns where their types are declared, else one by one."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.types as kinds
+
+from ephemera.formats.arrow_columns import (
+    coded,
+    column_of,
+    is_instant,
+    is_numeric,
+    listed,
+    stamps_of,
+    whole_column,
+)
+from ephemera.formats.compiled import Compiled
+from ephemera.formats.json_events import BadEvent, original_text, read_object
+from ephemera.kernels.columns import Batch, Ints, Mask, ints
+from ephemera.kernels.event_columns import BEGIN, END, Events, flat_values, of_events, position
+from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.terms.events import Event
+
+_FEW = 16
+"""Labels that are sooner looked for one by one than sorted."""
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that is no event of the program: its number, counted from 0, and why not."""
+
+    row: int
+    reason: str
+    label: str | None = None
+
+
+@dataclass(slots=True)
+class Read:
+    """The events of a table, and how it writes times: all as numbers, and so in its attributes."""
+
+    parts: list[Events] = field(default_factory=list)
+    rows: list[Ints] = field(default_factory=list)
+    """For each part the rows that it comes from."""
+    bad: list[BadRow] = field(default_factory=list)
+    numbers: bool = True
+    plain_numbers: bool = True
+
+
+class Reader:
+    """Reads the rows of a table, label by label."""
+
+    def __init__(self, table: pa.Table, compiled: Compiled, refused: Mapping[str, str] | None = None) -> None:
+        """`refused` are types of which no row is an event, and why."""
+        self._refused = refused or {}
+        self._catalogue = compiled.rules.resolved.catalogue
+        self._limits = compiled.limits
+        self._length = table.num_rows
+        twice = [name for name, count in Counter(table.column_names).items() if count > 1]
+        if twice:
+            raise ValueError(f"the table has several columns `{twice[0]}`; rename all but one")
+        self._arrays = {n: self._whole(n, c) for n, c in zip(table.column_names, table.columns, strict=True)}
+        self._times = stamp_columns(self._arrays, self._catalogue)
+        self._stamps: dict[tuple[str, ...], tuple[Ints, Ints, Mask]] = {}
+        self._found = Read()
+
+    def _whole(self, name: str, column: pa.ChunkedArray) -> pa.Array:
+        """A column as one array; labels that are numbered stay so, unless there is an attribute of that name."""
+        is_label = name == "event" and not any(name in schema.names for schema in self._catalogue.events.values())
+        found = coded(column) if is_label else None
+        return whole_column(column) if found is None else found
+
+    def read(self) -> Read:
+        used = {n for schema in self._catalogue.events.values() for n in schema.names}
+        used = used & set(self._arrays) if self._catalogue.events else set(self._arrays)
+        self._found.numbers = all(is_numeric(self._arrays[n].type) for n in self._times)
+        self._found.plain_numbers = self._found.numbers and not any(is_instant(self._arrays[n].type) for n in used)
+        singles: dict[tuple[str, int | None], list[tuple[int, Event]]] = {}
+        for label, rows in self._labels():
+            if label in self._refused:
+                self._found.bad += [BadRow(row, self._refused[label], label) for row in rows.tolist()]
+                continue
+            schema = self._catalogue.events.get(label)
+            if schema is not None and schema.attributes is not None and not _has_lists(schema):
+                part, good = self._flat(schema, schema.attributes, rows)
+                if len(part):
+                    self._found.parts.append(part)
+                    self._found.rows.append(rows[good])
+                rows = rows[~good]  # noqa: PLW2901 - what is left
+            for row, event in self._one_by_one(label, schema, rows) if len(rows) else ():
+                values = flat_values(event.term, self._catalogue.attributes(label))
+                singles.setdefault((label, None if values is None else len(values)), []).append((row, event))
+        for found in singles.values():
+            self._found.parts += of_events([event for _, event in found], self._catalogue.attributes)
+            self._found.rows.append(np.array([row for row, _ in found], dtype=np.int64))
+        return self._found
+
+    def _labels(self) -> Iterator[tuple[str, Ints]]:
+        """The labels with their rows; rows without one are bad."""
+        if "event" not in self._arrays:
+            yield only_label(self._catalogue), np.arange(self._length)
+            return
+        array = self._arrays["event"]
+        if not kinds.is_large_string(array.type) and not kinds.is_dictionary(array.type):
+            array = pa.nulls(self._length, pa.large_string())
+        encoded = array if kinds.is_dictionary(array.type) else array.dictionary_encode()
+        numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        unnamed = np.flatnonzero(numbers < 0).tolist()
+        self._found.bad += [BadRow(row, "an event has a name in the column `event`") for row in unnamed]
+        labels = encoded.dictionary.to_pylist()
+        if len(labels) <= _FEW:
+            yield from ((label, np.flatnonzero(numbers == k)) for k, label in enumerate(labels))
+            return
+        order = np.argsort(numbers, kind="stable")
+        cuts = np.searchsorted(numbers[order], np.arange(len(labels) + 1))
+        yield from ((label, order[cuts[k] : cuts[k + 1]]) for k, label in enumerate(labels))
+
+    def _flat(self, schema: Schema, attributes: Sequence[tuple[str, str]], rows: Ints) -> tuple[Events, Mask]:
+        """The events of a declared type by columns, and which rows they are."""
+        begins, ends, right = self._when(schema.label)
+        begin, end, good = begins[rows], ends[rows], right[rows]
+        if schema.longest is not None:
+            lengths = (end - begin).view(np.uint64)  # the longest has 64 bits
+            good = good & (lengths <= schema.longest)
+        columns = {BEGIN: ints(begin), END: ints(end)}
+        for k, (name, declared) in enumerate(attributes):
+            array = self._arrays.get(name)
+            given = pa.nulls(len(rows)) if array is None else array if len(rows) == self._length else array.take(rows)
+            columns[position(k)], fits = column_of(given, declared, self._catalogue.unit, self._catalogue.local)
+            good = good & fits
+        batch = Batch(columns, len(rows))
+        return Events(schema.label, batch if good.all() else batch.take(good), len(attributes), schema.names), good
+
+    def _when(self, label: str) -> tuple[Ints, Ints, Mask]:
+        """When the rows happen if they are of some type, and for which of them that is right."""
+        names = time_columns(self._arrays, self._catalogue, label)
+        if names not in self._stamps:
+            arrays = [self._arrays[n] for n in names] or [pa.nulls(self._length)]
+            stamps = [stamps_of(array, self._catalogue.unit, self._catalogue.local) for array in arrays]
+            begin, end = stamps[0][0], stamps[-1][0]
+            self._stamps[names] = begin, end, stamps[0][1] & stamps[-1][1] & (begin <= end)
+        return self._stamps[names]
+
+    def _one_by_one(self, label: str, schema: Schema | None, rows: Ints) -> Iterator[tuple[int, Event]]:
+        """The events of some rows as JSON objects would be read; what is none is bad."""
+        is_open = schema is None or schema.attributes is None
+        types = dict(schema.attributes or ()) if schema is not None else {}
+        when = time_columns(self._arrays, self._catalogue, label)
+        names = [n for n in self._arrays if (n not in ("event", *when) if is_open else n in types)]
+        local = self._catalogue.local
+        lists = {n: listed(n, self._arrays[n].take(rows), local) for n in names}
+        times = [listed(n, self._arrays[n].take(rows), local) for n in when]
+        for k, row in enumerate(rows.tolist()):
+            values = {n: v[k] for n, v in lists.items() if v[k] is not None}
+            stamps = [t[k] for t in times]
+            time = stamps if len(stamps) > 1 else stamps[0] if stamps else None
+            event = read_object({"event": label, "time": time, "data": values}, self._catalogue)
+            reason = event.reason if isinstance(event, BadEvent) else self._limits.complaint(event)
+            if reason is not None:
+                self._found.bad.append(BadRow(row, reason, label))
+            elif isinstance(event, Event):
+                yield row, event
+
+
+def only_label(catalogue: Catalogue) -> str:
+    """The type of the rows of a table that does not name it."""
+    labels = list(catalogue.events)
+    if len(labels) > 1:
+        labels = [label for label in labels if label not in catalogue.derived]
+    if len(labels) != 1:
+        raise ValueError(
+            f"the table has no column `event`, and the program declares {len(labels) or 'no'} types of input; "
+            "add the column, or declare exactly one with `EVENT`"
+        )
+    return labels[0]
+
+
+def time_columns(names: Iterable[str], catalogue: Catalogue, label: str) -> tuple[str, ...]:
+    """The columns that say when events of a type happen: those that its stream declares, else the usual ones.
+
+    `time` may also be an attribute, and then `begin` and `end` come first. Without any there are none.
+    """
+    given = set(names)
+    declared = catalogue.stamps(label)
+    if declared and given.issuperset(declared):
+        return declared
+    is_attribute = any("time" in schema.names for schema in catalogue.events.values())
+    if {"begin", "end"} <= given and ("time" not in given or is_attribute):
+        return ("begin", "end")
+    return ("time",) if "time" in given else ()
+
+
+def stamp_columns(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
+    """All columns that say when, of whatever type a row is."""
+    given = list(names)
+    from_outside = [label for label in catalogue.events if label not in catalogue.derived] or list(catalogue.events)
+    labels = [*(from_outside or [""]), *(label for source in catalogue.sources for label in source.carries)]
+    found = dict.fromkeys(name for label in labels for name in time_columns(given, catalogue, label))
+    if not found:
+        raise ValueError("the table does not say when events happen; name a column `time`, or two `begin` and `end`")
+    return tuple(found)
+
+
+def _has_lists(schema: Schema) -> bool:
+    return any(declared.endswith("[]") for _, declared in schema.attributes or ())
+
+
+def bad_events(bad: Sequence[BadRow], table: pa.Table) -> list[BadEvent]:
+    """Bad rows with what they were."""
+    ordered = sorted(bad, key=lambda one: one.row)
+    given = table.take(pa.array([one.row for one in ordered], pa.int64())).to_pylist() if ordered else []
+    return [BadEvent(original_text(row), one.reason, one.label) for one, row in zip(ordered, given, strict=True)]
+
+
+def stamped(table: pa.Table, now: int, catalogue: Catalogue) -> pa.Table:
+    """The table with all its rows happening now; columns that say when make way."""
+    attributes = {name for schema in catalogue.events.values() for name in schema.names}
+    declared = {name for source in catalogue.sources for name in source.time}
+    if both := declared & attributes & set(table.column_names):
+        raise ValueError(f"`{min(both)}` is an attribute and says when events happen; it cannot be stamped on arrival")
+    kept = table.select([n for n in table.column_names if n not in {"time", "begin", "end", *declared} - attributes])
+    stamps = pa.array([now] * table.num_rows, pa.timestamp("us", tz="UTC"))
+    for name in ("time",) if "time" not in attributes else ("begin", "end"):
+        kept = kept.append_column(name, stamps)
+    return kept

@@ -1,0 +1,107 @@
+"""This module writes answers as Arrow tables."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ephemera.formats.answer_schema import AnswerColumns
+from ephemera.formats.decode_arrow import Read
+from ephemera.formats.json_events import write_event, write_time
+from ephemera.kernels.columns import Ints
+from ephemera.kernels.event_columns import flat_values
+from ephemera.rules.nodes import Ruleset
+from ephemera.rules.outcome import Message, Outcome
+from ephemera.terms.events import Event
+from ephemera.terms.json import to_object
+from ephemera.terms.text import to_text
+from ephemera.terms.values import Term, Time, Value
+
+_TYPES = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "time": pa.timestamp("us", tz="UTC"),
+}
+
+
+class Writer(AnswerColumns):
+    """Writes answers and messages as a table, whose columns follow from the program."""
+
+    def __init__(self, rules: Ruleset, read: Read) -> None:
+        super().__init__(rules)
+        self._read = read
+
+    def table(self, outcome: Outcome) -> pa.Table:
+        """All answers and messages, by end, begin, event and data."""
+        answers: list[tuple[Event, Message | None]] = [(e, None) for e in outcome.events]
+        answers += [(m.event, m) for m in outcome.messages]
+        answers.sort(key=lambda a: (a[0].key, *((a[1].recipient, a[1].transport) if a[1] is not None else ("", ""))))
+        begins = np.array([e.time.begin for e, _ in answers], dtype=np.int64)
+        ends = np.array([e.time.end for e, _ in answers], dtype=np.int64)
+        unit = self._catalogue.unit
+        numbers = self._read.numbers and not (begins % unit).any() and not (ends % unit).any()
+        rows = [self.cells(event, message, numbers) for event, message in answers]
+        columns = dict.fromkeys([*self.declared, *(name for row in rows for name in row)])
+        return pa.table(
+            {
+                "event": pa.array([e.term.label for e, _ in answers], pa.string()),
+                "begin": self._stamps(begins, numbers),
+                "end": self._stamps(ends, numbers),
+                **{n: self._array([row.get(n) for row in rows], self.declared.get(n, set())) for n in columns},
+            }
+        )
+
+    def _stamps(self, stamps: Ints, numbers: bool) -> pa.Array:
+        return pa.array(stamps // self._catalogue.unit) if numbers else pa.array(stamps, pa.timestamp("us", tz="UTC"))
+
+    def cells(self, event: Event, message: Message | None, numbers: bool) -> Mapping[str, Value]:
+        """The values of an answer by column; messages and terms that are not flat are JSON."""
+        if message is not None:
+            return {
+                "data": self._text(event, numbers),
+                "recipient": message.recipient,
+                "transport": message.transport,
+            }
+        names = self._catalogue.attributes(event.term.label)
+        flat = flat_values(event.term, names) if names is not None or event.positional else None
+        if flat is None:
+            return {"data": self._text(event, numbers)}
+        return dict(zip(self.names(event.term.label, len(flat)), flat, strict=True))
+
+    def _text(self, event: Event, numbers: bool) -> str:
+        written = write_event(event, self._catalogue, as_numbers=numbers)
+        return json.dumps(written.get("data", written.get("term")), ensure_ascii=False)
+
+    def _array(self, values: list[Value], declared: set[str]) -> pa.Array:
+        """A column of the values' kind; of several kinds, of JSON."""
+        found = {type(v) for v in values if v is not None}
+        if not found:
+            return pa.nulls(len(values), _TYPES.get("".join(declared), pa.null()))
+        if found == {Time}:
+            stamps = [v.microseconds if isinstance(v, Time) else None for v in values]
+            unit = self._catalogue.unit
+            if self._read.plain_numbers and not any(s % unit for s in stamps if s is not None):
+                return pa.array([None if s is None else s // unit for s in stamps], pa.int64())
+            return pa.array(stamps, pa.timestamp("us", tz="UTC"))
+        if found <= {int, float} and (float in found or declared == {"float"}):
+            floats = [None if v is None else float(v) for v in values]  # type: ignore[arg-type]
+            if floats == values:
+                return pa.array(floats, pa.float64())
+        if len(found) == 1 and found <= {bool, int, str}:
+            return pa.array(values)
+        return pa.array([None if v is None else json.dumps(self.as_json(v), ensure_ascii=False) for v in values])
+
+    def as_json(self, value: Value) -> Any:
+        """A value as JSON has it."""
+        if isinstance(value, Time):
+            return write_time(value.microseconds, self._catalogue.unit, as_numbers=self._read.plain_numbers)
+        if isinstance(value, Term):
+            data = to_object(Term("", (value,), ordered=False))
+            return to_text(value) if data is None else data
+        return value

@@ -1,0 +1,179 @@
+"""This module decides in which order a rule's events are joined, and by what each is searched.
+
+From whichever event is new, the next is one that shares variables with what is known, else one that lies within a
+range of time, else the next in the body. The range of a stamp follows from all distances of the rule, not only from
+the conditions that name it (the closure of its temporal distance graph). What the ranges see to is not tested again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ephemera.algebra.scalar import Distance, Every, Formula, begin, end, occurrence, reference
+from ephemera.analysis.nodes import Facts
+from ephemera.physical.live_columns import along, columns_of
+from ephemera.physical.nodes import Leaf, Order, Probe, Range, Test
+
+MANY = 6
+"""Of more leaves it is not asked what their ranges see to."""
+
+
+def split(tests: Sequence[Test], leaves: Sequence[Leaf]) -> tuple[tuple[Test, ...], tuple[Formula, ...]]:
+    """What can be tested on events alone, and what cannot."""
+    known = _attributes(leaves)
+    early = tuple(t for t in tests if t.needs <= known)
+    return early, tuple(t.condition for t in tests if not t.needs <= known)
+
+
+def orders(
+    leaves: Sequence[Leaf], point: str, facts: Facts, tests: Sequence[Test], final: frozenset[str] | None
+) -> tuple[Order, ...]:
+    """For each leaf how the others follow; `final` is what is needed in the end."""
+    distances = _Distances(point, facts)
+    return tuple(_from(first, leaves, distances, tests, final) for first in range(len(leaves)))
+
+
+def _from(
+    first: int, leaves: Sequence[Leaf], distances: _Distances, tests: Sequence[Test], final: frozenset[str] | None
+) -> Order:
+    known = [leaves[first]]
+    left = [k for k in range(len(leaves)) if k != first]
+    granted = _Granted()
+    granted.add_leaf(leaves[first])
+    at_first = _now(tests, (), known, granted)
+    probes: list[Probe] = []
+    while left:
+        candidates = [_probe(k, leaves[k], known, distances) for k in left]
+        best = max(candidates, key=lambda p: (bool(p.keys), _tightness(p), -_width(p), -p.leaf))
+        leaf = leaves[best.leaf]
+        left.remove(best.leaf)
+        if len(leaves) <= MANY:
+            best = replace(best, ranges=granted.needed(best.ranges))
+            granted.add_leaf(leaf)
+            granted.add_ranges(best)
+        probes.append(replace(best, tests=_now(tests, known, [*known, leaf], granted)))
+        known.append(leaf)
+    kept = along(probes, leaves, final)
+    if final is not None:
+        kept[0] = (kept[0] or frozenset()).union(*(columns_of(f) for f in at_first))
+    carried = tuple(replace(probe, kept=names) for probe, names in zip(probes, kept[1:], strict=True))
+    return Order(at_first, kept[0], carried)
+
+
+def _attributes(leaves: Sequence[Leaf]) -> frozenset[str]:
+    stamps = (side(leaf.name) for leaf in leaves for side in (begin, end, reference, occurrence))
+    return frozenset(stamps).union(*(leaf.variables for leaf in leaves))
+
+
+def _now(tests: Sequence[Test], before: Sequence[Leaf], now: Sequence[Leaf], granted: _Granted) -> tuple[Formula, ...]:
+    """What can be tested now, and could not before, without what is granted."""
+    already, known = _attributes(before), _attributes(now)
+    found: list[Formula] = []
+    for test in tests:
+        if test.needs <= known and not (before and test.needs <= already):
+            f = test.condition
+            parts = tuple(p for p in (f.parts if isinstance(f, Every) else (f,)) if not granted.implies(p))
+            if parts:
+                found.append(parts[0] if len(parts) == 1 else Every(parts))
+    return tuple(found)
+
+
+class _Granted:
+    """Distances that hold for tuples that were found by their ranges: how far one stamp lies behind another at most."""
+
+    def __init__(self) -> None:
+        self._stamps: list[str] = []
+        self._most: dict[tuple[str, str], int] = {}
+
+    def add_leaf(self, leaf: Leaf) -> None:
+        opens, closes = begin(leaf.name), end(leaf.name)
+        self._stamps += [opens, closes]
+        self._add(opens, closes, 0)
+        if leaf.longest is not None:
+            self._add(closes, opens, leaf.longest)
+
+    def add_ranges(self, probe: Probe) -> None:
+        for r in probe.ranges:
+            if r.latest is not None:
+                self._add(probe.stamp, r.known, r.latest)
+            if r.earliest is not None:
+                self._add(r.known, probe.stamp, r.earliest)
+        for middle in self._stamps:
+            for later in self._stamps:
+                one = self.most(later, middle)
+                if one is None:
+                    continue
+                for earlier in self._stamps:
+                    other = self.most(middle, earlier)
+                    if other is not None:
+                        self._add(later, earlier, one + other)
+
+    def _add(self, later: str, earlier: str, limit: int) -> None:
+        before = self._most.get((later, earlier))
+        self._most[later, earlier] = limit if before is None else min(before, limit)
+
+    def most(self, later: str, earlier: str) -> int | None:
+        return 0 if later == earlier else self._most.get((later, earlier))
+
+    def implies(self, f: Formula) -> bool:
+        """Whether a condition is a distance that holds anyway."""
+        if not isinstance(f, Distance):
+            return False
+        most = self.most(f.later, f.earlier)
+        return most is not None and most <= f.limit - f.strict
+
+    def needed(self, ranges: Sequence[Range]) -> tuple[Range, ...]:
+        """The ends of ranges that do not follow from those of other ranges."""
+        after = {r.known: r.latest for r in ranges if r.latest is not None}
+        before = {r.known: r.earliest for r in ranges if r.earliest is not None}
+        for stamp in list(after):
+            ways = ((limit, self.most(other, stamp)) for other, limit in after.items() if other != stamp)
+            if any(way is not None and limit + way <= after[stamp] for limit, way in ways):
+                del after[stamp]
+        for stamp in list(before):
+            ways = ((limit, self.most(stamp, other)) for other, limit in before.items() if other != stamp)
+            if any(way is not None and limit + way <= before[stamp] for limit, way in ways):
+                del before[stamp]
+        found = (Range(r.known, before.get(r.known), after.get(r.known)) for r in ranges)
+        return tuple(r for r in found if r.earliest is not None or r.latest is not None)
+
+
+def _probe(k: int, leaf: Leaf, known: Sequence[Leaf], distances: _Distances) -> Probe:
+    keys = tuple(sorted(leaf.sure & frozenset[str]().union(*(other.sure for other in known))))
+    stamps = [stamp for other in known for stamp in (begin(other.name), end(other.name))]
+    found = [Probe(k, keys, stamp, distances.ranges(stamp, stamps)) for stamp in (end(leaf.name), begin(leaf.name))]
+    return max(found, key=lambda p: (_tightness(p), -_width(p)))
+
+
+def _width(probe: Probe) -> int:
+    """How long the range is at most, where it has two ends."""
+    before = [r.earliest for r in probe.ranges if r.earliest is not None]
+    after = [r.latest for r in probe.ranges if r.latest is not None]
+    return min(before) + min(after) if before and after else 0
+
+
+def _tightness(probe: Probe) -> int:
+    """Whether the range has no, one or two ends."""
+    return any(r.earliest is not None for r in probe.ranges) + any(r.latest is not None for r in probe.ranges)
+
+
+class _Distances:
+    """The distances that hold in all cases of a point."""
+
+    def __init__(self, point: str, facts: Facts) -> None:
+        self._closures = [closure for _, closure in facts.cases.get(point, ())]
+
+    def ranges(self, stamp: str, known: Sequence[str]) -> tuple[Range, ...]:
+        """How a stamp lies to those that are known."""
+        found = (Range(other, self._most(stamp, other), self._most(other, stamp)) for other in known)
+        return tuple(r for r in found if r.earliest is not None or r.latest is not None)
+
+    def _most(self, start: str, stop: str) -> int | None:
+        """How far one stamp may lie behind another, in whole microseconds: one less if it is strict."""
+        distances = [closure.distance(start, stop) for closure in self._closures]
+        known = [d for d in distances if d is not None]
+        if not known or len(known) < len(distances):
+            return None
+        longest = max(known)
+        return longest.bound - longest.is_strict

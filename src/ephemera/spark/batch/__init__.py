@@ -1,0 +1,1 @@
+"""This package runs programs over stored events on Spark, and gives out their answers."""

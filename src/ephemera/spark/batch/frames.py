@@ -1,0 +1,144 @@
+"""This module runs programs on data frames of Spark and gives the answers as one.
+
+Its columns are those of tables of answers, with the types that the rules let expect. Nothing is computed before
+somebody reads it; only if rules ask the clock, the first and the last end of the events are looked up at once.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+
+from ephemera.base.errors import EphemeraWarning
+from ephemera.engine.cluster.message import BAD, DEAD, OUT, Shipment, unpack
+from ephemera.engine.hosts.results import Run
+from ephemera.formats.check_columns import Offer, check_columns
+from ephemera.formats.compiled import Compiled
+from ephemera.formats.decode_arrow import stamp_columns
+from ephemera.formats.encode_typed_arrow import Counting, Held, Layout, layout
+from ephemera.formats.json_events import BadEvent
+from ephemera.rules.nodes import Catalogue
+from ephemera.rules.outcome import DeadLetter, World
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.batch.job_output import Computed
+from ephemera.spark.read.scan import Input
+from ephemera.spark.runtime.exchange import shipments_of
+from ephemera.spark.runtime.failures import failure, told_by
+from ephemera.spark.runtime.java_end import GONE, told_of_java
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+
+_WHOLE = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.NullType)
+_INSTANTS = (t.TimestampType, t.TimestampNTZType, t.DateType)
+_TYPES: dict[Held, t.DataType] = {
+    "int": t.LongType(),
+    "float": t.DoubleType(),
+    "string": t.StringType(),
+    "bool": t.BooleanType(),
+    "time": t.TimestampType(),
+    "json": t.StringType(),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ToColumns:
+    """Writes answers by columns; what else engines ship is left out, but the first bad event is told."""
+
+    layout: Layout
+    first: Accumulator[str] | None = None
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from told_by("write", (self._batch(s) for s in self._heard(given) if s.group == OUT))
+
+    def _heard(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        for shipment in shipments_of(given):
+            if self.first is not None and shipment.group in {BAD, DEAD}:
+                self.first.add(str(json.loads(bytes(shipment.load))["reason"]))
+            yield shipment
+
+    def _batch(self, shipment: Shipment) -> pa.RecordBatch:
+        return self.layout.batch(unpack(shipment, self.layout.catalogue), shipment.rule)
+
+
+class _FirstReason(AccumulatorParam[str]):
+    """The first reason why something could not be used; where the session is, there is a warning with it."""
+
+    def zero(self, value: str) -> str:
+        del value
+        return ""
+
+    def addInPlace(self, value1: str, value2: str) -> str:  # noqa: N802 - as Spark calls it
+        if not value1 and value2 and TaskContext.get() is None:
+            text = f"some rows could not be used, the first: {value2}; `run_all(…).bad` and `.undefined` have them"
+            # It is told by a thread of Spark's, which must go on even where warnings are errors.
+            with suppress(EphemeraWarning):
+                warnings.warn(text, EphemeraWarning, stacklevel=2)
+        return value1 or value2
+
+
+def run_frame(
+    compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str] = frozenset(), *, lenient: bool = False
+) -> tuple[DataFrame, tuple[str, ...]]:
+    """All that a program derives from the rows of a data frame: `event`, `begin`, `end` and the values; and notes."""
+    with told_of_java():
+        columns = _layout(compiled, frame, world)
+        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)], lenient=lenient)
+        first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
+        return map_in_arrow(started.shipped, ToColumns(columns, first), _schema(columns)), started.notes
+
+
+def run_whole_frame(
+    compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str], *, lenient: bool = False
+) -> Run:
+    """The same at once, with what could not be used. Spark keeps the answers as long as somebody has them in hand."""
+    try:
+        columns = _layout(compiled, frame, world)
+        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)], lenient=lenient)
+        kept = started.shipped.localCheckpoint()
+        computed = Computed(replace(started, shipped=kept))
+        letters = [letter for _, letter in computed.letters()]
+        messages = list(computed.messages())
+        computed.close()
+    except (PySparkException, *GONE) as error:
+        raise failure(error) from error
+    return Run(
+        map_in_arrow(kept, ToColumns(columns), _schema(columns)),
+        messages,
+        [BadEvent(letter["event"], letter["reason"]) for letter in letters if "rule" not in letter],
+        [DeadLetter(one["rule"], one["variables"], one["reason"]) for one in letters if "rule" in one],
+        read=sum(computed.summary.read.values()),
+        never=computed.never(),
+        said=computed.summary.notes,
+        warnings=computed.summary.warnings,
+    )
+
+
+def _layout(compiled: Compiled, frame: DataFrame, world: World) -> Layout:
+    check_columns([Offer("the data frame", frame.columns)], compiled.rules.resolved.catalogue, lenient=True)
+    days = [day for given in world.calendars.values() for day in given]
+    return layout(compiled.rules, _counting(frame, compiled.rules.resolved.catalogue), days)
+
+
+def _schema(columns: Layout) -> t.StructType:
+    stamp: Held = "int" if columns.counts else "time"
+    held: dict[str, Held] = {"event": "string", "begin": stamp, "end": stamp, **columns.columns}
+    return t.StructType([t.StructField(name, _TYPES[kind]) for name, kind in held.items()])
+
+
+def _counting(frame: DataFrame, catalogue: Catalogue) -> Counting:
+    """Whether the columns of a data frame count units: those that say when, and those of attributes."""
+    kinds = {field.name: field.dataType for field in frame.schema.fields}
+    stamps = all(isinstance(kinds[name], _WHOLE) for name in stamp_columns(kinds, catalogue))
+    declared = [(n, d) for schema in catalogue.events.values() for n, d in schema.attributes or () if n in kinds]
+    instants = any(isinstance(kinds[name], _INSTANTS) for name, _ in declared)
+    whole = all(isinstance(kinds[name], _WHOLE) for name, d in declared if d.removesuffix("[]") == "time")
+    return Counting(stamps, whole and not instants)

@@ -1,0 +1,280 @@
+"""This module runs programs over stored events on Spark, from the input to answers that are there all at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from ephemera.engine.cluster.routing import Spread
+from ephemera.formats.check_columns import check_columns
+from ephemera.formats.compiled import Compiled
+from ephemera.formats.json_events import uses_text
+from ephemera.kernels.history import FAR
+from ephemera.rewrite.nodes import Asked
+from ephemera.rewrite.push_constants import constants
+from ephemera.rules.outcome import World
+from ephemera.spark.read import parquet
+from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, TEXT, Form, Source
+from ephemera.spark.read.route_rows import FromLines, FromSource
+from ephemera.spark.read.scan import Input, apart, read, read_rest, rest_messages
+from ephemera.spark.runtime.exchange import SCHEMA, run_levels
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.packed_programs import Programs
+from ephemera.spark.runtime.ship_package import ship
+from ephemera.terms.events import Event
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A program to run: what it runs on besides events, and what is asked for."""
+
+    compiled: Compiled
+    world: World = field(default_factory=World)
+    emit: frozenset[str] = frozenset()
+
+    @property
+    def asks_the_clock(self) -> bool:
+        return bool(self.compiled.physical.clocked)
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A run that has been planned: nothing is computed before somebody reads its frame."""
+
+    shipped: DataFrame
+    spreads: tuple[Spread, ...]
+    as_numbers: bool
+    places: int
+    notes: tuple[str, ...] = ()
+    """What is to be said of the input, as far as its columns tell."""
+    filtered: frozenset[str] = frozenset()
+    """Types of which only those events were read that have constants for which rules ask."""
+
+
+def places_of(spark: SparkSession) -> int:
+    """In how many places engines run: two for each core, so that one that is done early has more to do."""
+    return 2 * cores_of(spark)
+
+
+def cores_of(spark: SparkSession) -> int:
+    """How many tasks run at once."""
+    return int(spark.sparkContext.defaultParallelism)
+
+
+def start(
+    spark: SparkSession,
+    jobs: Sequence[Job],
+    inputs: Sequence[Input],
+    places: int | None = None,
+    *,
+    lenient: bool = False,
+) -> Started:
+    """Programs over the same input, each in its own namespace; `lenient` reads columns that are missing as null."""
+    ship(spark)
+    count = places or places_of(spark)
+    frames: list[DataFrame] = []
+    spreads: list[Spread] = []
+    numbers = True
+    notes: list[str] = []
+    filtered: set[str] = set()
+    for same in declaring_alike(jobs):
+        catalogue = jobs[same[0]].compiled.rules.resolved.catalogue
+        alike = [jobs[n] for n in same]
+        found = [(given, _groups_of_rows(spark, given)) for given in inputs]
+        by_python = [units for _, units in found if units is not None]
+        asked = (catalogue, _wanted(alike), _constants(alike))
+        assumed = catalogue.local.assumed
+        by_spark = read(spark, [given for given, units in found if units is None], *asked)
+        offers = [source.offer for source in by_spark if source.offer is not None]
+        offers += [offer for units in by_python for offer in parquet.offers(units)]
+        for job in alike:
+            check_columns(offers, job.compiled.rules.resolved.catalogue, lenient=lenient)
+        asks_the_clock = any(job.asks_the_clock for job in alike)  # then Spark looks for the first and last ends
+        others = read(spark, [given for given, units in found if units is not None and asks_the_clock], *asked)
+        own = [_spread(n, jobs[n], [*by_spark, *others], count) for n in same]
+        spreads += own
+        notes += catalogue.local.note_since(assumed)
+        filtered |= set(_constants(alike)) if any(source.form in ("rows", "cells") for source in by_spark) else set()
+        frames += [parquet.routed(spark, units, own, _wanted(alike)) for units in by_python]
+        frames += [_routed(source, own) for source in by_spark]
+        numbers = numbers and all(_has_numbers(source, jobs[n]) for source in by_spark for n in same)
+        numbers = numbers and all(parquet.counts(units, catalogue) for units in by_python)
+    routed = reduce(DataFrame.unionAll, frames or [empty(spark)])
+    spreads.sort(key=lambda spread: spread.number)
+    shipped = run_levels(routed, spreads, Programs(spreads), count)
+    return Started(shipped, tuple(spreads), numbers, count, tuple(dict.fromkeys(notes)), frozenset(filtered))
+
+
+def empty(spark: SparkSession) -> DataFrame:
+    """What is on its way where there is nothing to read."""
+    return spark.createDataFrame([], SCHEMA)
+
+
+def _groups_of_rows(spark: SparkSession, given: Input) -> list[parquet.Unit] | None:
+    """What Python reads of an input by itself: Parquet files of this machine."""
+    return parquet.units(spark, given.paths) if given.holds_parquet else None
+
+
+def declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
+    """The programs by what they declare: those that declare the same read the input once."""
+    found: list[tuple[object, list[int]]] = []
+    for number, job in enumerate(jobs):
+        catalogue = job.compiled.rules.resolved.catalogue
+        stamps = [(source.carries, source.time) for source in catalogue.sources]
+        when = stamps if any(time for _, time in stamps) else []
+        declared = (catalogue.unit, catalogue.zone, dict(catalogue.events), when)
+        same = next((numbers for other, numbers in found if other == declared), None)
+        if same is None:
+            found.append((declared, [number]))
+        else:
+            same.append(number)
+    return [numbers for _, numbers in found]
+
+
+def _spread(number: int, job: Job, sources: Sequence[Source], places: int) -> Spread:
+    return Spread(job.compiled, job.world, number, places, *_span(sources, job), job.emit)
+
+
+def start_lines(
+    spark: SparkSession,
+    jobs: Sequence[Job],
+    given: Sequence[Sequence[str]],
+    spans: Sequence[tuple[int, int]],
+    places: int,
+) -> Started:
+    """Programs each over lines of its own, all in one go; the spans are the first and last ends of their events."""
+    ship(spark)
+    spreads = tuple(
+        Spread(job.compiled, job.world, number, places, *span, job.emit)
+        for number, (job, span) in enumerate(zip(jobs, spans, strict=True))
+    )
+    rows = [(number, line.encode()) for number, lines in enumerate(given) for line in lines]
+    frame = spark.createDataFrame(rows, "program int, line binary").repartition(places)
+    programs = Programs(spreads)
+    routed = map_in_arrow(frame, FromLines(programs), SCHEMA)
+    return Started(run_levels(routed, spreads, programs, places), spreads, True, places)
+
+
+def _wanted(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
+    """What is read of which types."""
+    catalogue = jobs[0].compiled.rules.resolved.catalogue
+    everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
+    found: dict[str, frozenset[str]] = {}
+    for job in jobs:
+        asked = job.compiled.physical.rewritten.columns
+        if asked is None or job.asks_the_clock:  # any event may be read, or be the first or last
+            return {**everything, ANY: frozenset()}
+        for label, names in asked.items():
+            found[label] = found.get(label, frozenset()) | names
+    return found
+
+
+def _constants(jobs: Sequence[Job]) -> Mapping[str, tuple[Asked, ...]]:
+    """By which constants columns are filtered; where the clock is asked, any event may be the first or last."""
+    return {} if any(job.asks_the_clock for job in jobs) else constants([job.compiled.plan for job in jobs])
+
+
+def _number(event: Column, labels: Sequence[str]) -> Column:
+    """Which of some labels an event has: numbers travel faster than texts."""
+    found = f.lit(-1)
+    for number, label in enumerate(labels):
+        found = f.when(event == label, f.lit(number)).otherwise(found)
+    return found
+
+
+def _routed(source: Source, spreads: Sequence[Spread]) -> DataFrame:
+    labels = sorted(spreads[0].compiled.rules.resolved.catalogue.events)
+    return map_in_arrow(numbered(source, labels), FromSource(spreads, source.form, dict(source.held), labels), SCHEMA)
+
+
+def numbered(source: Source, labels: Sequence[str]) -> DataFrame:
+    """The frame of a source as readers take it: types by their numbers, and one stamp where that says all."""
+    frame = source.frame.drop(BEGIN) if source.is_point else source.frame
+    return frame.withColumn(EVENT, _number(frame[EVENT], labels)) if source.has_columns else frame
+
+
+# ---- what must be known before ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Ends:
+    """The first and the last end of the events of a source."""
+
+    compiled: Compiled
+    form: Form
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in given:
+            vouched, rest = apart(batch, self.form)
+            ends = [e.time.end for e in read_rest(self.compiled, self.form, rest) if isinstance(e, Event)]
+            if vouched.num_rows:
+                both = pc.min_max(vouched.column(END)).as_py()
+                ends += [both["min"], both["max"]]
+            if ends:
+                yield pa.RecordBatch.from_pydict({"first": [min(ends)], "last": [max(ends)]})
+
+
+def _span(sources: Sequence[Source], job: Job) -> tuple[int, int]:
+    """The earliest and the latest end of all events; it only matters where the clock is asked."""
+    if not job.asks_the_clock:
+        return -FAR, FAR
+    until = [] if job.world.until is None else [job.world.until]
+    ends: list[int] = []
+    for source in sources:
+        used = [END, REST] if source.has_columns else [REST]
+        found = map_in_arrow(source.frame.select(*used), _Ends(job.compiled, source.form), "first bigint, last bigint")
+        row = found.agg(f.min("first"), f.max("last")).first()
+        ends += [int(v) for v in (row or ()) if v is not None]
+    return min(ends or until or [0]), max([*ends, *until], default=-1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The good events among some lines, cells or documents that write their time as text."""
+
+    compiled: Compiled
+    form: Form
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        catalogue = self.compiled.rules.resolved.catalogue
+        for batch in given:
+            vouched, rest = apart(batch, self.form)
+            if vouched.num_rows:
+                yield pa.RecordBatch.from_pydict({"text": [True]})
+            for message in rest_messages(self.compiled, self.form, rest):
+                if uses_text(message.data, catalogue) and isinstance(self.compiled.read(message), Event):
+                    yield pa.RecordBatch.from_pydict({"text": [True]})
+
+
+def _text_time(compiled: Compiled, form: Form) -> str:
+    """What a line or document has that writes a time as text, and few others."""
+    declared = {name for source in compiled.rules.resolved.catalogue.sources for name in source.time}
+    if form == "lines":
+        keys = {json.dumps(name, ensure_ascii=strict) for name in {"time", *declared} for strict in (True, False)}
+        names = "|".join(sorted(map(re.escape, keys)))
+        return rf'(?:{names})\s*:\s*(\[\s*)?"'
+    names = "|".join(sorted(map(re.escape, {"time", "begin", "end", *declared})))
+    return rf"""(?:{names})\s*=\s*(?:"[-+.eE0-9]*[^-+.eE0-9"]|'[-+.eE0-9]*[^-+.eE0-9'])"""
+
+
+def _has_numbers(source: Source, job: Job) -> bool:
+    """Whether all events of a source write their times as numbers, so that answers do."""
+    if source.form == "rows":
+        return source.counts
+    suspicious = f.col(REST).isNotNull()  # cells that columns vouch for count
+    if source.form == "lines":
+        suspicious = f.col(REST).cast("string").rlike(_text_time(job.compiled, source.form))
+        suspicious = suspicious | (f.col(REST).isNull() & f.col(TEXT)) if source.has_columns else suspicious
+    if source.form == "documents":
+        content = f.col(REST)["content"].cast("string")
+        suspicious = content.rlike(_text_time(job.compiled, source.form))
+    found = source.frame.where(suspicious).select(REST)
+    return not map_in_arrow(found, _Texts(job.compiled, source.form), "text boolean").limit(1).count()

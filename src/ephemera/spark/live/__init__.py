@@ -1,0 +1,1 @@
+"""This package runs live queries on Structured Streaming, batch by batch."""

@@ -1,0 +1,199 @@
+"""This module keeps what a live query must know to go on: of which programs it is, and where they stood after a batch.
+
+It stands in the folder of the checkpoint beside what Spark writes there. A query that does not belong to it is refused,
+with what differs. Where the programs stood is written before Spark commits a batch, under the number of the batch; that
+of the batch before stays, since Spark may come back to it. Each file says of which query and batch it is, and has a
+checksum. Where Spark would begin a batch that does not follow what is here, nothing is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from uuid import uuid4
+
+from ephemera.algebra.fingerprint import digest
+from ephemera.base.errors import EphemeraError
+from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.source_progress import Standing, read_standing
+from ephemera.engine.state.durable_files import Posix, files_of
+from ephemera.engine.state.identity import AnotherProgram, compare, compared, program_of, warn_of_changes, world_of
+from ephemera.engine.state.sealed_files import Broken, seal, unseal
+from ephemera.spark.live.fault_points import mark
+
+FORMAT = 3
+QUERY = "query.json"
+CLOCK = "clock"
+_WAY_OUT = "bring the whole checkpoint back from a copy, or begin anew with another checkpoint"
+_OURS = ("progress", "spark", "spark/offsets", "spark/commits", "state/0-0")
+"""Folders in which there are files if a query has been here."""
+
+Standings = Mapping[int, Standing]
+"""Where the programs of a query stand."""
+
+
+class WrongCheckpoint(EphemeraError):
+    """A checkpoint that this query cannot go on from."""
+
+
+class Ledger:
+    """The ledger of a live query."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self._files, self._folder = self.place = files_of(checkpoint)
+        self.root = self._folder if isinstance(self._files, Posix) else checkpoint.rstrip("/")
+        """The checkpoint as any process finds it, wherever it was started."""
+        self.state = f"{self.root}/state"
+        """Where the shards have their state."""
+        self._known: dict[int, Standings] = {}
+        self._has_begun = False
+        self._has_clock = False
+        self._world: dict[str, str] = {}
+        self.query = ""
+        """Names the query for as long as its checkpoint lives."""
+        self.programs = ""
+        """A fingerprint of its programs."""
+
+    # ---- what it belongs to --------------------------------------------------------------------------------
+
+    def open(self, spreads: Sequence[Spread], shards: int | None, default: int) -> int:
+        """Takes possession of the checkpoint; says into how many shards state is cut there."""
+        programs = [program_of(spread.compiled, spread.world) for spread in spreads]
+        self.programs = digest([compared(program) for program in programs])
+        layouts = [_layout(spread) for spread in spreads]
+        self._world = {
+            f"{name}{f' of program {n + 1}' if len(spreads) > 1 else ''}": told
+            for n, spread in enumerate(spreads)
+            for name, told in world_of(spread.world).items()
+        }
+        if QUERY not in self._files.names(self._folder):
+            self._see_that_nothing_is_here()
+            self._files.make(f"{self._folder}/progress")
+            chosen = shards or default
+            self.query = uuid4().hex
+            self._put(QUERY, "query", {"query": self.query, "shards": chosen, "programs": programs, "layouts": layouts})
+            return chosen
+        told = self._get(QUERY, "query")
+        if shards is not None and shards != told["shards"]:
+            raise WrongCheckpoint(
+                f"the checkpoint has {told['shards']} shards, and {shards} are asked for; the number cannot change"
+            )
+        if len(programs) != len(told["programs"]):
+            raise WrongCheckpoint(
+                f"the checkpoint is of {len(told['programs'])} programs, and these are {len(programs)}"
+            )
+        for theirs, ours in zip(told["programs"], programs, strict=True):
+            try:
+                compare(theirs, ours, "checkpoint")
+            except AnotherProgram as error:
+                raise WrongCheckpoint(
+                    f"{error}\nthe checkpoint stays as it is, with the state of all rules: "
+                    "start the new program with another checkpoint, or bring the old one back"
+                ) from None
+        if told["layouts"] != layouts:
+            raise WrongCheckpoint(
+                "the rules are those of the checkpoint, and this version would spread their state in another way over "
+                "the shards; go on with the version that wrote it, or begin anew with another checkpoint"
+            )
+        self.query = told["query"]
+        batches = self._batches()
+        if batches:
+            before = self._progress(batches[-1])
+            warn_of_changes(before["world"], self._world, f"batch {batches[-1]}")
+        return int(told["shards"])
+
+    def _see_that_nothing_is_here(self) -> None:
+        """A checkpoint without the file that says whose it is must be a new one."""
+        for folder in _OURS:
+            names = [name for name in self._files.names(f"{self._folder}/{folder}") if not name.startswith(".")]
+            if names:
+                raise Broken(
+                    f"{self._folder}/{QUERY} is missing, though there is {folder}/{names[0]} beside it: "
+                    f"whose checkpoint it is cannot be told; {_WAY_OUT}"
+                )
+
+    # ---- batches -------------------------------------------------------------------------------------------
+
+    def before(self, batch: int) -> Standings:
+        """Where the programs stood before a batch."""
+        later = [] if self._has_begun else [number for number in self._batches() if number > batch]
+        self._has_begun = True
+        if later:
+            raise Broken(
+                f"Spark would begin batch {batch}, and {self._folder}/progress has batch {later[-1]} already: "
+                f"files of {self.root}/spark are missing, or older than the others; {_WAY_OUT}"
+            )
+        if batch == 0:
+            return {}
+        if batch - 1 not in self._known:
+            told = self._progress(batch - 1)["standings"]
+            self._known[batch - 1] = {int(number): read_standing(one) for number, one in told.items()}
+        return self._known[batch - 1]
+
+    def commit(self, batch: int, standings: Standings) -> None:
+        """Where they stand after a batch."""
+        told = {str(number): standing.told() for number, standing in standings.items()}
+        content = {"query": self.query, "batch": batch, "standings": told, "world": self._world}
+        self._put(_progress(batch), "progress", content)
+        self._known = {batch - 1: self._known.get(batch - 1, {}), batch: standings}
+        mark("ledger tidy")
+        for number in self._batches():
+            if number < batch - 1:
+                self._files.remove(f"{self._folder}/{_progress(number)}")
+        for number in self._batches(CLOCK) if self._has_clock else ():
+            if number < batch:
+                self._files.remove(f"{self._folder}/{CLOCK}/{number}.json")
+        mark("batch done")
+
+    def time_of(self, batch: int) -> int | None:
+        """What time it was when a batch was first begun, if it was."""
+        self._has_clock = True
+        self._files.make(f"{self._folder}/{CLOCK}")
+        if batch not in self._batches(CLOCK):
+            return None
+        return int(self._of_batch(f"{CLOCK}/{batch}.json", "time", batch)["now"])
+
+    def note_time(self, batch: int, now: int) -> None:
+        """What time it is for a batch."""
+        content = {"query": self.query, "batch": batch, "now": now}
+        data = seal("time", FORMAT, content)
+        self._files.put(f"{self._folder}/{CLOCK}/{batch}.json", [data], lambda _: None)
+
+    def _batches(self, folder: str = "progress") -> list[int]:
+        """The batches of which there is progress."""
+        names = [name.removesuffix(".json") for name in self._files.names(f"{self._folder}/{folder}")]
+        return sorted(int(name) for name in names if name.isdigit())
+
+    def _progress(self, batch: int) -> dict[str, Any]:
+        return self._of_batch(_progress(batch), "progress", batch)
+
+    def _of_batch(self, name: str, kind: str, batch: int) -> dict[str, Any]:
+        told = self._get(name, kind)
+        if (told["query"], told["batch"]) != (self.query, batch):
+            raise Broken(
+                f"{self._folder}/{name} is of batch {told['batch']} of query {told['query']}; "
+                f"it should be of batch {batch} of query {self.query}; {_WAY_OUT}"
+            )
+        return told
+
+    def _get(self, name: str, kind: str) -> dict[str, Any]:
+        path = f"{self._folder}/{name}"
+        try:
+            data = bytes(self._files.read(path))
+        except OSError as error:
+            raise Broken(f"the checkpoint has no readable {name}: {error}; {_WAY_OUT}") from None
+        return unseal(data, kind, FORMAT, path, _WAY_OUT)
+
+    def _put(self, name: str, kind: str, content: Mapping[str, Any]) -> None:
+        self._files.put(f"{self._folder}/{name}", [seal(kind, FORMAT, content)], lambda step: mark(f"ledger {step}"))
+
+
+def _progress(batch: int) -> str:
+    return f"progress/{batch}.json"
+
+
+def _layout(spread: Spread) -> str:
+    """Which rules have their state together, and by which attributes it is cut."""
+    names = spread.plan.rewritten.names.histories
+    groups = zip(spread.group_names, spread.stages.groups, strict=True)
+    return digest({name: [g.level, {names[query]: cut for query, cut in g.cuts.items()}] for name, g in groups})

@@ -1,0 +1,205 @@
+"""This module hosts programs on Structured Streaming: one query, in which each batch is a chain of stages run once.
+
+Spark says which batch it is and what came with it, and repeats a batch that was not finished. All else is ours: the
+state of the shards, where the sources stand, and the answers are written under the number of the batch before Spark
+commits it. A batch that is repeated goes on from the batch before it, and writes the same under the same names.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from ephemera.base.errors import EphemeraError
+from ephemera.engine.cluster.message import HEARD, OUT, READ, Shipment
+from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.state.checkpoint_lock import Hold
+from ephemera.engine.state.segments import Origin
+from ephemera.formats.seen_keys import Keys
+from ephemera.kernels.history import FAR
+from ephemera.spark.batch.job import Job, places_of
+from ephemera.spark.live.checkpoint import Ledger, Standings
+from ephemera.spark.live.fault_points import mark
+from ephemera.spark.live.intake import Reader
+from ephemera.spark.live.make_report import events_in, report_of
+from ephemera.spark.live.report import BatchReport
+from ephemera.spark.live.shard_cache import QueryKey
+from ephemera.spark.live.stages import Chain, laid_out
+from ephemera.spark.live.task import At, Last, Turn, after
+from ephemera.spark.live.ticks import Ticking
+from ephemera.spark.read.route_rows import told_of
+from ephemera.spark.runtime.exchange import of_rows
+from ephemera.spark.runtime.failures import failure
+from ephemera.spark.runtime.packed_programs import Programs
+from ephemera.spark.runtime.ship_package import ship
+
+_PAUSE = 0.2
+"""Seconds after which somebody who is in a hurry is seen."""
+
+
+class Stopped(EphemeraError):
+    """A batch that was not begun because the query is about to stop."""
+
+
+class Sink(Protocol):
+    """Where answers and dead letters go."""
+
+    @property
+    def last(self) -> Last:
+        """What is done in each place with what comes of a batch."""
+        ...
+
+    @property
+    def needs_frame(self) -> bool:
+        """Whether answers are taken from a frame here, and not only in their places."""
+        ...
+
+    def open(self, spark: SparkSession, query: str, batch: int) -> None:
+        """Before the first batch of a start."""
+        ...
+
+    def take(self, at: At, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
+        """What is done here: with what came from the places, and with the answers, packed, if they are needed."""
+        ...
+
+    def settle(self, turn: Turn, rows: Sequence[Shipment]) -> None:
+        """After the first batch of a start."""
+        ...
+
+
+@dataclass(slots=True)
+class Host:
+    """A live query: it is called by Spark with each batch."""
+
+    spark: SparkSession
+    spreads: tuple[Spread, ...]
+    ledger: Ledger
+    readers: Sequence[Reader]
+    sink: Sink
+    watch: Callable[[BatchReport], None] | None = None
+    small: int = 0
+    """A batch that follows one of fewer events, those of all programs together, is run in one task."""
+    events: int | None = None
+    """How many events came with the last batch that had some."""
+    hold: Hold | None = None
+    """What lets no other run have the checkpoint."""
+    ticking: Ticking | None = None
+    """The time of silent sources, if there are any that move by the clock."""
+    programs: Programs = field(init=False)
+    failed: EphemeraError | None = None
+    """What ended the query, if something did."""
+    keys: dict[int, Keys] = field(init=False)
+    """Which keys the events of each program had since the start."""
+    _query: QueryKey | None = None
+    _has_begun: bool = False
+    _chain: Chain | None = None
+    _is_stopping: bool = False
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.programs = Programs(self.spreads)
+        self.keys = {spread.number: Keys(spread.plan) for spread in self.spreads}
+
+    def __call__(self, frame: DataFrame, number: int) -> None:
+        # Whoever stops the query has this and waits for Spark, which waits for us: so nothing here may wait.
+        if self._is_stopping or not self._turn.acquire(blocking=False):
+            raise Stopped("the query has been stopped")
+        try:
+            self._run(frame, number)
+        except Exception as error:  # noqa: BLE001 - whatever it is, people are told of it, in short
+            self.failed = error if isinstance(error, EphemeraError) else failure(error)
+            # Spark searches what it is told with a pattern that cannot cope with long texts.
+            raise self.failed from None
+        finally:
+            self._turn.release()
+
+    @contextmanager
+    def paused(self, patience: float, in_a_hurry: Callable[[], bool] = lambda: False) -> Iterator[None]:
+        """Lets no other batch begin; waits some seconds for that at hand, unless somebody is in a hurry."""
+        self._is_stopping = True
+        last = time.monotonic() + patience
+        is_done = self._turn.acquire(timeout=min(patience, _PAUSE))
+        while not is_done and time.monotonic() < last and not in_a_hurry():
+            is_done = self._turn.acquire(timeout=_PAUSE)
+        try:
+            yield
+        finally:
+            if is_done:
+                self._turn.release()
+
+    def _run(self, frame: DataFrame, number: int) -> None:
+        begin = time.perf_counter()
+        mark("batch begins")
+        if self.hold is not None:
+            self.hold.check()
+        before = self.ledger.before(number)
+        is_first = not self._has_begun
+        if is_first:
+            mark("open")
+            self.sink.open(self.spark, self.ledger.query, number)
+            self._has_begun = True
+        mark("plan")
+        now = self.ticking.at(number, before) if self.ticking is not None else None
+        origin = Origin(self.ledger.query, self.ledger.programs, places=self.spreads[0].places)
+        if self._query is None:
+            self._query = self._named(frame)
+        running = tuple(str(query.runId) for query in self.spark.streams.active)
+        last = number - 1 if number else None
+        turn = Turn(self._query, number, last, before, self.ledger.state, origin, now, running)
+        if self._chain is None:
+            self._chain = laid_out(frame, self.spreads, self.programs, self.readers, self.sink.last)
+        is_small = self.events is not None and self.events < self.small
+        shipped = self._chain.send(frame, turn, is_small=is_small)
+        planned = time.perf_counter()
+        rows, standings = self._taken(shipped, turn)
+        if is_first:
+            mark("settle")
+            self.sink.settle(turn, rows)
+        ran = time.perf_counter()
+        self.ledger.commit(number, standings)
+        self.events = sum(events_in(rows).values()) or self.events
+        for row in (row for row in rows if row.group == READ):
+            self.keys[row.program].add(told_of(row.load)["keys"])
+        if self.watch is not None:
+            seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
+            report = report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000)
+            self.watch(replace(report, in_one_task=is_small))
+
+    def _named(self, frame: DataFrame) -> QueryKey:
+        """This start of the query: Spark runs its jobs as a group of that name, unless the user renames it.
+
+        So it is asked before the first batch, and once.
+        """
+        run = frame.sparkSession.sparkContext.getLocalProperty("spark.jobGroup.id")
+        return QueryKey(str(self.spark._jsparkSession.hashCode()), run or uuid.uuid4().hex)
+
+    def _taken(self, shipped: DataFrame, turn: Turn) -> tuple[list[Shipment], Standings]:
+        """What came from the places besides answers, and where the programs stand then, after the sink has had all."""
+        is_kept = self.sink.needs_frame
+        kept = shipped.persist(StorageLevel.MEMORY_AND_DISK) if is_kept else shipped
+        try:
+            rows = of_rows((kept.where(f.col("group") != OUT) if is_kept else kept).collect())
+            heard = after(turn, [row for row in rows if row.group == HEARD], self.programs)
+            at = At(self.programs, turn, 0, {**turn.standings, **heard})
+            self.sink.take(at, rows, kept.where(f.col("group") == OUT) if is_kept else None)
+        finally:
+            if is_kept:
+                kept.unpersist()
+        return rows, at.standings
+
+
+def spread_live(spark: SparkSession, jobs: Sequence[Job], ledger: Ledger, shards: int | None) -> tuple[Spread, ...]:
+    """The programs of a live query, spread over as many shards as the checkpoint has."""
+    ship(spark)
+    one = [Spread(job.compiled, job.world, number, 1, -FAR, FAR, job.emit) for number, job in enumerate(jobs)]
+    places = ledger.open(one, shards, max(2, places_of(spark) // 2))
+    return tuple(Spread(s.compiled, s.world, s.number, places, -FAR, FAR, s.emit) for s in one)

@@ -1,0 +1,301 @@
+"""This module starts live queries, and is what people have in hand while they run."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from ephemera.base.errors import EphemeraError
+from ephemera.base.scratch import scratch_of_process
+from ephemera.engine.never import Never, never
+from ephemera.engine.state.checkpoint_lock import Hold, hold
+from ephemera.engine.state.sealed_files import WAY_OUT, Broken
+from ephemera.formats.compiled import Compiled
+from ephemera.rules.outcome import World
+from ephemera.spark.batch.job import Job
+from ephemera.spark.live.checkpoint import Ledger
+from ephemera.spark.live.fault_points import mark
+from ephemera.spark.live.host import Host, spread_live
+from ephemera.spark.live.intake import Heartbeat
+from ephemera.spark.live.query_sinks import Outlet
+from ephemera.spark.live.report import BatchReport, Totals, as_progress
+from ephemera.spark.live.sources import open_inlets
+from ephemera.spark.live.ticks import Ticking, set_ticks
+from ephemera.spark.read.scan import Input, format_of
+from ephemera.spark.runtime.failures import failure
+from ephemera.spark.runtime.java_end import GONE, java_ended, told_of_java
+from ephemera.spark.runtime.session import lent
+from ephemera.spark.sinks.callback_sink import Answer, Console, Delivery, EachAnswer, EachBatch, Rules, Sink
+from ephemera.spark.sinks.encode_answers import forms_of
+from ephemera.spark.sinks.encode_files import Format
+from ephemera.spark.sinks.folder_sink import FolderSink
+from ephemera.spark.sinks.owned_folder import Folder, folder_at
+from ephemera.spark.sinks.table_sink import TableSink
+
+ONCE = "once"
+_IN_ITS_LOG = re.compile(r"batch \d+ doesn't exist|[Ll]og file|/spark/(offsets|commits|sources|metadata)")
+"""What Spark says of files of its own that it cannot go on from."""
+_OPENING = "Initializing"
+"""What Spark says that a query does until all its sources are there."""
+_PAUSE = 0.005
+"""Seconds after which it is asked again."""
+FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""Writes the files of Spark's own logs in much less time than what it takes by default; `docs/live.md` has how much."""
+
+
+class SeveralWays(EphemeraError):
+    """Answers that should go to several places at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Streaming:
+    """A live query that can be started; make one with `Program.stream`."""
+
+    spark: SparkSession
+    jobs: Sequence[Job]
+    inputs: Sequence[Input]
+    checkpoint: str | None = None
+    output: str | None = None
+    format: Format = "json"
+    dead_letters: str | None = None
+    table: str | None = None
+    location: str | None = None
+    foreach: Callable[[Answer], object] | None = None
+    foreach_batch: Callable[[list[Answer], int], object] | None = None
+    console: bool = False
+    trigger: str | None = None
+    """Such as `1 second`; `once` takes what is there and stops; None goes on as fast as it can."""
+    shards: int | None = None
+    most_files: int | None = None
+    """How many files of a folder a batch takes; None takes all that are there."""
+    small: int | None = None
+    """Batches of fewer events run in one task; None leaves it to what is read."""
+    lenient: bool = False
+    """Whether declared attributes that are no columns of the input are null."""
+    names: Sequence[Mapping[str, str]] = ()
+    """What the dead letters of each program say of where they come from."""
+    hold: Hold | None = None
+    """The checkpoint, if it has been taken for this query already."""
+
+    def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
+        """Starts the query; `watch` is told of each batch."""
+        taker = self._one_taker()
+        checkpoint = self.checkpoint or str(scratch_of_process("checkpoint"))
+        own = self.hold or hold(checkpoint)
+        try:
+            with told_of_java():
+                return self._started(checkpoint, own, taker, watch)
+        except BaseException:
+            own.release()
+            raise
+
+    def _started(
+        self, checkpoint: str, own: Hold, taker: Sink | None, watch: Callable[[BatchReport], object] | None
+    ) -> LiveQuery:
+        ledger = Ledger(checkpoint)
+        spreads = spread_live(self.spark, self.jobs, ledger, self.shards)
+        forms = forms_of(spreads, self.names)
+        delivery = None
+        if taker is not None:
+            rules = {spread.number: Rules(spread.compiled.plan) for spread in spreads}
+            delivery = Delivery(forms, rules, taker)
+        out, dead, has_columns = _folder(self.output), _folder(self.dead_letters), self.table is not None
+        for folder in (out, dead):
+            if folder is not None:
+                folder.claim(ledger.query)  # so that one that is refused is so at once, and not with the first event
+        folders = FolderSink(forms, ledger.query, out, self.format, dead, has_columns=has_columns, mark=mark)
+        table = TableSink(self.table, forms, self.location) if self.table is not None else None
+        totals = Totals()
+        is_once = self.trigger == ONCE
+        local = [job.compiled.rules.resolved.catalogue.local for job in self.jobs]
+        assumed = [one.assumed for one in local]
+        more: dict[str, Any] = {"most_files": self.most_files, "lenient": self.lenient}
+        inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, **more)
+        for one, before in zip(local, assumed, strict=True):
+            totals.notes |= dict.fromkeys(one.note_since(before))
+        outlet = Outlet(folders, table, delivery)
+        small = inlet.small if self.small is None else self.small
+        host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small, hold=own)
+        beats = [reader for reader in inlet.readers if isinstance(reader, Heartbeat)]
+        if beats:
+            set_ticks(*ledger.place)
+            host.ticking = Ticking(ledger) if beats[0].programs else None
+        writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{ledger.root}/spark")
+        if is_once:
+            writer = writer.trigger(availableNow=True)
+        elif self.trigger is not None:
+            writer = writer.trigger(processingTime=self.trigger)
+        with lent(self.spark, "spark.sql.streaming.checkpointFileManagerClass", FILES):
+            query = writer.start()
+            while query.status["message"].startswith(
+                _OPENING
+            ):  # its logs are of the kind that is set when they are opened
+                time.sleep(_PAUSE)
+        own.is_over = lambda: not query.isActive
+        return LiveQuery(query, host, totals, own)
+
+    def _one_taker(self) -> Sink | None:
+        """Who gets the answers here, if they go neither to a folder nor to a table."""
+        ways = ("output", "table", "foreach", "foreach_batch", "console")
+        given = [way for way in ways if getattr(self, way) not in (None, False)]
+        if len(given) > 1:
+            raise SeveralWays(f"answers go one way, and both `{given[0]}` and `{given[1]}` are given; name one of them")
+        return self._taker()
+
+    def _taker(self) -> Sink | None:
+        if self.foreach is not None:
+            return EachAnswer(self.foreach)
+        if self.foreach_batch is not None:
+            return EachBatch(self.foreach_batch)
+        return Console(sys.stdout) if self.console else None
+
+
+def streaming_of(
+    spark: SparkSession,
+    compiled: Compiled,
+    world: World,
+    source: str | DataFrame | Sequence[str | DataFrame] | None,
+    *,
+    emit: frozenset[str],
+    **more: Any,
+) -> Streaming:
+    """A live query of one program."""
+    if source is None:
+        places = [(s.location, s.format) for s in compiled.rules.resolved.catalogue.sources if s.location is not None]
+        inputs = [Input(where, form) for where, form in places]  # type: ignore[arg-type]
+    else:
+        several = [source] if isinstance(source, str | DataFrame) else list(source)
+        inputs = [Input(one, _format(one)) for one in several]
+    if not inputs:
+        raise ValueError("there is nothing to read: give a folder or a streaming data frame, or declare STREAM … FROM")
+    return Streaming(spark, [Job(compiled, world, emit)], inputs, **more)
+
+
+def _format(source: str | DataFrame) -> Any:
+    """What a folder holds, as its name says; else lines of JSON."""
+    if isinstance(source, DataFrame):
+        return None
+    try:
+        return format_of(source)
+    except ValueError:
+        return "json"
+
+
+def _folder(path: str | None) -> Folder | None:
+    return folder_at(path) if path is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Telling:
+    totals: Totals
+    watch: Callable[[BatchReport], object] | None
+
+    def __call__(self, report: BatchReport) -> None:
+        self.totals.add(report)
+        if self.watch is not None:
+            self.watch(report)
+
+
+@dataclass(slots=True)
+class LiveQuery:
+    """A live query at work."""
+
+    query: StreamingQuery
+    host: Host
+    totals: Totals
+    """What all batches since the start did."""
+    hold: Hold
+    """The checkpoint, which no other run can have until this one has ended."""
+
+    @property
+    def is_active(self) -> bool:
+        try:
+            return bool(self.query.isActive)
+        except GONE as error:
+            if java_ended(error) is None:
+                raise
+            return False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """All that people should know of the input since the start."""
+        return (*self.totals.notes, *self.warnings)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What is likely wrong with it: keys that were missing in every event of their type."""
+        return tuple(note for keys in self.host.keys.values() for note in keys.notes())
+
+    @property
+    def last(self) -> BatchReport | None:
+        """The report of the last batch."""
+        return self.totals.last
+
+    def never(self, number: int = 0) -> Never:
+        """What a program has lacked since the start: types of events that never came, rules that never matched."""
+        spread = self.host.spreads[number]
+        missing = spread.plan.awaited - {label for program, label in self.totals.came if program == number}
+        matched = {rule for program, rule in self.totals.matched if program == number}
+        return never(spread.compiled.rules, spread.compiled.plan, missing, matched, spread.emit)
+
+    def progress(self) -> dict[str, Any] | None:
+        """What Spark tells of the last batch, with what there is to tell of the program under `ephemera`."""
+        try:
+            told = self.query.lastProgress
+        except GONE as error:
+            raise self._told(error) from error
+        if not told:
+            return None
+        own = as_progress(self.totals.last) if self.totals.last is not None else None
+        return {**json.loads(json.dumps(dict(told), default=str)), "ephemera": own}
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits until the query has ended; whether it has. What ended it, if it failed, is raised."""
+        try:
+            if timeout is None:
+                self.query.awaitTermination()
+                is_over = True
+            else:
+                is_over = bool(self.query.awaitTermination(timeout))  # type: ignore[arg-type]
+        except Exception as error:
+            self.hold.release()
+            raise self._told(error) from error
+        if is_over:
+            self.hold.release()
+        return is_over
+
+    def drain(self) -> None:
+        """Waits until all that is there has been worked on."""
+        try:
+            self.query.processAllAvailable()
+        except Exception as error:
+            raise self._told(error) from error
+
+    def stop(self, patience: float = 20.0, in_a_hurry: Callable[[], bool] = lambda: False) -> None:
+        """Stops the query when the batch at hand is done; one that takes longer is done again at the next start.
+
+        Who is `in_a_hurry` does not wait for it.
+        """
+        try:
+            with self.host.paused(patience, in_a_hurry):
+                self.query.stop()
+        except GONE as error:
+            raise self._told(error) from error
+        finally:
+            self.hold.release()
+
+    def _told(self, error: Exception) -> EphemeraError:
+        if self.host.failed is not None:
+            return self.host.failed
+        told = failure(error)
+        if _IN_ITS_LOG.search(str(told)) is None:
+            return told
+        return Broken(f"{self.host.ledger.root}/spark is damaged. {told}. {WAY_OUT.capitalize()}")

@@ -1,0 +1,199 @@
+"""This module opens what a live query reads: folders in which files arrive, sockets, and streaming data frames.
+
+Several inputs become one frame, since a query has one: each has a column of its own. Where a source is declared idle
+after some silence, a clock is one of them. Spark writes down which rows of it belong to a batch, as of any other
+source, so a batch that is repeated sees the same time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from pathlib import Path
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.readwriter import DataStreamReader
+
+from ephemera.base.errors import EphemeraError
+from ephemera.formats.check_columns import Offer, check_columns
+from ephemera.rules.nodes import Catalogue
+from ephemera.spark.batch.job import Job, cores_of, declaring_alike, numbered
+from ephemera.spark.live.intake import FromFiles, FromFrame, Heartbeat, Reader, column_of
+from ephemera.spark.read.csv_files import open_csv
+from ephemera.spark.read.flat_events import ANY, Form
+from ephemera.spark.read.parquet import is_flat_here, units
+from ephemera.spark.read.parquet import offers as parquet_offers
+from ephemera.spark.read.scan import Input, format_of, offer_of_sheets, source_of
+
+SOCKET = re.compile(r"(?:socket|tcp)://(\[[^\]]+\]|[^:/]+):(\d+)/?")
+_FILES = "path string, modificationTime timestamp, length bigint, content binary"
+_READ_HERE, _READ_BY_SPARK = 4_000_000, 40_000
+"""So many events, divided by the cores, make a batch large: where Python reads files, and where Spark reads.
+
+On two cores one task was sooner done with two million events of files than two tasks; with more cores these gain. Spark
+needs longer to read, and does it in several tasks. See docs/decisions/0010.
+"""
+
+
+class NoInput(EphemeraError):
+    """Something that cannot be read as a stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Inlet:
+    """What a live query reads: one frame, and readers for its columns."""
+
+    frame: DataFrame
+    readers: tuple[Reader, ...]
+    small: int
+    """Batches of fewer events are sooner done in one task."""
+
+
+def open_inlets(  # noqa: PLR0913 - most of them named
+    spark: SparkSession,
+    jobs: Sequence[Job],
+    inputs: Sequence[Input],
+    *,
+    clock: bool,
+    most_files: int | None = None,
+    lenient: bool = False,
+) -> Inlet:
+    """All inputs of some programs as one; each program reads all of them.
+
+    `clock` says whether a clock is heeded, `most_files` how many files of a folder a batch takes. Columns that are
+    missing in what is there are an error, and in what comes later make rows bad, unless that is `lenient`.
+    """
+    reading = spark.readStream if most_files is None else spark.readStream.option("maxFilesPerTrigger", most_files)
+    frames: list[DataFrame] = []
+    readers: list[Reader] = []
+    offers = [offer for given in inputs for offer in _offers(spark, given)]
+    for job in jobs:
+        check_columns(offers, _catalogue(job), lenient=lenient)
+    for given in inputs:
+        opened = None if _is_direct(spark, given) else _opened_or_told(spark, reading, given)
+        for same in declaring_alike(jobs):
+            alike = [jobs[n] for n in same]
+            if opened is None:
+                frames.append(_documents(reading, given.paths[0]).select("path"))
+                readers.append(FromFiles(tuple(same), _needed(alike), complete=not lenient))
+            else:
+                own, reader = _read(*opened, alike, same, complete=not lenient)
+                frames.append(own)
+                readers.append(replace(reader, is_foreign=isinstance(given.given, DataFrame)))
+    idle = [n for n, job in enumerate(jobs) if any(s.idle is not None for s in _catalogue(job).sources)]
+    if idle:
+        # Spark goes on from a checkpoint only with as many sources as before: so one that nobody heeds stays, too.
+        frames.append(spark.readStream.format("rate").option("rowsPerSecond", 1).load().select("timestamp"))
+        readers.append(Heartbeat(tuple(idle) if clock else ()))
+    small = _READ_HERE if all(isinstance(r, FromFiles | Heartbeat) for r in readers) else _READ_BY_SPARK
+    small //= cores_of(spark)
+    if len(frames) == 1:
+        return Inlet(frames[0], tuple(readers), small)
+    apart = [frame.select(f.struct("*").alias(column_of(number))) for number, frame in enumerate(frames)]
+    return Inlet(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), apart), tuple(readers), small)
+
+
+def _catalogue(job: Job) -> Catalogue:
+    return job.compiled.rules.resolved.catalogue
+
+
+def _read(
+    frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[int], *, complete: bool
+) -> tuple[DataFrame, FromFrame]:
+    catalogue = _catalogue(jobs[0])
+    source = source_of(frame, form, catalogue, _needed(jobs), complete=complete)
+    labels = sorted(catalogue.events)
+    if source.offer is not None:  # a data frame has the same columns for ever
+        check_columns([source.offer], catalogue, lenient=not complete)
+    return numbered(source, labels), FromFrame(tuple(numbers), form, dict(source.held), labels, source.counts, complete)
+
+
+def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
+    """What is read: of types that rules use, their attributes; of all others, that there was an event and when."""
+    catalogue = _catalogue(jobs[0])
+    found: dict[str, frozenset[str]] = dict.fromkeys(catalogue.events, frozenset())
+    for job in jobs:
+        asked = job.compiled.physical.rewritten.columns
+        if asked is None:
+            everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
+            return {**everything, ANY: frozenset()}
+        for label, names in asked.items():
+            if label in found:
+                found[label] |= names
+    return {**found, ANY: frozenset()}
+
+
+def _offers(spark: SparkSession, given: Input) -> list[Offer]:
+    """What files that are there already offer."""
+    if not given.paths or SOCKET.fullmatch(given.paths[0]) is not None:
+        return []
+    if _is_direct(spark, given):
+        return parquet_offers(units(spark, given.paths) or [])
+    if (given.format or format_of(given.paths[0])) != "csv":
+        return []
+    try:
+        return [offer_of_sheets(sheets) for sheets in open_csv(spark, given.paths)]
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" in str(error):  # nothing is there yet
+            return []
+        raise
+
+
+# ---- opening -----------------------------------------------------------------------------------------------
+
+
+def _is_direct(spark: SparkSession, given: Input) -> bool:
+    """Whether Spark need only say which files are new, since Python reads them: Parquet files of this machine."""
+    return given.holds_parquet and len(given.paths) == 1 and is_flat_here(spark, Path(given.paths[0]))
+
+
+def _documents(reading: DataStreamReader, path: str) -> DataFrame:
+    """Files as they are; what is not asked for of them is not read."""
+    return reading.format("binaryFile").schema(_FILES).load(path)
+
+
+def _opened(spark: SparkSession, reading: DataStreamReader, given: Input) -> tuple[DataFrame, Form]:
+    if isinstance(given.given, DataFrame):
+        if not given.given.isStreaming:
+            raise NoInput("this data frame does not stream; `spark.readStream` makes one that does, `run` takes others")
+        return given.given, "lines" if given.given.columns == ["value"] else "rows"
+    path, *more = given.paths
+    if more:
+        raise NoInput(f"a stream is read from one folder or pattern, not from several: `{path}`, `{more[0]}`")
+    socket = SOCKET.fullmatch(path)
+    if socket is not None:
+        wire = spark.readStream.format("socket").option("host", socket[1].strip("[]")).option("port", socket[2])
+        return wire.load(), "lines"
+    match given.format or format_of(path):
+        case "json":
+            return reading.option("lineSep", "\n").text(path), "lines"
+        case "parquet":
+            return reading.schema(spark.read.parquet(path).schema).parquet(path), "rows"
+        case "csv":
+            return _documents(reading, path), "sheets"
+        case "xml":
+            return _documents(reading, path), "documents"
+        case "table":
+            return spark.readStream.table(path), "rows"
+
+
+def _opened_or_told(spark: SparkSession, reading: DataStreamReader, given: Input) -> tuple[DataFrame, Form]:
+    """An input, or what to tell people if it cannot be opened."""
+    try:
+        return _opened(spark, reading, given)
+    except AnalysisException as error:
+        told = str(error)
+        if "PATH_NOT_FOUND" in told:
+            raise NoInput(
+                f"there is no `{given.given}`; make the folder before files arrive in it, and if these are Parquet, "
+                "put one there before the start: it shows the columns"
+            ) from None
+        if "UNABLE_TO_INFER_SCHEMA" in told or "EMPTY" in told:
+            raise NoInput(
+                f"there is no file in `{given.given}` yet that shows its columns; put one there before the start"
+            ) from None
+        raise

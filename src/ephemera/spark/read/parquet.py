@@ -1,0 +1,199 @@
+"""This module reads Parquet files in Python, where the session is local and so are the files.
+
+Python's readers give columns, and columns are what engines take; through Spark's, the columns become rows and columns
+again. Each task reads some groups of rows, only the columns that programs use, and only the event types. What is read,
+and what is bad and why, is as in the local engine, since its reader does it. Everything else that holds Parquet, such
+as tables, folders of folders and other file systems, is read by Spark.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+from ephemera.engine.cluster.message import Shipment
+from ephemera.engine.cluster.routing import Spread
+from ephemera.formats.arrow_columns import with_instants
+from ephemera.formats.check_columns import Offer, offer_of, refused_types
+from ephemera.formats.csv_rows import BadFile
+from ephemera.formats.decode_arrow import Reader, stamp_columns
+from ephemera.formats.json_events import BadEvent
+from ephemera.kernels.columns import Batch
+from ephemera.kernels.event_columns import BEGIN, END, Events, position
+from ephemera.rules.nodes import Catalogue
+from ephemera.spark.read.flat_events import ANY
+from ephemera.spark.read.route_rows import Counts, Waiting, bad_shipment
+from ephemera.spark.runtime.exchange import SCHEMA, batches
+from ephemera.spark.runtime.failures import told_by
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.session import is_local
+
+_ROWS = 131_072
+"""Rows that are read at a time."""
+Unit = tuple[str, int]
+"""A file, and one of its groups of rows."""
+
+
+def units(spark: SparkSession, paths: Sequence[str]) -> list[Unit] | None:
+    """What there is to read in some files or flat folders; None if Spark should read it."""
+    if not is_local(spark):
+        return None
+    found: list[Unit] = []
+    for name in paths:
+        path = Path(name)
+        files = [path] if path.is_file() else _files(path)
+        if files is None:
+            return None
+        for file in files:
+            found += units_of(str(file.resolve()))
+    return found or None
+
+
+def is_flat_here(spark: SparkSession, folder: Path) -> bool:
+    """Whether a folder is one of this machine, without folders in it, and all tasks run here."""
+    return is_local(spark) and _files(folder) is not None
+
+
+def units_of(path: str) -> list[Unit]:
+    """A file by its groups of rows."""
+    try:
+        return [(path, k) for k in range(pq.read_metadata(path).num_row_groups)]
+    except pa.ArrowInvalid as error:
+        raise BadFile(f"cannot read {Path(path).name}: {error}") from None
+
+
+def _files(folder: Path) -> list[Path] | None:
+    if not folder.is_dir() or any(p.is_dir() for p in folder.iterdir()):
+        return None
+    return sorted(p for p in folder.glob("*.parquet") if not p.name.startswith(("_", ".")))
+
+
+def counts(given: Sequence[Unit], catalogue: Catalogue) -> bool:
+    """Whether the columns that say when hold numbers, in all of some files."""
+    schemas = [pq.read_schema(path) for path in dict.fromkeys(path for path, _ in given)]
+    kinds = (schema.field(name).type for schema in schemas for name in stamp_columns(schema.names, catalogue))
+    return all(pa.types.is_integer(k) or pa.types.is_floating(k) or pa.types.is_null(k) for k in kinds)
+
+
+def offers(given: Sequence[Unit]) -> list[Offer]:
+    """What some files offer, those with the same columns together."""
+    by_columns: dict[tuple[str, ...], list[str]] = {}
+    for path in dict.fromkeys(path for path, _ in given):
+        by_columns.setdefault(tuple(pq.read_schema(path).names), []).append(path)
+    return [Offer(_name(paths), columns, partial(_holds, paths)) for columns, paths in by_columns.items()]
+
+
+def _name(paths: Sequence[str]) -> str:
+    return Path(paths[0]).name + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
+
+
+def _holds(paths: Sequence[str], label: str) -> bool:
+    """Whether some of the files have events of a type."""
+    tables = (batch for path in paths for batch in pq.ParquetFile(path).iter_batches(columns=["event"]))
+    return any(offer_of(pa.Table.from_batches([batch]), "").holds(label) for batch in tables)
+
+
+def routed(
+    spark: SparkSession, given: Sequence[Unit], spreads: Sequence[Spread], wanted: Mapping[str, frozenset[str]]
+) -> DataFrame:
+    """The events of some files, on their way."""
+    frame = spark.createDataFrame(list(given), "path string, row_group int")
+    return map_in_arrow(frame, FromParquet(spreads, dict(wanted)), SCHEMA)
+
+
+@dataclass(frozen=True, slots=True)
+class FromParquet:
+    """Reads groups of rows, and routes their events to programs that declare them alike."""
+
+    spreads: Sequence[Spread]
+    wanted: Mapping[str, frozenset[str]]
+    complete: bool = False
+    """Whether rows of a type for which not all columns are there are bad."""
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches(told_by("read", self._routed(given)))
+
+    @property
+    def _catalogue(self) -> Catalogue:
+        return self.spreads[0].compiled.rules.resolved.catalogue
+
+    def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
+        waiting = Waiting(self.spreads[0].places)
+        counts = [Counts(spread) for spread in self.spreads]
+        for batch in given:
+            for path, group in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
+                for parts, bad in self.read(path, group):
+                    for own in counts:
+                        own.add(parts)
+                        for letter in bad:
+                            own.add_bad(letter)
+                    yield from (bad_shipment(spread, letter) for spread in self.spreads for letter in bad)
+                    yield from self._all(waiting.add(parts))
+        yield from self._all(waiting.take())
+        yield from (word for own in counts for word in own.told())
+
+    def read(self, path: str, group: int) -> Iterator[tuple[list[Events], list[BadEvent]]]:
+        """The events of a group of rows, some at a time, and what is none."""
+        for table, rows in self._tables(path, group):
+            found = Reader(table, self.spreads[0].compiled, self._refused(path) if self.complete else None).read()
+            bad = [BadEvent(_row(path, group, int(rows[b.row])), b.reason, b.label) for b in found.bad]
+            yield [self._pruned(part) for part in found.parts], bad
+
+    def _refused(self, path: str) -> Mapping[str, str]:
+        return refused_types(pq.read_schema(path).names, Path(path).name, self._catalogue)
+
+    def _all(self, parts: list[Events]) -> Iterator[Shipment]:
+        for spread in self.spreads:
+            yield from spread.route(parts)
+
+    def _tables(self, path: str, group: int) -> Iterator[tuple[pa.Table, np.ndarray]]:
+        """The rows of a group that may be events of the programs, some at a time, and where they stand in it."""
+        file = pq.ParquetFile(path)
+        names = file.schema_arrow.names
+        if "event" in names:
+            file = pq.ParquetFile(path, read_dictionary=["event"])  # there are few types, and many events of each
+        used = {"event", *stamp_columns(names, self._catalogue), *(n for found in self.wanted.values() for n in found)}
+        first = 0
+        columns = names if ANY in self.wanted else [n for n in names if n in used]
+        for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
+            rows = np.arange(first, first + batch.num_rows)
+            first += batch.num_rows
+            if "event" in names and ANY not in self.wanted:
+                mine = self._mine(batch.column("event"))
+                if not mine.all():
+                    rows = rows[mine]
+                    batch = batch.filter(pa.array(mine))  # noqa: PLW2901 - what is left
+            if batch.num_rows:
+                yield with_instants(pa.Table.from_batches([batch]), file.schema), rows
+
+    def _mine(self, event: pa.Array) -> np.ndarray:
+        """Which rows are events of the programs, or have no name, which somebody has to be told."""
+        if not pa.types.is_dictionary(event.type):
+            return np.ones(len(event), dtype=np.bool_)
+        known = [label is None or label in self.wanted for label in event.dictionary.to_pylist()]
+        numbers = event.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
+        mine: np.ndarray = np.array([*known, True])[numbers]
+        return mine
+
+    def _pruned(self, part: Events) -> Events:
+        """Events without the attributes that were not read."""
+        asked = self.wanted.get(part.label)
+        if part.arity is None or part.names is None or asked is None:
+            return part
+        places = {position(k) for k, name in enumerate(part.names) if name in asked}
+        kept = {n: c for n, c in part.batch.columns.items() if n in (BEGIN, END) or n in places}
+        return Events(part.label, Batch(kept, len(part)), part.arity, part.names)
+
+
+def _row(path: str, group: int, row: int) -> str:
+    """A row that is bad, as a JSON object."""
+    found = pq.ParquetFile(path).read_row_group(group).slice(row, 1).to_pylist()[0]
+    return json.dumps(found, default=str, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""This package holds the sinks of live queries: folders, tables, functions and the console."""
