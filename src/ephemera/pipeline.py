@@ -1,7 +1,8 @@
 """This module is the whole road, stage by stage; it is the only one that knows them all.
 
 text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, which the oracle evaluates → `lower` → plan →
-`derive` → facts: how long everything must be kept
+`derive` → facts: how long everything must be kept → `prepare`, when a program is first to run: `optimize` → plan
+rewritten → `physical_plan` → what engines, Spark and `explain` read
 """
 
 from __future__ import annotations
@@ -158,9 +159,7 @@ class Program:
             answers, said = run_frame(compiled, events, world, asked, lenient=lenient)
             warn(said, stacklevel=3)
             return answers
-        found = run_given(
-            self.compiled.beside(world.calendars), events, world, asked, self._evaluate(engine), lenient=lenient
-        )
+        found = run_given(compiled, events, world, asked, self._evaluate(engine), lenient=lenient)
         warn([*([] if found.complaint is None else [found.complaint]), *found.said, *found.warnings], stacklevel=3)
         return found.answers
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
@@ -21,7 +22,7 @@ from ephemera.engine.hosts.live_start import missed, reached
 from ephemera.engine.hosts.tables import is_table, to_arrow
 from ephemera.engine.never import Never, never
 from ephemera.engine.state.identity import program_of, warn_of_changes, world_of
-from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot, restore, take
+from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot, load, restore, take
 from ephemera.engine.stats import Stats, stats_of
 from ephemera.engine.time.idle_sources import Silence
 from ephemera.engine.time.monotonic_clocks import Clock, Onward, passing, wall_clock
@@ -263,8 +264,12 @@ class LiveEngine:
             program = program_of(self._compiled, self._world)
             return take(self._engine, program, since.names if since is not None else (), more)
 
-    def restore(self, snapshot: Snapshot) -> LiveEngine:
-        """Goes on from a snapshot of the same program; only an engine that has just been made can."""
+    def restore(self, snapshot: Snapshot | str | Path) -> LiveEngine:
+        """Goes on from a snapshot of the same program, or from the folder in which one was saved.
+
+        Only an engine that has just been made can.
+        """
+        snapshot = snapshot if isinstance(snapshot, Snapshot) else load(Path(snapshot))
         with self._lock:
             more = snapshot.manifest["more"]
             if more["stamp"] != self._stamp:

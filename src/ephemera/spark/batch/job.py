@@ -179,7 +179,10 @@ def _wanted(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
 
 def _constants(jobs: Sequence[Job]) -> Mapping[str, tuple[Asked, ...]]:
     """By which constants columns are filtered; where the clock is asked, any event may be the first or last."""
-    return {} if any(job.asks_the_clock for job in jobs) else constants([job.compiled.plan for job in jobs])
+    if any(job.asks_the_clock for job in jobs):
+        return {}
+    plans = [job.compiled.physical for job in jobs]
+    return plans[0].rewritten.constants if len(plans) == 1 else constants([plan.logical for plan in plans])
 
 
 def _number(event: Column, labels: Sequence[str]) -> Column:
