@@ -37,7 +37,7 @@ def test_evaluations_of_the_algebra_are_let_go(options: str) -> None:
 
 def test_caches_of_functions_have_a_limit_or_stand_here() -> None:
     """`_names_as_written` takes as many arguments as elements may have attributes, the others one."""
-    without = {"_names_as_written", "_lines", "_secret", "_complaint"}
+    without = {"_names_as_written", "_secret"}
     assert set(unlimited()) == without
 
 

@@ -314,20 +314,20 @@ class _Spreading:
     def _scattered(self) -> frozenset[str]:
         """The labels whose events may be derived twice, in different partitions."""
         found: set[str] = set()
+        shown: dict[tuple[str, str], set[int]] = {}
+        """For each rule, and each label that it derives, where that shows what the rule is cut by."""
+        for rule, placed in self._placed.items():
+            for label, k in self._shown(rule, placed.key) if placed.key is not None else ():
+                shown.setdefault((rule, label), set()).add(k)
         for label, producers in self._producers.items():
             if len({self._placed[p].group for p in producers}) > 1:
                 found.add(label)
                 continue
-            common: frozenset[object] | None = None
-            for p in producers:
-                key = self._placed[p].key
-                places: frozenset[object] = (
-                    frozenset(["one place"])
-                    if key is None
-                    else frozenset(k for name, k in self._shown(p, key) if name == label)
-                )
-                common = places if common is None else common & places
-            if not common:
+            is_whole = [self._placed[p].key is None for p in producers]
+            if all(is_whole):
+                continue
+            common = set[int].intersection(*(shown.get((p, label), set()) for p in producers))
+            if any(is_whole) or not common:
                 found.add(label)
         return frozenset(found)
 

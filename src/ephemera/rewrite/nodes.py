@@ -36,8 +36,8 @@ class Rewritten:
     facts: Facts
     prints: Mapping[str, Print]
     """What each rule means, as it was written."""
-    names: StateNames
-    """What its rules and histories are called where they are stored."""
+    names: StateNames = field(default_factory=StateNames)
+    """What its rules and histories are called where they are stored; known when all rewrites are done."""
     columns: Mapping[str, frozenset[str]] | None = None
     """For each type of event the attributes that have to be read; None is all of them."""
     constants: Mapping[str, tuple[Asked, ...]] = field(default_factory=dict)

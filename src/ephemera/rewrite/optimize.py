@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ephemera.algebra.check import check_plan
 from ephemera.algebra.fingerprint import fingerprints, state_names
@@ -19,10 +20,9 @@ REWRITES: tuple[Rewrite, ...] = (narrow_columns, push_constants, share_alike_rul
 
 def optimize(plan: Plan, facts: Facts, rewrites: Sequence[Rewrite] = REWRITES) -> Rewritten:
     """The plan after all rewrites."""
-    prints = fingerprints(plan)
-    found = Rewritten(plan, facts, prints, state_names(plan, prints, {}))
+    found = Rewritten(plan, facts, fingerprints(plan))
     for rewrite in rewrites:
         before, found = found, rewrite(found)
         if found.plan is not before.plan:
             check_plan(found.plan, {name: one.names for name, one in found.alike.items()})
-    return found
+    return found if found.alike else replace(found, names=state_names(found.plan, found.prints, {}))
