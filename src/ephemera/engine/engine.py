@@ -203,7 +203,7 @@ class Engine:
         self.awaited.discard(part.label)
         source = self.sources.source(part.label)
         is_derived = part.label in self._plan.catalogue.derived
-        late = np.zeros(len(part), dtype=np.bool_)
+        late: Mask | None = None
         for names in self.waiting_parts:
             if source in names:
                 self._hold(names, [part])
@@ -211,9 +211,10 @@ class Engine:
                 continue
             elif source == UNNAMED and (is_derived or self.lanes[names].asks_for(None)):
                 in_time = part.batch[END] > self.lanes[names].bound
-                late |= ~in_time
+                late = ~in_time if late is None else late | ~in_time
                 self._hold(names, [part.take(in_time)])
-        self._be_late(part.take(late).events() if late.any() else [])
+        if late is not None and late.any():
+            self._be_late(part.take(late).events())
 
     def _hold(self, names: frozenset[str], parts: Sequence[Events]) -> None:
         """Events wait in a lane."""
@@ -289,7 +290,7 @@ def split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Eve
     kept: list[Events] = []
     for part in waiting:
         if len(part) == 1:
-            (released if part.batch[END][0] <= bound else kept).append(part)
+            (released if part.first_end <= bound else kept).append(part)
             continue
         ready = part.batch[END] <= bound
         if ready.all():
