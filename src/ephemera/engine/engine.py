@@ -59,6 +59,7 @@ class Engine:
         self._part = part
         self.sources: Sources = sources_of(plan.catalogue)
         self._clock = Clock(plan, world.calendars, self.sources)
+        self._attributes = {label: plan.catalogue.attributes(label) for label in plan.catalogue.events}
         self._laid_out = plan.lanes
         self.lanes: dict[frozenset[str], Lane] = {}
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
@@ -128,7 +129,7 @@ class Engine:
 
     def _send_one(self, event: Event) -> Found:
         if self.sources.arrive_one(self.sources.source(event.term.label), self._arrival(event), event.time.end):
-            self.load(of_events([event], self._plan.catalogue.attributes))
+            self.load(of_events((event,), self._attributes.get))
         else:
             self._be_late([event])
         return self._step(None)
@@ -232,17 +233,17 @@ class Engine:
             derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
-            self.matched.update(self._plan.points[name].rule or 0 for name, _ in lane.few)
-            if names != CLOCK:
-                found.few += [
-                    e for name, e in lane.few if self._clock.asks_for(self._plan.points[name].rule, e.time.end)
-                ]
+            for name, event in lane.few:
+                rule = self._plan.points[name].rule
+                self.matched.add(rule or 0)
+                if names != CLOCK and self._clock.asks_for(rule, event.time.end):
+                    found.few.append(event)
         if found.few and found.events:
             found.events += of_events(found.few, self._plan.catalogue.attributes)
             found.few = []
         found.few = _once(found.few) if len(found.few) > 1 else found.few
         found.events = distinct(found.events) if len(found.events) > 1 else found.events
-        self.given += len(found.few) + sum(map(len, found.events)) + sum(len(part) for _, part in found.messages)
+        self.given += len(found.few) + sum(map(len, found.events)) + sum([len(part) for _, part in found.messages])
         return found
 
     def _give(self, name: str, parts: Sequence[Events], names: frozenset[str], found: Found) -> None:

@@ -234,7 +234,11 @@ class Lane:
         self.few = []
         derived: dict[str, list[Events]] = {}
         for members, is_cycle in self._turns:
-            self._take_turns(members, pool, bound, derived, is_cycle=is_cycle)
+            if is_cycle:
+                self._take_turns(members, pool, bound, derived)
+            else:
+                for name in members:
+                    self._member(name, pool, bound, derived)
         self.bound = bound
         self.unused += new - self._used.count
         self.references = pool.next_reference
@@ -255,13 +259,7 @@ class Lane:
         references = np.unique(np.concatenate(found))
         return int(np.count_nonzero(references >= 0))
 
-    def _take_turns(
-        self, members: Sequence[str], pool: Pool, bound: int, derived: dict[str, list[Events]], *, is_cycle: bool
-    ) -> None:
-        if not is_cycle:
-            for name in members:
-                self._member(name, pool, bound, derived)
-            return
+    def _take_turns(self, members: Sequence[str], pool: Pool, bound: int, derived: dict[str, list[Events]]) -> None:
         growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
         rules = [self.rules[name] for name in members if name in self.rules]
         for rule in rules:

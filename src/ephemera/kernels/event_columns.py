@@ -27,7 +27,6 @@ from ephemera.terms.values import Term, Value, merged
 BEGIN, END, REFERENCE = "$.s", "$.e", "$.ref"
 
 
-@cache
 def position(k: int) -> str:
     """The column of the k-th value of a flat event."""
     return f"@{k}"
@@ -91,6 +90,12 @@ def flat_term(label: str, values: Sequence[Value], names: Names) -> Term:
 
 def of_events(events: Sequence[Event], attributes: Callable[[str], Names]) -> list[Events]:
     """Events by their labels and shapes."""
+    if len(events) == 1:
+        event = events[0]
+        names = attributes(event.term.label)
+        values = flat_values(event.term, names)
+        if values is not None:
+            return [Events(event.term.label, RowBatch((_row(event, values),)), len(values), names)]
     groups: dict[tuple[str, int | None], tuple[list[Event], list[tuple[Value, ...]]]] = {}
     for event in events:
         names = attributes(event.term.label)
@@ -114,11 +119,14 @@ def _made(label: str, arity: int | None, events: list[Event], values: list[tuple
     return Events(label, Batch(columns, len(events)), arity, names)
 
 
+@cache
+def _names_of(arity: int) -> tuple[str, ...]:
+    return (BEGIN, END, *map(position, range(arity)))
+
+
 def _row(event: Event, values: tuple[Value, ...]) -> dict[str, Value]:
-    row: dict[str, Value] = {BEGIN: event.time.begin, END: event.time.end}
-    for k, value in enumerate(values):
-        row[position(k)] = value
-    return row
+    time = event.time
+    return dict(zip(_names_of(len(values)), (time.begin, time.end, *values), strict=True))
 
 
 def flat_values(term: Term, names: Names) -> tuple[Value, ...] | None:

@@ -160,7 +160,8 @@ class LiveEngine:
                 originals.append(given)
         if bad:
             self._refuse(bad)
-        self._hear(event.term.label for event in good)
+        if self._silence is not None:
+            self._hear(event.term.label for event in good)
         found = self._taken(lambda: self._engine.send(good))
         if self._engine.late:
             known = dict(zip(good, originals, strict=True))

@@ -91,8 +91,9 @@ class Query:
                 continue
             match argument:
                 case Var(name) if name in variables:
-                    mask = _both(mask, joins(variables[name], values))
-                    variables[name] = meeting(variables[name], values)
+                    agree = joins(variables[name], values)
+                    mask = _both(mask, agree)
+                    variables[name] = _meeting_where(agree, variables[name], values)
                 case Var(name):
                     variables[name] = values
                 case Text(value) | Number(value) | Bool(value):
@@ -119,6 +120,14 @@ class Query:
 
 def _both(a: Mask | None, b: Mask) -> Mask:
     return b if a is None else a & b
+
+
+def _meeting_where(agree: Mask, own: Column, values: Column) -> Column:
+    """What values become that meet where they agree; what they are elsewhere does not matter."""
+    if own.kind in ("int", "text") or agree.all():
+        return meeting(own, values)
+    pairs = zip(agree.tolist(), own.tolist(), values.tolist(), strict=True)
+    return meeting(own, column([b if both else a for both, a, b in pairs]))
 
 
 def with_events(batch: Batch) -> Batch:

@@ -42,7 +42,7 @@ class Pool:
         """More events; says how many of them are new."""
         total = 0
         for new in distinct(parts):
-            fresh = self._unknown(self._in_one_form(new))
+            fresh = self._unknown(self._in_one_form(new)) if self._events or self._forms else new
             if len(fresh):
                 references = self._references(len(fresh), derived=derived)
                 batch = _numbered(fresh.batch, references)
@@ -85,6 +85,8 @@ class Pool:
 
     def unread(self, reader: str, label: str | None) -> list[Events]:
         """The events of a label, or of any, that a reader has not taken yet; of many a portion, the newest."""
+        if label is not None and label not in self._events and not self._left:
+            return []
         found = self._left.pop(reader, [])
         for name in list(self._events) if label is None else [label]:
             parts = self._events.get(name, [])
