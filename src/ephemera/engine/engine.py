@@ -59,6 +59,7 @@ class Engine:
         self._part = part
         self.sources: Sources = sources_of(plan.catalogue)
         self._clock = Clock(plan, world.calendars, self.sources)
+        self._attributes = {label: plan.catalogue.attributes(label) for label in plan.catalogue.events}
         self._laid_out = plan.lanes
         self.lanes: dict[frozenset[str], Lane] = {}
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
@@ -128,7 +129,7 @@ class Engine:
 
     def _send_one(self, event: Event) -> Found:
         if self.sources.arrive_one(self.sources.source(event.term.label), self._arrival(event), event.time.end):
-            self.load(of_events([event], self._plan.catalogue.attributes))
+            self.load(of_events((event,), self._attributes.get))
         else:
             self._be_late([event])
         return self._step(None)
@@ -203,7 +204,7 @@ class Engine:
         self.awaited.discard(part.label)
         source = self.sources.source(part.label)
         is_derived = part.label in self._plan.catalogue.derived
-        late = np.zeros(len(part), dtype=np.bool_)
+        late: Mask | None = None
         for names in self.waiting_parts:
             if source in names:
                 self._hold(names, [part])
@@ -211,9 +212,10 @@ class Engine:
                 continue
             elif source == UNNAMED and (is_derived or self.lanes[names].asks_for(None)):
                 in_time = part.batch[END] > self.lanes[names].bound
-                late |= ~in_time
+                late = ~in_time if late is None else late | ~in_time
                 self._hold(names, [part.take(in_time)])
-        self._be_late(part.take(late).events() if late.any() else [])
+        if late is not None and late.any():
+            self._be_late(part.take(late).events())
 
     def _hold(self, names: frozenset[str], parts: Sequence[Events]) -> None:
         """Events wait in a lane."""
@@ -231,17 +233,17 @@ class Engine:
             derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
-            self.matched.update(self._plan.points[name].rule or 0 for name, _ in lane.few)
-            if names != CLOCK:
-                found.few += [
-                    e for name, e in lane.few if self._clock.asks_for(self._plan.points[name].rule, e.time.end)
-                ]
+            for name, event in lane.few:
+                rule = self._plan.points[name].rule
+                self.matched.add(rule or 0)
+                if names != CLOCK and self._clock.asks_for(rule, event.time.end):
+                    found.few.append(event)
         if found.few and found.events:
             found.events += of_events(found.few, self._plan.catalogue.attributes)
             found.few = []
         found.few = _once(found.few) if len(found.few) > 1 else found.few
         found.events = distinct(found.events) if len(found.events) > 1 else found.events
-        self.given += len(found.few) + sum(map(len, found.events)) + sum(len(part) for _, part in found.messages)
+        self.given += len(found.few) + sum(map(len, found.events)) + sum([len(part) for _, part in found.messages])
         return found
 
     def _give(self, name: str, parts: Sequence[Events], names: frozenset[str], found: Found) -> None:
@@ -289,7 +291,7 @@ def split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Eve
     kept: list[Events] = []
     for part in waiting:
         if len(part) == 1:
-            (released if part.batch[END][0] <= bound else kept).append(part)
+            (released if part.first_end <= bound else kept).append(part)
             continue
         ready = part.batch[END] <= bound
         if ready.all():

@@ -23,9 +23,9 @@ from ephemera.engine.operators.head import Builder, is_message
 from ephemera.engine.operators.join import Rule
 from ephemera.engine.operators.join_constants import MEMBER, Parameters, asked_for
 from ephemera.engine.operators.match_events import Query, timer_tuples, with_events
-from ephemera.engine.operators.step_events import Pool
+from ephemera.engine.operators.step_events import Pool, Used
 from ephemera.engine.time.program_clock import Clock
-from ephemera.kernels.columns import UNBOUND, Batch, Ints, Mask, column, stack
+from ephemera.kernels.columns import UNBOUND, Batch, column, stack
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
@@ -99,12 +99,13 @@ class Lane:
         self.unused = 0
         self.few: list[tuple[str, Event]] = []
         """Answers of this step that nobody reads, one by one."""
-        self._used: Mask = np.zeros(0, dtype=np.bool_)
+        self._used = Used(0, 0)
         """Which of the events from outside of this step some query has matched."""
         for name in self._names:
             self._prepare(plan.points[name])
-        labels = {plan.points[query].label for query in self._queries}
-        self._asked_calendars = [name for name in physical.calendars if name in labels]
+        self._labels = {query: plan.points[query].label for query in self._queries}
+        self._asked_labels = frozenset(self._labels.values())
+        self._asked_calendars = [name for name in physical.calendars if name in self._asked_labels]
         for r in facts.relevance:
             if r.point in self._own:
                 self._need(r)
@@ -226,24 +227,28 @@ class Lane:
         new = pool.add(released, derived=False)
         self.released += given
         self.duplicates += given - new
-        self._used = np.zeros(new, dtype=np.bool_)
+        self._used = Used(self.references, new)
         self.tick += 1
         self._tell_the_time(calendar_until)
         self.detecting.start()
         self.few = []
         derived: dict[str, list[Events]] = {}
         for members, is_cycle in self._turns:
-            self._take_turns(members, pool, bound, derived, is_cycle=is_cycle)
+            if is_cycle:
+                self._take_turns(members, pool, bound, derived)
+            else:
+                for name in members:
+                    self._member(name, pool, bound, derived)
         self.bound = bound
+        self.unused += new - self._used.count
         self.references = pool.next_reference
         self.derived_references = min(pool.next_derived, self.derived_references)
-        self.unused += int(np.count_nonzero(~self._used))
         self.forget()
         return derived
 
     def asks_for(self, label: str | None) -> bool:
         """Whether some query is for events of a label, or of any."""
-        return any(self._plan.points[query].label in (label, None) for query in self._queries)
+        return label in self._asked_labels or None in self._asked_labels
 
     @property
     def kept(self) -> int:
@@ -254,13 +259,7 @@ class Lane:
         references = np.unique(np.concatenate(found))
         return int(np.count_nonzero(references >= 0))
 
-    def _take_turns(
-        self, members: Sequence[str], pool: Pool, bound: int, derived: dict[str, list[Events]], *, is_cycle: bool
-    ) -> None:
-        if not is_cycle:
-            for name in members:
-                self._member(name, pool, bound, derived)
-            return
+    def _take_turns(self, members: Sequence[str], pool: Pool, bound: int, derived: dict[str, list[Events]]) -> None:
         growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
         rules = [self.rules[name] for name in members if name in self.rules]
         for rule in rules:
@@ -299,7 +298,7 @@ class Lane:
             matches = [m for e in self._asked(name, pool) if (m := query.match(e)) is not None]
             if matches:
                 matched = stack(matches)
-                self._mark(matched[REFERENCE])
+                self._used.mark(matched)
                 self.histories[name].append(matched, self.tick)
             return sum(map(len, matches))
         try:
@@ -355,13 +354,8 @@ class Lane:
                 member = members[number]
                 self.few.append((member.name, self.builders[member.name].simple(row)))
 
-    def _mark(self, references: Ints) -> None:
-        first = self.references
-        of_this_step = references[references >= first] - first
-        self._used[of_this_step] = True
-
     def _asked(self, query: str, pool: Pool) -> list[Events]:
-        label = self._plan.points[query].label
+        label = self._labels[query]
         return (self._days if label in self._physical.calendars else pool).unread(query, label)
 
     def _tell_the_days(self, bound: int) -> None:
@@ -387,5 +381,5 @@ class Lane:
                 continue
             needed = self.needed(name)
             if needed is not None and self.bound < FAR:
-                history.forget([[(stamp, now - time) for stamp, time in reader] for reader in needed])
+                history.forget(needed, now)
             history.compact(self.tick + 1)

@@ -47,7 +47,7 @@ def several(events: Any) -> Iterable[Given]:
 
 def one(event: Any) -> Given:
     """One event; several are refused."""
-    if not isinstance(event, Mapping | str | bytes | Message):
+    if type(event) is not dict and not isinstance(event, Mapping | str | bytes | Message):
         raise TypeError(
             f"an event is an object or a line of JSON, and this is a {type(event).__name__}; "
             "for several, or a table, there is `send_many`"

@@ -31,7 +31,7 @@ class Keys:
 
     def note(self, event: Any) -> None:
         """An event, decoded."""
-        label = event.get("event") if isinstance(event, Mapping) else None
+        label = event.get("event") if type(event) is dict or isinstance(event, Mapping) else None
         lacking = self._lacking.get(label) if isinstance(label, str) else None
         if not lacking or not isinstance(label, str):  # nothing is missing any more
             return

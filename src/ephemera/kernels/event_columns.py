@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints, ob
 from ephemera.kernels.equality import same
 from ephemera.kernels.hashing import fingerprints
 from ephemera.kernels.numbering import all_distinct
+from ephemera.kernels.row_batch import RowBatch
+from ephemera.kernels.tail import FEW
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Value, merged
@@ -46,6 +49,13 @@ class Events:
 
     def take(self, rows: Ints | np.ndarray) -> Events:
         return Events(self.label, self.batch.take(rows), self.arity, self.names, self.is_set)
+
+    @property
+    def first_end(self) -> int:
+        """When the first of them in order ends."""
+        if isinstance(self.batch, RowBatch):
+            return self.batch.given[0][END]  # type: ignore[no-any-return]
+        return int(self.batch[END][0])
 
     def terms(self) -> list[Term]:
         """The data of each event as a term."""
@@ -80,6 +90,12 @@ def flat_term(label: str, values: Sequence[Value], names: Names) -> Term:
 
 def of_events(events: Sequence[Event], attributes: Callable[[str], Names]) -> list[Events]:
     """Events by their labels and shapes."""
+    if len(events) == 1:
+        event = events[0]
+        names = attributes(event.term.label)
+        values = flat_values(event.term, names)
+        if values is not None:
+            return [Events(event.term.label, RowBatch((_row(event, values),)), len(values), names)]
     groups: dict[tuple[str, int | None], tuple[list[Event], list[tuple[Value, ...]]]] = {}
     for event in events:
         names = attributes(event.term.label)
@@ -92,12 +108,25 @@ def of_events(events: Sequence[Event], attributes: Callable[[str], Names]) -> li
 
 
 def _made(label: str, arity: int | None, events: list[Event], values: list[tuple[Value, ...]], names: Names) -> Events:
+    if arity is not None and len(events) <= FEW:
+        rows = [_row(event, own) for event, own in zip(events, values, strict=True)]
+        return Events(label, RowBatch(rows), arity, names)
     columns = {BEGIN: ints([e.time.begin for e in events]), END: ints([e.time.end for e in events])}
     if arity is None:
         columns[TERM] = Column(objects([e.term for e in events]), "any")
     else:
         columns |= {position(k): column([row[k] for row in values]) for k in range(arity)}
     return Events(label, Batch(columns, len(events)), arity, names)
+
+
+@cache
+def _names_of(arity: int) -> tuple[str, ...]:
+    return (BEGIN, END, *map(position, range(arity)))
+
+
+def _row(event: Event, values: tuple[Value, ...]) -> dict[str, Value]:
+    time = event.time
+    return dict(zip(_names_of(len(values)), (time.begin, time.end, *values), strict=True))
 
 
 def flat_values(term: Term, names: Names) -> tuple[Value, ...] | None:
@@ -119,7 +148,7 @@ def flat_values(term: Term, names: Names) -> tuple[Value, ...] | None:
 def distinct(parts: Sequence[Events]) -> list[Events]:
     """Each event once, by label and shape; what comes in both shapes is taken as terms."""
     if len(parts) == 1:
-        return [_distinct(parts)]
+        return list(parts) if len(parts[0]) == 1 else [_distinct(parts)]
     groups: dict[tuple[str, int | None], list[Events]] = {}
     labels: dict[str, set[int | None]] = {}
     for part in parts:

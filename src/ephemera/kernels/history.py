@@ -20,6 +20,7 @@ from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.numbering import FEW as UNSORTED
 from ephemera.kernels.numbering import Numbering, numbered, sorted_by
 from ephemera.kernels.range_extremes import Extremes
+from ephemera.kernels.row_batch import RowBatch
 from ephemera.kernels.tail import FEW, MANY, Row, Tail, of_rows
 
 LARGEST = int(np.iinfo(np.int64).max)
@@ -164,7 +165,7 @@ class History:
         if self.journal is not None and len(batch):
             self.journal.append(batch)
         if 0 < len(batch) <= FEW:
-            for row in batch.rows():
+            for row in batch.given if isinstance(batch, RowBatch) else batch.rows():
                 self.tail.append(step, row)
         elif len(batch):
             self.flush().append(self._run(batch, step, self._latest(batch)))
@@ -206,7 +207,7 @@ class History:
         Runs that would span much of the time for which their tuples are relevant are not merged, since a run is kept as
         long as its last tuple.
         """
-        if len(self.tail) >= MANY and after < self.tail.entries[0][0] and self.tail.entries[-1][0] < before:
+        if len(self.tail.entries) >= MANY and after < self.tail.entries[0][0] and self.tail.entries[-1][0] < before:
             step = self.tail.entries[-1][0]
             self._store(of_rows([row for _, row in self.tail.entries]), step)
             self.tail = Tail()
@@ -228,26 +229,29 @@ class History:
         stamp = self.stamps[-1]
         return max(a.last(stamp), b.last(stamp)) - min(a.first(stamp), b.first(stamp))
 
-    def forget(self, conditions: Sequence[Sequence[tuple[str, int]]]) -> None:
-        """Drops the runs that are irrelevant to all readers, each with the least values of some stamps that count."""
+    def forget(self, needed: Sequence[Sequence[tuple[str, int]]], now: int) -> None:
+        """Drops the runs that are irrelevant to all readers, each with how long before now some stamps count."""
+        entries = self.tail.entries
+        while entries and _is_past(entries[0][1], needed, now):
+            self.tail.drop_first()
+            self.collected += 1
+        if not self.stored:
+            return
         kept: list[Run] = []
         for run in self.stored:
-            if _is_past(run.latest, conditions):
+            if _is_past(run.latest, needed, now):
                 self.collected += len(run.batch)
             else:
                 kept.append(run)
         if len(kept) < len(self.stored):
             self.stored = kept
-        while self.tail and _is_past(self.tail.entries[0][1], conditions):
-            self.tail.drop_first()
-            self.collected += 1
 
 
-def _is_past(latest: Mapping[str, int], conditions: Sequence[Sequence[tuple[str, int]]]) -> bool:
+def _is_past(latest: Mapping[str, int], needed: Sequence[Sequence[tuple[str, int]]], now: int) -> bool:
     """Whether for every reader some stamp is too early to count."""
-    for reader in conditions:
-        for stamp, least in reader:
-            if latest[stamp] < least:
+    for reader in needed:
+        for stamp, time in reader:
+            if latest[stamp] < now - time:
                 break
         else:
             return False

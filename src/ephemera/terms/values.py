@@ -37,9 +37,14 @@ class Term:
     def __post_init__(self) -> None:
         """The key of a deep term is made from the bottom up, so that nothing recurses deeply."""
         for child in self.children:
-            if isinstance(child, Term) and (child._key is not None or any(isinstance(c, Term) for c in child.children)):
-                _ = self.key
-                return
+            if type(child) is Term:
+                if child._key is not None:
+                    _ = self.key
+                    return
+                for inner in child.children:
+                    if type(inner) is Term:
+                        _ = self.key
+                        return
 
     @property
     def key(self) -> Key:

@@ -29,6 +29,7 @@ from ephemera.engine.time.monotonic_clocks import Clock, Onward, passing, wall_c
 from ephemera.formats.check_columns import check_columns, offer_of
 from ephemera.formats.compiled import Compiled, Given, given_message
 from ephemera.formats.decode_arrow import Reader, bad_events, stamped
+from ephemera.formats.flat_reader import FlatReader
 from ephemera.formats.json_events import (
     BadEvent,
     Message,
@@ -88,6 +89,7 @@ class LiveEngine:
         self._lenient = lenient
         self._keys = Keys(compiled.physical)
         self._catalogue = compiled.rules.resolved.catalogue
+        self._quick = FlatReader(self._catalogue)
         self._engine = Engine(compiled.physical, world)
         self._dead: list[DeadLetter] = []
         """Heads that had no value in what was found only when the input turned out to begin earlier."""
@@ -127,7 +129,9 @@ class LiveEngine:
 
     def send(self, event: Given) -> list[Answer]:
         """One event; what is certain then."""
-        return self.send_many([one(event)])
+        given = one(event)
+        with self._lock:
+            return self._until_now(self._let_pass() + self._send_each((given,)))
 
     def send_many(self, events: Iterable[Given] | Any) -> list[Answer]:
         """Several events in the order in which they arrive; what is certain then.
@@ -137,7 +141,11 @@ class LiveEngine:
         with self._lock:
             answers = self._let_pass()
             answers += self._send_table(to_arrow(events)) if is_table(events) else self._send_each(several(events))
-            return answers + self._advanced(self._now()) if self._stamp == "arrival" else answers
+            return self._until_now(answers)
+
+    def _until_now(self, answers: list[Answer]) -> list[Answer]:
+        """The answers to what came; an engine that stamps it closes the instant."""
+        return answers + self._advanced(self._now()) if self._stamp == "arrival" else answers
 
     def _send_each(self, events: Iterable[Given]) -> list[Answer]:
         good: list[Event] = []
@@ -151,8 +159,10 @@ class LiveEngine:
             else:
                 good.append(event)
                 originals.append(given)
-        self._refuse(bad)
-        self._hear(event.term.label for event in good)
+        if bad:
+            self._refuse(bad)
+        if self._silence is not None:
+            self._hear(event.term.label for event in good)
         found = self._taken(lambda: self._engine.send(good))
         if self._engine.late:
             known = dict(zip(good, originals, strict=True))
@@ -207,6 +217,8 @@ class LiveEngine:
 
     def _taken(self, step: Callable[[], Found]) -> Found:
         """What is certain after a step, and what was missed if the input turns out to begin earlier."""
+        if not self._compiled.physical.clocked:  # nothing is asked for by the clock alone
+            return step()
         before = reached(self._engine.sources)
         found = step()
         more = missed(self._compiled, self._world, before, self._engine.sources.first)
@@ -223,7 +235,13 @@ class LiveEngine:
             return self._written(self._engine.finish(self._engine.sources.last))
 
     def _read(self, given: Given) -> Event | BadEvent:
-        message = given_message(given)
+        message = None if type(given) is dict else given_message(given)
+        data = given if message is None else message.data
+        quick = self._quick.read(data) if self._stamp == "event" else None
+        if quick is not None:  # at a time that is a number
+            self._keys.note(data)
+            return quick
+        message = Message(given, given) if message is None else message
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
             message = Message(message.original, at_time(message.data, _as_text(self._arrival()), self._catalogue))
         event = self._compiled.read(message)
@@ -240,6 +258,8 @@ class LiveEngine:
         return self._now()
 
     def _written(self, found: Found) -> list[Answer]:
+        if not found.few and not found.events and not found.messages:
+            return []
         events = sorted((*found.few, *(e for part in found.events for e in part.events())), key=lambda e: e.key)
         answers = [write_event(e, self._catalogue, as_numbers=self._as_numbers) for e in events]
         for number, part in found.messages:

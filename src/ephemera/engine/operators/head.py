@@ -39,10 +39,11 @@ class Builder:
         self.head = head
         self._series = series
         """Where the answers of a rule that may grow are counted."""
-        self._covers = covers
+        self._begins, self._ends = [begin(n) for n in covers], [end(n) for n in covers]
         self._catalogue = catalogue
         self._tester = tester
         self._shown = _label_and_shown(head.head)
+        self._names = catalogue.attributes(self._shown[0])
         self.undefined: list[tuple[Mapping[str, Value], str]] = []
         """What was bound where a head had no value, and why."""
 
@@ -80,14 +81,12 @@ class Builder:
         """The event of one tuple, for a simple head."""
         label, shown = self._shown
         values = [row[a.name] if isinstance(a, Var) else a.value for a in shown]
-        first = min([row[begin(n)] for n in self._covers])
-        last = max([row[end(n)] for n in self._covers])
-        return Event(
-            flat_term(label, values, self._catalogue.attributes(label)), Interval(first, last), positional=True
-        )
+        first = min([row[n] for n in self._begins])
+        last = max([row[n] for n in self._ends])
+        return Event(flat_term(label, values, self._names), Interval(first, last), positional=True)
 
     def _times(self, batch: Batch) -> tuple[np.ndarray, np.ndarray]:
-        return earliest(batch, [begin(n) for n in self._covers]), latest(batch, [end(n) for n in self._covers])
+        return earliest(batch, self._begins), latest(batch, self._ends)
 
     def _plain(self, batch: Batch, head: Head) -> list[Events]:
         if isinstance(head, Derive) and self._series is None:

@@ -18,12 +18,12 @@ from ephemera.engine.operators.join_constants import Parameters
 from ephemera.kernels.columns import column
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR, History, Question, Run, search
-from ephemera.kernels.tail import Row, key_of
+from ephemera.kernels.tail import Row, key_of, plain_key
 from ephemera.physical.nodes import Leaf, Probe, RulePlan
 from ephemera.syntax.nodes import Comparison
 from ephemera.terms.compute import compare
 from ephemera.terms.nodes import Expression, Number, Text, Var
-from ephemera.terms.values import merged
+from ephemera.terms.values import Value, merged
 
 Check = Callable[[Mapping[str, Any]], bool]
 
@@ -54,12 +54,16 @@ class Few:
 
     def new(self, tick: int, seen: int) -> list[Row] | None:
         """The tuples with something new in them; None if there is too much to look at row by row."""
-        news = [self._histories(s.leaf.source).few_since(seen) for s in self._starts]
-        if any(rows is None for rows in news):
-            return None
+        news: list[tuple[_Start, list[Row]]] = []
+        for start in self._starts:
+            rows = self._histories(start.leaf.source).few_since(seen)
+            if rows is None:
+                return None
+            if rows:
+                news.append((start, rows))
         found: list[Row] = []
-        for start, rows in zip(self._starts, news, strict=True):
-            for row in rows or ():
+        for start, rows in news:
+            for row in rows:
                 first = start.named(row)
                 if start.passes(first):
                     found += self._joined(first, start.steps, start.first, tick, seen)
@@ -125,7 +129,10 @@ class _Named:
         return {names.get(name, name): value for name, value in row.items()}
 
     def passes(self, row: Mapping[str, Any]) -> bool:
-        return all(check(row) for check in self._checks)
+        for check in self._checks:  # noqa: SIM110 - a generator costs more than most of them
+            if not check(row):
+                return False
+        return True
 
 
 class _Step(_Named):
@@ -186,9 +193,16 @@ def check(f: Formula, tester: Tester) -> Check:
             return lambda row: all(c(row) for c in checks)
         case Holds(Comparison(operator, left, right)) if _is_plain(left) and _is_plain(right):
             a, b = _value(left), _value(right)
+            if operator == "=":
+                return lambda row: _are_equal(a(row), b(row))
             return lambda row: compare(operator, a(row), b(row)) is True
         case _:
             return lambda row: tester.truth(f, row) is True
+
+
+def _are_equal(a: Value, b: Value) -> bool:
+    """Whether two values are known to be equal: null is equal to nothing."""
+    return a is not None and b is not None and plain_key(a) == plain_key(b)
 
 
 def _is_plain(e: Expression) -> bool:

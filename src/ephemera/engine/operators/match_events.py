@@ -9,9 +9,11 @@ import numpy as np
 
 from ephemera.algebra.nodes import Calendar
 from ephemera.algebra.scalar import begin, end, reference
+from ephemera.engine.operators.match_rows import RowMatch, row_matchers
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, column, constant, ints, objects, stack
 from ephemera.kernels.equality import joins, meeting
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, position
+from ephemera.kernels.row_batch import RowBatch
 from ephemera.kernels.tail import of_rows
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings
@@ -39,14 +41,26 @@ class Query:
         self._patterns = patterns
         self._catalogue = catalogue
         self._keeps_events = keeps_events
+        self._by_row = None if keeps_events else row_matchers(patterns)
         self._variables = sorted(frozenset[str]().union(*(pattern_bindings(p).bound for p in patterns)))
 
     def match(self, events: Events) -> Batch | None:
         """The ways in which the events match, or None if there are none."""
+        if self._by_row is not None and isinstance(events.batch, RowBatch):
+            return self._rows(events.batch, self._by_row.get((events.label, events.arity), ()))
         found = [m for p in self._patterns if (m := self._one(p, events)) is not None and len(m)]
         if not found:
             return None
         batch = stack(found)
+        if self._only is not None:
+            batch = self._only(batch)
+        return batch if len(batch) else None
+
+    def _rows(self, events: RowBatch, matchers: Sequence[RowMatch]) -> Batch | None:
+        found = [m for matcher in matchers for row in events.given if (m := matcher(row)) is not None]
+        if not found:
+            return None
+        batch: Batch = RowBatch(found)
         if self._only is not None:
             batch = self._only(batch)
         return batch if len(batch) else None
@@ -77,8 +91,9 @@ class Query:
                 continue
             match argument:
                 case Var(name) if name in variables:
-                    mask = _both(mask, joins(variables[name], values))
-                    variables[name] = meeting(variables[name], values)
+                    agree = joins(variables[name], values)
+                    mask = _both(mask, agree)
+                    variables[name] = _meeting_where(agree, variables[name], values)
                 case Var(name):
                     variables[name] = values
                 case Text(value) | Number(value) | Bool(value):
@@ -105,6 +120,14 @@ class Query:
 
 def _both(a: Mask | None, b: Mask) -> Mask:
     return b if a is None else a & b
+
+
+def _meeting_where(agree: Mask, own: Column, values: Column) -> Column:
+    """What values become that meet where they agree; what they are elsewhere does not matter."""
+    if own.kind in ("int", "text") or agree.all():
+        return meeting(own, values)
+    pairs = zip(agree.tolist(), own.tolist(), values.tolist(), strict=True)
+    return meeting(own, column([b if both else a for both, a, b in pairs]))
 
 
 def with_events(batch: Batch) -> Batch:

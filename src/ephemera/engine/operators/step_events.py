@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ephemera.algebra.nodes import TERM
-from ephemera.kernels.columns import Column, Ints, column, ints
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, flat_values, position
+from ephemera.kernels.row_batch import RowBatch
 from ephemera.kernels.tail import plain_key
 from ephemera.terms.events import Event, event_of_both
 from ephemera.terms.values import Key, Value
@@ -41,20 +42,20 @@ class Pool:
         """More events; says how many of them are new."""
         total = 0
         for new in distinct(parts):
-            fresh = self._unknown(self._in_one_form(new))
+            fresh = self._unknown(self._in_one_form(new)) if self._events or self._forms else new
             if len(fresh):
                 references = self._references(len(fresh), derived=derived)
-                batch = fresh.batch.with_columns({REFERENCE: ints(references)})
+                batch = _numbered(fresh.batch, references)
                 self._events.setdefault(fresh.label, []).append(Events(fresh.label, batch, fresh.arity, fresh.names))
                 total += len(fresh)
         return total
 
-    def _references(self, count: int, *, derived: bool) -> Ints:
+    def _references(self, count: int, *, derived: bool) -> range:
         if derived:
             self.next_derived -= count
-            return np.arange(self.next_derived + count, self.next_derived, -1)
+            return range(self.next_derived + count, self.next_derived, -1)
         self.next_reference += count
-        return np.arange(self.next_reference - count, self.next_reference)
+        return range(self.next_reference - count, self.next_reference)
 
     def _in_one_form(self, new: Events) -> Events:
         """The events, those that are known to come in another form, too, in the one that all make together."""
@@ -84,6 +85,8 @@ class Pool:
 
     def unread(self, reader: str, label: str | None) -> list[Events]:
         """The events of a label, or of any, that a reader has not taken yet; of many a portion, the newest."""
+        if label is not None and label not in self._events and not self._left:
+            return []
         found = self._left.pop(reader, [])
         for name in list(self._events) if label is None else [label]:
             parts = self._events.get(name, [])
@@ -121,6 +124,36 @@ class Pool:
         return bool(self._left)
 
 
+class Used:
+    """Which of the events from outside of a step some query has matched."""
+
+    def __init__(self, first: int, count: int) -> None:
+        """They have references from the first on, so many."""
+        self._first = first
+        self._released = count
+        self._few: set[int] = set()
+        """Those that came as rows, by reference."""
+        self._many: Mask | None = None
+        """The others, by place."""
+
+    def mark(self, matched: Batch) -> None:
+        """Some matches; derived events and those of earlier steps do not count."""
+        if isinstance(matched, RowBatch):
+            self._few.update(row[REFERENCE] for row in matched.given if row[REFERENCE] >= self._first)
+            return
+        if self._many is None:
+            self._many = np.zeros(self._released, dtype=np.bool_)
+        references: Ints = matched[REFERENCE]
+        self._many[references[references >= self._first] - self._first] = True
+
+    @property
+    def count(self) -> int:
+        """How many of them there are."""
+        if self._many is None:
+            return len(self._few)
+        return int(np.count_nonzero(self._many)) + sum(not self._many[r - self._first] for r in self._few)
+
+
 class _Seen:
     """Where the events of one label are, taken down when some more may equal them, and each once."""
 
@@ -148,6 +181,12 @@ class _Seen:
         return zip(
             *times, *(_told_apart(events.batch.columns[position(k)]) for k in range(events.arity or 0)), strict=True
         )
+
+
+def _numbered(batch: Batch, references: range) -> Batch:
+    if isinstance(batch, RowBatch):
+        return batch.numbered(REFERENCE, references)
+    return batch.with_columns({REFERENCE: ints(np.arange(references.start, references.stop, references.step))})
 
 
 def _told_apart(c: Column) -> Iterable[Any]:

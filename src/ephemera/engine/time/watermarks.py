@@ -44,7 +44,7 @@ class Sources:
 
     def bound(self, names: frozenset[str]) -> int:
         """The bound of what depends on some sources: that of the slowest."""
-        return min((self.bounds.get(name, -FAR) for name in names), default=-FAR)
+        return min([self.bounds.get(name, -FAR) for name in names], default=-FAR)
 
     def fastest(self, names: frozenset[str]) -> int:
         """The bound of the fastest of some sources."""
