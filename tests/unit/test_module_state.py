@@ -9,17 +9,17 @@ from pathlib import Path
 import ephemera
 
 SOURCES = Path(ephemera.__file__).parent
-PACKAGES = ("kernels", "physical", "engine", "spark", "io")
+PACKAGES = ("rewrite", "physical", "kernels", "formats", "engine", "connect", "spark")
 KEPT = {
-    "engine/holding._HERE": "locks belong to processes; by path, until they are released",
-    "spark/arrow._PACKING": "a lock",
-    "spark/json_lines._secret()": "one number",
-    "spark/programs._unpacked()": "programs by their bytes, the last thousand",
-    "spark/session._LENDING": "a lock",
-    "spark/turns._SHARDS": "shards by query, level and place; its module has the bounds",
-    "spark/worker_python._complaint()": "what is wrong with a Python, by its path, the last hundred",
-    "spark/workers._TASKS": "a counter",
-    "spark/workers._lines()": "the sockets of this process",
+    "engine/state/checkpoint_lock._HERE": "locks belong to processes; by path, until they are released",
+    "spark/runtime/map_in_arrow._PACKING": "a lock",
+    "spark/read/json_columns._secret()": "one number",
+    "spark/runtime/packed_programs._unpacked()": "programs by their bytes, the last thousand",
+    "spark/runtime/session._LENDING": "a lock",
+    "spark/live/task._SHARDS": "shards by query, level and place; its module has the bounds",
+    "spark/runtime/worker_python._complaint()": "what is wrong with a Python, by its path, the last hundred",
+    "spark/runtime/worker_tuning._TASKS": "a counter",
+    "spark/runtime/worker_tuning._lines()": "the sockets of this process",
 }
 CHANGING = {"append", "add", "clear", "discard", "extend", "insert", "pop", "popleft", "remove", "setdefault", "update"}
 STATEFUL = {"Lock", "RLock", "count", "deque", "defaultdict", "Counter", "ShardCache", "WeakValueDictionary", "local"}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 
 import numpy as np
 
@@ -119,9 +118,12 @@ def _made(label: str, arity: int | None, events: list[Event], values: list[tuple
     return Events(label, Batch(columns, len(events)), arity, names)
 
 
-@cache
+_NAMES = tuple((BEGIN, END, *map(position, range(arity))) for arity in range(33))
+"""The columns of flat events of few attributes."""
+
+
 def _names_of(arity: int) -> tuple[str, ...]:
-    return (BEGIN, END, *map(position, range(arity)))
+    return _NAMES[arity] if arity < len(_NAMES) else (BEGIN, END, *map(position, range(arity)))
 
 
 def _row(event: Event, values: tuple[Value, ...]) -> dict[str, Value]:
