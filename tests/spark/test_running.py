@@ -108,7 +108,8 @@ def _world(name: str) -> dict[str, Any]:
 
 
 def _jobs(names: Sequence[str], programs: Sequence[Program]) -> list[Job]:
-    return [Job(p.compiled, p.world(**_world(name))) for name, p in zip(names, programs, strict=True)]
+    worlds = [program.world(**_world(name)) for name, program in zip(names, programs, strict=True)]
+    return [Job(p.compiled.beside(world.calendars), world) for p, world in zip(programs, worlds, strict=True)]
 
 
 def _lines(path: Path, events: Sequence[Mapping[str, Any]]) -> Input:
