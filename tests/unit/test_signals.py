@@ -18,8 +18,8 @@ with heeded():
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])  # so it is another thread that takes it
     lock = threading.Lock()
     lock.acquire()
-    print("waits", flush=True)
     try:
+        print("waits", flush=True)
         lock.acquire()
     except Stopped:
         print("stopped", flush=True)
