@@ -91,13 +91,15 @@ def test_a_batch_of_the_command_line_says_that_java_ended(tmp_path: Path) -> Non
 def test_a_live_run_of_the_command_line_says_that_java_ended(tmp_path: Path) -> None:
     (tmp_path / "p.eq").write_text(PROGRAM)
     (tmp_path / "in").mkdir()
-    (tmp_path / "in" / "e.jsonl").write_text(json.dumps({"event": "a", "time": 1, "data": [1]}))
+    events = [{"event": "a", "time": time, "data": [time]} for time in (1, 2)]  # the second makes the first certain
+    (tmp_path / "in" / "e.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events))
     options = ["--mode", "stream", "--input", str(tmp_path / "in"), "--output", str(tmp_path / "out")]
     command = [sys.executable, "-m", "ephemera", "run", str(tmp_path / "p.eq"), *options, "--master", "local[1]"]
     with subprocess.Popen(command, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as process:
         last = time.monotonic() + PATIENCE
         while not list((tmp_path / "out").glob("*.jsonl")) and process.poll() is None and time.monotonic() < last:
             time.sleep(0.1)
+        assert list((tmp_path / "out").glob("*.jsonl"))
         os.kill(_java_of(process.pid), signal.SIGKILL)
         _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 3
