@@ -15,12 +15,12 @@ from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.cluster.routing import Spread
 from ephemera.engine.hosts.batch import Batch
-from ephemera.engine.state.identity import AnotherProgram, compare, compared, identity
+from ephemera.engine.state.identity import AnotherProgram, compare, compared, program_of
 from ephemera.engine.state.snapshot import WrongSnapshot, restore, take
 from ephemera.formats.compiled import prepare
 from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Ruleset
-from ephemera.rules.outcome import Outcome
+from ephemera.rules.outcome import Outcome, World
 from ephemera.spark.sinks.callback_sink import Rules
 from tests.engine.living import Beat, Host, cut
 from tests.engine.spreading import outcome_of
@@ -38,9 +38,9 @@ class Planned:
         self.plan = lower(rules)
         self.facts = derive(self.plan)
         self.prints = Counter(one.fingerprint for one in fingerprints(self.plan).values())
-        self.program = identity(rules, self.plan)
         self.compiled = prepare(rules, self.plan, self.facts)
         self.names = self.compiled.physical.rewritten.names
+        self.program = program_of(self.compiled, World())
 
     def batch(self, case: Case) -> Batch:
         return Batch(self.compiled, case.events, case.world)
@@ -49,7 +49,7 @@ class Planned:
         return Spread(self.compiled, case.world, 0, 3, -FAR, FAR)
 
     def key(self, label: str) -> tuple[str, ...]:
-        return Rules(self.plan).of(label, {})
+        return Rules(self.compiled.physical).of(label, {})
 
 
 def rewritten(case: Case, seed: int, *, more: bool = False) -> Planned:

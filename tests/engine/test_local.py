@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.hosts.batch import Batch
-from ephemera.engine.state.identity import identity
+from ephemera.engine.state.identity import program_of
 from ephemera.engine.state.snapshot import restore, take
 from ephemera.formats.compiled import prepare
 from ephemera.kernels import history, numbering
@@ -89,15 +89,16 @@ def test_a_run_goes_on_from_a_snapshot(case: Case, data: st.DataObject) -> None:
     plan = lower(case.ruleset)
     facts = derive(plan)
     ends = sorted({e.time.end for e in case.events})
-    batch = Batch(prepare(case.ruleset, plan, facts), case.events, case.world)
+    compiled = prepare(case.ruleset, plan, facts)
+    batch = Batch(compiled, case.events, case.world)
     batch.start()
     stop = data.draw(st.sampled_from(ends)) if ends else None
     for end in ends:
         batch.advance(end)
         if end == stop:
-            program = identity(case.ruleset, plan)
+            program = program_of(compiled, case.world)
             taken = take(batch.engine, program)
-            fresh = Batch(prepare(case.ruleset, plan, facts), case.events, case.world).engine
+            fresh = Batch(compiled, case.events, case.world).engine
             restore(fresh, program, plan.catalogue, taken)
             assert take(fresh, program).manifest == taken.manifest
             batch.engine = fresh

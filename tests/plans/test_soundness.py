@@ -22,8 +22,8 @@ from tests.plans.meaning import given
 from tests.plans.stepwise import Conditions, Outcome, conditions_of, step_by_step
 from tests.strategies.cases import Case, sample
 
-CASES = 160
-LEAST_DELETED = 0.25
+CASES = 200
+LEAST_DELETED = 0.3
 """Of all that was stored."""
 
 

@@ -22,8 +22,7 @@ def delivered(text: str, told: Sequence[Shipment], *names: Mapping[str, str]) ->
     """What a function is called with."""
     found: list[Answer] = []
     spread = spread_of(text)
-    plan = spread.compiled.plan
-    delivery = Delivery(forms_of([spread], names), {0: Rules(plan)}, EachAnswer(found.append))
+    delivery = Delivery(forms_of([spread], names), {0: Rules(spread.plan)}, EachAnswer(found.append))
     assert delivery.deliver(4, told) == len(found)
     return found
 
@@ -38,7 +37,7 @@ def test_a_function_gets_each_answer_in_order_with_a_key() -> None:
 def test_a_function_of_batches_is_called_once_for_a_batch_that_has_answers() -> None:
     spread, calls = spread_of(SHOP), list[tuple[list[Answer], int]]()
     sink = EachBatch(lambda answers, batch: calls.append((answers, batch)))
-    delivery = Delivery(forms_of([spread]), {0: Rules(spread.compiled.plan)}, sink)
+    delivery = Delivery(forms_of([spread]), {0: Rules(spread.plan)}, sink)
     assert delivery.deliver(4, LETTERS) == 0
     assert delivery.deliver(5, given(spread, LATES)) == 4
     assert [(len(answers), batch) for answers, batch in calls] == [(4, 5)]
@@ -139,7 +138,7 @@ small(i) <- o: order(i, n), n < 3;
 
 def test_a_key_is_of_the_rules_that_derive_the_label_and_of_no_others() -> None:
     def of(text: str, label: str) -> tuple[str, ...]:
-        return Rules(ephemera.compile(text).compiled.plan).of(label, {})
+        return Rules(ephemera.compile(text).compiled.physical).of(label, {})
 
     assert len(of(MORE, "large")) == 2
     lines = MORE.strip().splitlines()
@@ -152,7 +151,7 @@ def test_a_key_is_of_the_rules_that_derive_the_label_and_of_no_others() -> None:
 
 def test_a_key_of_a_message_is_of_the_rules_that_send_it_there() -> None:
     rule = 'RAISE to(recipient="{}", transport="mail") {{ letter [ var I ] }} ON order {{{{ id {{ var I }} }}}} END\n'
-    rules = Rules(ephemera.compile(rule.format("desk") + rule.format("shop")).compiled.plan)
+    rules = Rules(ephemera.compile(rule.format("desk") + rule.format("shop")).compiled.physical)
     desk, shop = (rules.of("letter", {"recipient": to, "transport": "mail"}) for to in ("desk", "shop"))
     assert len(desk) == len(shop) == 1
     assert desk != shop

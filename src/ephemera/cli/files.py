@@ -72,9 +72,8 @@ def write_out(text: str) -> None:
             typer.echo(utf_8(text), nl=False)
             return
         sys.stdout.flush()
-        atomic_files.write_all(
-            number, utf_8(text)
-        )  # where PYTHONUNBUFFERED is set, a stream may write a part and be silent
+        # Where PYTHONUNBUFFERED is set, a stream may write a part and be silent.
+        atomic_files.write_all(number, utf_8(text))
     except OSError as error:
         raise no_output(error) from None
 

@@ -94,7 +94,7 @@ def of_events(events: Sequence[Event], attributes: Callable[[str], Names]) -> li
         names = attributes(event.term.label)
         values = flat_values(event.term, names)
         if values is not None:
-            return [Events(event.term.label, RowBatch((_row(event, values),)), len(values), names)]
+            return [Events(event.term.label, RowBatch((_row(event, values),)), len(values), names, is_set=True)]
     groups: dict[tuple[str, int | None], tuple[list[Event], list[tuple[Value, ...]]]] = {}
     for event in events:
         names = attributes(event.term.label)
@@ -150,7 +150,7 @@ def flat_values(term: Term, names: Names) -> tuple[Value, ...] | None:
 def distinct(parts: Sequence[Events]) -> list[Events]:
     """Each event once, by label and shape; what comes in both shapes is taken as terms."""
     if len(parts) == 1:
-        return list(parts) if len(parts[0]) == 1 else [_distinct(parts)]
+        return [_distinct(parts)]
     groups: dict[tuple[str, int | None], list[Events]] = {}
     labels: dict[str, set[int | None]] = {}
     for part in parts:
@@ -162,8 +162,8 @@ def distinct(parts: Sequence[Events]) -> list[Events]:
 
 
 def _distinct(parts: Sequence[Events]) -> Events:
-    if len(parts) == 1 and parts[0].is_set:
-        return parts[0]
+    if len(parts) == 1 and (parts[0].is_set or len(parts[0]) == 1):
+        return parts[0] if parts[0].is_set else replace(parts[0], is_set=True)
     batch = stack([p.batch for p in parts])
     whole = Events(parts[0].label, batch, parts[0].arity, parts[0].names, is_set=True)
     if len(batch) < 2:

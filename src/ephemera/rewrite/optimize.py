@@ -25,4 +25,9 @@ def optimize(plan: Plan, facts: Facts, rewrites: Sequence[Rewrite] = REWRITES) -
         before, found = found, rewrite(found)
         if found.plan is not before.plan:
             check_plan(found.plan, {name: one.names for name, one in found.alike.items()})
-    return found if found.alike else replace(found, names=state_names(found.plan, found.prints, {}))
+    places = {name: place for place, name in enumerate(plan.points)}
+    together = {
+        name: sorted((member.name for member in one.members), key=places.__getitem__)
+        for name, one in found.alike.items()
+    }
+    return replace(found, names=state_names(found.plan, found.prints, together))

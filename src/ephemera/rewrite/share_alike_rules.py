@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ephemera.algebra.fingerprint import Print, state_names
+from ephemera.algebra.fingerprint import Print
 from ephemera.algebra.nodes import (
     Calendar,
     Detection,
@@ -40,20 +40,16 @@ Constant = Number | Text | Bool
 
 def share_alike_rules(given: Rewritten) -> Rewritten:
     """The plan with one rule for all that are alike."""
-    plan, facts, prints = given.plan, given.facts, given.prints
+    plan, facts = given.plan, given.facts
     in_cycles = {name for cycle in plan.cycles for name in cycle}
     groups: dict[object, list[_Abstract]] = {}
     for point in plan.points.values():
         if point.kind == "rule" and point.name not in in_cycles:
-            found = _Abstract(point, plan, prints[point.name])
+            found = _Abstract(point, plan, given.prints[point.name])
             if found.is_plain:
                 groups.setdefault((found.signature, _bounds(facts, found)), []).append(found)
     several = {group[0].point.name: group for group in groups.values() if len(group) > 1}
-    if not several:
-        return given
-    one = _put_together(given, several)
-    members = {_together(group): [rule.point.name for rule in group] for group in several.values()}
-    return replace(one, names=state_names(one.plan, prints, members))
+    return _put_together(given, several) if several else given
 
 
 def _bounds(facts: Facts, rule: _Abstract) -> object:

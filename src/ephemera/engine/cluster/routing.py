@@ -54,7 +54,7 @@ class Spread:
 
     def __getstate__(self) -> dict[str, object]:
         """What is made when it is first asked for does not travel."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "clock_group")}
+        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "clock_group", "group_names")}
 
     @property
     def plan(self) -> PhysicalPlan:

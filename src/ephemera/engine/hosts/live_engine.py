@@ -235,13 +235,11 @@ class LiveEngine:
             return self._written(self._engine.finish(self._engine.sources.last))
 
     def _read(self, given: Given) -> Event | BadEvent:
-        message = None if type(given) is dict else given_message(given)
-        data = given if message is None else message.data
-        quick = self._quick.read(data) if self._stamp == "event" else None
+        message = given_message(given)
+        quick = self._quick.read(message.data) if self._stamp == "event" else None
         if quick is not None:  # at a time that is a number
-            self._keys.note(data)
+            self._keys.note(message.data)
             return quick
-        message = Message(given, given) if message is None else message
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
             message = Message(message.original, at_time(message.data, _as_text(self._arrival()), self._catalogue))
         event = self._compiled.read(message)

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ephemera.algebra import explain
-from ephemera.algebra.fingerprint import digest, fingerprints, rule_names
+from ephemera.algebra.fingerprint import digest, rule_names
 from ephemera.algebra.nodes import Plan
 from ephemera.base.errors import EphemeraError
 from ephemera.base.time import describe
 from ephemera.formats.compiled import Compiled
-from ephemera.rules.nodes import Catalogue, Ruleset, Schema, Source
+from ephemera.rules.nodes import Catalogue, Schema, Source
 from ephemera.rules.outcome import World
 
 DETAILS = "the declarations in every detail"
@@ -37,14 +37,12 @@ class ChangedData(UserWarning):
 
 
 def program_of(compiled: Compiled, world: World) -> dict[str, str]:
-    """What the state of a program belongs to, by names, in words for people; the last one is a digest of everything."""
-    return identity(compiled.rules, compiled.plan, world.calendars)
+    """What the state of a program belongs to, by names, in words for people; the last one is a digest of declarations.
 
-
-def identity(rules: Ruleset, plan: Plan, calendars: Iterable[str] = ()) -> dict[str, str]:
-    """The same, from the parts of a program; a rule has its text for people, which is not compared."""
-    catalogue = rules.resolved.catalogue
-    names = rule_names(fingerprints(plan))
+    A rule has its text for people, which is not compared.
+    """
+    plan, catalogue = compiled.plan, compiled.rules.resolved.catalogue
+    names = rule_names(compiled.physical.rewritten.prints)
     found = {f"{RULE}{names[name]}": _rule(plan, name) for name in names}
     found["TIME UNIT"] = describe(catalogue.unit)
     found["TIME ZONE"] = catalogue.zone
@@ -52,7 +50,7 @@ def identity(rules: Ruleset, plan: Plan, calendars: Iterable[str] = ()) -> dict[
     found |= {f"EVENT {label}": _event(schema) for label, schema in catalogue.events.items()}
     found |= {f"TABLE {label}": f"columns {schema.attributes}" for label, schema in catalogue.tables.items()}
     found |= {f"STREAM {source.name}": _stream(source) for source in catalogue.sources}
-    found |= {f"calendar {name}": "is given" for name in sorted(calendars)}
+    found |= {f"calendar {name}": "is given" for name in sorted(world.calendars)}
     found[DETAILS] = digest(_with_meaning(catalogue))
     return dict(sorted(found.items()))
 

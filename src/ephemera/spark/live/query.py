@@ -105,7 +105,7 @@ class Streaming:
         forms = forms_of(spreads, self.names)
         delivery = None
         if taker is not None:
-            rules = {spread.number: Rules(spread.compiled.plan) for spread in spreads}
+            rules = {spread.number: Rules(spread.plan) for spread in spreads}
             delivery = Delivery(forms, rules, taker)
         out, dead, has_columns = _folder(self.output), _folder(self.dead_letters), self.table is not None
         for folder in (out, dead):
@@ -135,9 +135,8 @@ class Streaming:
             writer = writer.trigger(processingTime=self.trigger)
         with lent(self.spark, "spark.sql.streaming.checkpointFileManagerClass", FILES):
             query = writer.start()
-            while query.status["message"].startswith(
-                _OPENING
-            ):  # its logs are of the kind that is set when they are opened
+            # Its logs are of the kind that is set when they are opened.
+            while query.status["message"].startswith(_OPENING):
                 time.sleep(_PAUSE)
         own.is_over = lambda: not query.isActive
         return LiveQuery(query, host, totals, own)

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Protocol, TextIO, TypeAlias
 
-from ephemera.algebra.fingerprint import fingerprints
-from ephemera.algebra.nodes import Plan
 from ephemera.engine.cluster.message import OUT, Shipment
+from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.declare import construct_label
 from ephemera.spark.sinks.encode_answers import Form
 from ephemera.syntax.nodes import Raise
@@ -45,10 +44,11 @@ def key_of(rules: Sequence[str], to: Mapping[str, str], event: Event) -> str:
 class Rules:
     """The fingerprints of the rules of a program by what they derive or send, and where."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, physical: PhysicalPlan) -> None:
+        plan = physical.logical
         self._known: dict[tuple[str, str, str], tuple[str, ...]] = {}
         self._rules: list[tuple[str | None, tuple[str, str], str]] = []
-        for name, one in fingerprints(plan).items():
+        for name, one in physical.rewritten.prints.items():
             point = plan.points[name]
             head = plan.normal[point.normal or 0].head
             to = (head.recipient, head.transport) if isinstance(head, Raise) else ("", "")
