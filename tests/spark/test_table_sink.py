@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import pyarrow as pa
 import pytest
@@ -94,6 +96,32 @@ def test_a_replay_replaces_its_own_answers_and_no_others(spark: SparkSession, ta
     assert rows_of(spark, table) == expected
     sink.write(shipped(spark, given(spread, LARGE)), 1)
     assert rows_of(spark, table) == expected
+
+
+@pytest.mark.parametrize("is_located", [True, False])
+def test_what_a_killed_write_left_does_not_come_in_with_the_next(
+    spark: SparkSession, table: str, tmp_path: Path, is_located: bool
+) -> None:
+    spread = spread_of(SHOP)
+    sink = sink_of(table, spread, tmp_path / "t") if is_located else TableSink(table, forms_of([spread]))
+    sink.open(spark, "q")
+    sink.write(shipped(spark, given(spread, LATES)), 0)
+    expected = rows_of(spark, table)
+    place = location_of(spark, table)
+    # A task that was done when the machine died: the next write to the table would take it for one of its own.
+    left = place / "_temporary/0/task_202611161646_0007_m_000000"
+    shutil.copytree(place / "batch=0", left / "batch=0")
+    sink.open(spark, "q")
+    assert not left.exists()
+    sink.write(shipped(spark, given(spread, LATES)), 0)
+    assert rows_of(spark, table) == expected
+
+
+def location_of(spark: SparkSession, table: str) -> Path:
+    (place,) = [
+        row.data_type for row in spark.sql(f"DESCRIBE EXTENDED {table}").collect() if row.col_name == "Location"
+    ]
+    return Path(urlsplit(place).path)
 
 
 def test_an_attribute_may_have_the_name_of_the_batch(spark: SparkSession, table: str, tmp_path: Path) -> None:

@@ -3,6 +3,9 @@
 The table is partitioned by the number of the batch. A batch replaces its own partition and no other, so a replay leaves
 what was there before. The table belongs to one query, whose name it has among its properties, and at its location if
 that is given.
+
+A write that was killed leaves the files of its finished tasks beside the table, and Spark's next write, which looks for
+finished tasks in the same place, would take them for its own. So what is left there is removed at each start.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -26,6 +30,8 @@ from ephemera.spark.sinks.owned_folder import folder_at
 
 _NAME = re.compile(r"\w+(\.\w+){0,2}")
 _QUERY = "ephemera.query"
+_UNFINISHED = "_temporary"
+"""Where Hadoop's committer keeps the files of tasks until their job is done."""
 
 
 class WrongTable(EphemeraError):
@@ -65,6 +71,16 @@ class TableSink:
             self._check(spark, query)
         else:
             self._make(spark, query)
+        self._clear(spark)
+
+    def _clear(self, spark: SparkSession) -> None:
+        """Removes what a killed write has left unfinished; the table is that of one query, so nobody else writes."""
+        described = spark.sql(f"DESCRIBE EXTENDED {self.table}").collect()
+        locations = [row.data_type for row in described if row.col_name == "Location"]  # columns come first
+        if locations:
+            jvm: Any = spark._jvm
+            left = jvm.org.apache.hadoop.fs.Path(locations[-1], _UNFINISHED)
+            left.getFileSystem(spark._jsc.hadoopConfiguration()).delete(left, True)
 
     def _make(self, spark: SparkSession, query: str) -> None:
         columns = ", ".join(f"`{c.name}` {c.dataType.simpleString()}" for c in self.schema.fields)
