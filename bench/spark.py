@@ -31,7 +31,7 @@ from bench.reference import Answers
 from bench.spark_queries import variants
 from ephemera.base.span import Source
 from ephemera.engine.cluster.message import OUT, STATS, unpack
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.pipeline import Program, check
 from ephemera.spark.batch.job import Job, start
 from ephemera.spark.read.scan import Input
@@ -63,7 +63,7 @@ class Figures:
 class _AddUp:
     """The number of answers and the sums of their values, in each partition."""
 
-    spread: Spread
+    spread: DistributedProgram
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         count = ids = 0

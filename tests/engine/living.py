@@ -9,11 +9,11 @@ from itertools import groupby
 from pathlib import Path
 from random import Random
 
-from ephemera.engine.cluster.admission import Gate
+from ephemera.engine.cluster.admission import Admission
 from ephemera.engine.cluster.message import HEARD, SCATTERED, Shipment
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.shard import Shard
-from ephemera.engine.cluster.source_progress import Standing, moved, read_word
+from ephemera.engine.cluster.source_progress import Progress, moved, read_word
 from ephemera.engine.state.durable_files import Posix
 from ephemera.engine.state.segment_store import Store
 from ephemera.engine.state.segments import NOBODY, Origin
@@ -63,12 +63,12 @@ class Host:
     none; some batches are done twice, the first time in vain.
     """
 
-    spread: Spread
+    spread: DistributedProgram
     folder: Path
     dice: Random
     workers: int = 3
     fails: bool = True
-    standing: Standing = field(default_factory=Standing)
+    standing: Progress = field(default_factory=Progress)
     batch: int = 0
     shards: dict[tuple[int, int, int], Shard] = field(default_factory=dict)
     carried: list[Shipment] = field(default_factory=list)
@@ -87,7 +87,7 @@ class Host:
         self.carried += found
         return found
 
-    def _tried(self, beat: Beat) -> tuple[list[Shipment], Standing]:
+    def _tried(self, beat: Beat) -> tuple[list[Shipment], Progress]:
         carried = list(self._let_in(beat))
         words = [read_word(json.loads(bytes(s.load))) for s in carried if (s.group, s.place) == (HEARD, 0)]
         standing = moved(self.standing, words, self.spread.plan.catalogue)
@@ -115,7 +115,7 @@ class Host:
         self.dice.shuffle(events)
         half = self.dice.randrange(len(events) + 1)
         for part in (events[:half], events[half:]):
-            gate = Gate(self.spread, self.standing)
+            gate = Admission(self.spread, self.standing)
             gate.now, gate.closes, gate.ends = beat.now, beat.closes, beat.ends
             yield from gate.let_in(of_events(part, self.spread.plan.catalogue.attributes))
             yield from gate.words(range(self.spread.places))

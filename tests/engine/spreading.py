@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
 from ephemera.engine.cluster.message import DEAD, OUT, SCATTERED, Shipment, unpack
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import span
 from ephemera.formats.compiled import prepare
 from ephemera.kernels.event_columns import of_events
@@ -25,7 +25,7 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
     rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World, places: int
 ) -> tuple[Outcome, set[int]]:
     """What a program derives in several places, and the places in which its engines had something to do."""
-    spread = Spread(prepare(rules, plan, facts, world.calendars), world, 0, places, *span(events, world))
+    spread = DistributedProgram(prepare(rules, plan, facts, world.calendars), world, 0, places, *span(events, world))
     spread = pickle.loads(pickle.dumps(spread))
     attributes = plan.catalogue.attributes
     carried: list[Shipment] = []

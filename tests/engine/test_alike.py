@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ephemera.base.span import Source
-from ephemera.engine.hosts.batch import Batch
+from ephemera.engine.hosts.batch import BatchRun
 from ephemera.formats.compiled import prepare
 from ephemera.kernels.tail import FEW
 from ephemera.pipeline import check
@@ -78,7 +78,7 @@ def test_rules_that_are_alike_answer_what_the_oracle_answers(template: str, data
     ends = sorted({e.time.end for e in given_events})
     for stops, few in (([], 0), (ends, FEW), (ends, 0)):
         with rows_at_a_time(few):
-            found = Batch(prepare(checked.rules, checked.plan, checked.facts), given_events, World()).run(stops)
+            found = BatchRun(prepare(checked.rules, checked.plan, checked.facts), given_events, World()).run(stops)
         assert answers(found) == expected
 
 

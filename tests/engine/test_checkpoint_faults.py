@@ -14,15 +14,15 @@ from random import Random
 import pytest
 
 from ephemera.engine.cluster.message import OUT, unpack
-from ephemera.engine.cluster.routing import Spread
-from ephemera.engine.cluster.source_progress import Standing
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.cluster.source_progress import Progress
 from ephemera.engine.state.identity import ChangedData
 from ephemera.engine.state.sealed_files import Broken, seal
 from ephemera.engine.state.segments import Origin
 from ephemera.kernels.history import FAR
 from ephemera.pipeline import compile
 from ephemera.rules.outcome import World
-from ephemera.spark.live.checkpoint import FORMAT, Ledger, WrongCheckpoint
+from ephemera.spark.live.checkpoint import FORMAT, Checkpoint, WrongCheckpoint
 from ephemera.spark.sinks.owned_folder import WrongFolder, folder_at
 from ephemera.terms.events import Event
 from tests.engine.living import Beat, Host, of_kind
@@ -53,14 +53,14 @@ def quick() -> Iterator[None]:
         yield
 
 
-def spread_of(program: str = PROGRAM, world: World = EMPTY) -> Spread:
-    return Spread(compile(program).compiled, world, 0, PLACES, -FAR, FAR)
+def spread_of(program: str = PROGRAM, world: World = EMPTY) -> DistributedProgram:
+    return DistributedProgram(compile(program).compiled, world, 0, PLACES, -FAR, FAR)
 
 
 SPREAD = spread_of()
 
 
-def batch_of(spread: Spread, number: int) -> Beat:
+def batch_of(spread: DistributedProgram, number: int) -> Beat:
     dice = Random(number)
     lines = [{"event": "order", "time": 3 * number + k % 3, "data": [10 * number + k, k % 4]} for k in range(8)]
     lines += [{"event": "paid", "time": 3 * number, "data": [dice.randrange(10 * number + 5)]} for _ in range(4)]
@@ -68,12 +68,12 @@ def batch_of(spread: Spread, number: int) -> Beat:
     return Beat([e for line in lines if isinstance(e := spread.compiled.read(line), Event)])
 
 
-def go_on(folder: Path, first: int, last: int, spread: Spread | None = None) -> Counter[str]:
+def go_on(folder: Path, first: int, last: int, spread: DistributedProgram | None = None) -> Counter[str]:
     """As a start does: opens the checkpoint and does some batches, which Spark would name; says what they answer."""
     own = spread or SPREAD
-    ledger = Ledger(str(folder))
+    ledger = Checkpoint(str(folder))
     assert ledger.open([own], PLACES, PLACES) == PLACES
-    standing = ledger.before(first).get(0, Standing())
+    standing = ledger.before(first).get(0, Progress())
     origin = Origin(ledger.query, ledger.programs, places=PLACES)
     state = Path(ledger.state)
     host = Host(own, state, Random(1), workers=1, fails=False, standing=standing, batch=first, origin=origin)
@@ -275,20 +275,20 @@ def test_all_that_has_a_meaning_belongs_to_the_program(kept: Path, change: str) 
     assert old in PROGRAM
     before = {name: (kept / name).read_bytes() for name in files_of(kept)}
     with pytest.raises(WrongCheckpoint, match="is of another program"):
-        Ledger(str(kept)).open([spread_of(PROGRAM.replace(old, new))], PLACES, PLACES)
+        Checkpoint(str(kept)).open([spread_of(PROGRAM.replace(old, new))], PLACES, PLACES)
     assert {name: (kept / name).read_bytes() for name in files_of(kept)} == before
 
 
 def test_layout_comments_places_and_rates_do_not(kept: Path) -> None:
     text = PROGRAM.replace("shop/*.jsonl", "elsewhere/*.jsonl").replace("RATE 5 per sec", "RATE 50 per sec")
     text = text.replace(";\n", ";  -- as ever\n\n")
-    assert Ledger(str(kept)).open([spread_of(text)], PLACES, PLACES) == PLACES
+    assert Checkpoint(str(kept)).open([spread_of(text)], PLACES, PLACES) == PLACES
 
 
 def test_a_calendar_more_is_another_program_and_other_rows_are_told(tmp_path: Path, kept: Path) -> None:
     given = World(tables={"vip": []}, calendars={"cal:workday": []})
     with pytest.raises(WrongCheckpoint, match="it lacks `calendar cal:workday`"):
-        Ledger(str(kept)).open([spread_of(world=given)], PLACES, PLACES)
+        Checkpoint(str(kept)).open([spread_of(world=given)], PLACES, PLACES)
     copied = tmp_path / "checkpoint"
     shutil.copytree(kept, copied)
     rows = compile(PROGRAM).world({"vip": [{"customer": 3}]})

@@ -16,8 +16,8 @@ import ephemera
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.cluster.message import LATE
-from ephemera.engine.cluster.routing import Spread
-from ephemera.engine.hosts.batch import Batch
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.hosts.batch import BatchRun
 from ephemera.formats.compiled import Compiled, prepare
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.history import FAR
@@ -41,7 +41,7 @@ def test_a_history_answers_what_the_oracle_answers(case: Timed, places: int) -> 
     events = [e for e, _ in case.arrivals]
     expected = answers(evaluate(case.rules, events, case.world))
     for cuts in ([], sorted({e.time.end for e in events})):
-        assert answers(Batch(program, events, case.world).run(cuts)) == expected
+        assert answers(BatchRun(program, events, case.world).run(cuts)) == expected
     found, _ = spread_over(case.rules, program.plan, program.facts, events, case.world, places)
     assert answers(found) == expected
     assert len(found.events) == len(set(found.events))
@@ -69,7 +69,7 @@ def test_live_it_answers_the_same_whoever_speaks_first(case: Timed, one_by_one: 
 def test_in_shards_it_answers_the_same_whoever_speaks_first(case: Timed, seed: int) -> None:
     dice = Random(seed)
     program = compiled(case)
-    spread = Spread(program, case.world, 0, dice.choice([1, 3]), -FAR, FAR)
+    spread = DistributedProgram(program, case.world, 0, dice.choice([1, 3]), -FAR, FAR)
     with TemporaryDirectory() as folder:
         host = Host(spread, Path(folder), dice, fails=dice.random() < 0.3)
         for events, closes in case.batches:

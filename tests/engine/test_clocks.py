@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import ephemera
-from ephemera.engine.cluster.source_progress import Standing
+from ephemera.engine.cluster.source_progress import Progress
 from ephemera.engine.state.durable_files import Posix
-from ephemera.engine.time.monotonic_clocks import Onward
-from ephemera.spark.live.checkpoint import Ledger
+from ephemera.engine.time.monotonic_clocks import MonotonicClock
+from ephemera.spark.live.checkpoint import Checkpoint
 from ephemera.spark.live.ticks import Ticking, set_ticks
 
 SECOND = 1_000_000
@@ -35,7 +35,7 @@ class Watch:
 
 def test_a_clock_goes_on_from_where_it_stood() -> None:
     watch = Watch()
-    clock = Onward(watch)
+    clock = MonotonicClock(watch)
     said = []
     for set_to in (100_000, 100_001, 96_400, 96_401, 96_402, 100_002, 100_003):
         watch.seconds = set_to
@@ -50,7 +50,7 @@ def test_a_clock_goes_on_from_where_it_stood() -> None:
 
 def test_what_passes_is_told_by_a_clock_that_nobody_sets() -> None:
     watch, passed = Watch(), Watch(5)
-    clock = Onward(watch, passed)
+    clock = MonotonicClock(watch, passed)
     for day, since in ((100_001, 6), (96_402, 7), (96_500, 105), (100_101, 106)):
         watch.seconds, passed.seconds = day, since
         assert clock() == (100_000 + since - 5) * SECOND
@@ -132,7 +132,7 @@ def test_an_injected_clock_that_goes_back_ends_no_silence_and_begins_none() -> N
 
 
 def ticking(folder: Path, passed: Watch) -> Ticking:
-    ledger = Ledger(str(folder))
+    ledger = Checkpoint(str(folder))
     ledger.open([], 1, 1)
     return Ticking(ledger, passed)
 
@@ -144,11 +144,11 @@ def test_the_time_of_a_live_query_counts_on_over_restarts(tmp_path: Path) -> Non
     passed.seconds += 2
     assert first.at(1, {}) == began + 2 * SECOND
     again = ticking(tmp_path, Watch(77))
-    before = {0: Standing(now=began)}
+    before = {0: Progress(now=began)}
     assert again.at(1, before) == began + 2 * SECOND  # the batch is done again, and sees the same time
     assert again.at(2, before) == began + 2 * SECOND
     third = ticking(tmp_path, Watch(3))  # a day later, or earlier: who knows
-    assert third.at(3, {0: Standing(now=began + 9 * SECOND)}) == began + 9 * SECOND
+    assert third.at(3, {0: Progress(now=began + 9 * SECOND)}) == began + 9 * SECOND
 
 
 @pytest.mark.parametrize(("made", "now", "set_to"), [(1_000, 400, 390), (1_000, 1_009, 999), (1_000, 1_010, 1_000)])

@@ -13,7 +13,7 @@ import pytest
 import ephemera
 from ephemera.algebra.nodes import Match
 from ephemera.base.tree import find
-from ephemera.engine.operators.match_events import Query
+from ephemera.engine.operators.match_events import Matcher
 from ephemera.formats.flat_reader import FlatReader
 from ephemera.formats.json_events import read_object
 from ephemera.kernels.columns import Batch
@@ -43,7 +43,7 @@ def test_rows_match_as_columns_do(pattern: str) -> None:
     program = ephemera.compile(f"q(1) <- e: {pattern};")
     plan = program.compiled.plan
     patterns = [m.pattern for p in plan.points.values() for m in find(p.expression, Match)]
-    query = Query(patterns, plan.catalogue, keeps_events=False)
+    query = Matcher(patterns, plan.catalogue, keeps_events=False)
     for pair in product(VALUES, repeat=2):
         (part,) = of_events([Event(Term("a", pair), Interval(1, 2))], plan.catalogue.attributes)
         assert isinstance(part.batch, RowBatch)
@@ -110,6 +110,6 @@ def test_values_that_differ_never_meet(values: tuple[Value, Value]) -> None:
     patterns = [m.pattern for p in plan.points.values() for m in find(p.expression, Match)]
     numbered = part.batch.numbered(REFERENCE, [7, 8]) if isinstance(part.batch, RowBatch) else part.batch
     for batch in (numbered, Batch(numbered.columns, 2)):
-        found = Query(patterns, plan.catalogue, keeps_events=False).match(Events("a", batch, 2, None))
+        found = Matcher(patterns, plan.catalogue, keeps_events=False).match(Events("a", batch, 2, None))
         assert found is not None
         assert [v for row in found.rows() for name, v in row.items() if not name.startswith("$")] == [1]

@@ -13,8 +13,8 @@ import ephemera
 from ephemera.algebra.fingerprint import fingerprints
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine.cluster.routing import Spread
-from ephemera.engine.hosts.batch import Batch
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.state.identity import AnotherProgram, compare, compared, program_of
 from ephemera.engine.state.snapshot import WrongSnapshot, restore, take
 from ephemera.formats.compiled import prepare
@@ -42,11 +42,11 @@ class Planned:
         self.names = self.compiled.physical.rewritten.names
         self.program = program_of(self.compiled, World())
 
-    def batch(self, case: Case) -> Batch:
-        return Batch(self.compiled, case.events, case.world)
+    def batch(self, case: Case) -> BatchRun:
+        return BatchRun(self.compiled, case.events, case.world)
 
-    def spread(self, case: Case) -> Spread:
-        return Spread(self.compiled, case.world, 0, 3, -FAR, FAR)
+    def spread(self, case: Case) -> DistributedProgram:
+        return DistributedProgram(self.compiled, case.world, 0, 3, -FAR, FAR)
 
     def key(self, label: str) -> tuple[str, ...]:
         return Rules(self.compiled.physical).of(label, {})
@@ -60,7 +60,7 @@ def rewritten(case: Case, seed: int, *, more: bool = False) -> Planned:
     return Planned(rules)
 
 
-def layout(spread: Spread) -> dict[str, object]:
+def layout(spread: DistributedProgram) -> dict[str, object]:
     names = spread.plan.rewritten.names.histories
     return {
         name: (group.level, {names[query]: cut for query, cut in group.cuts.items()})

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from pyarrow import fs
 
-from ephemera.engine.state.checkpoint_lock import LOCK, Held, _by_name, hold
+from ephemera.engine.state.checkpoint_lock import LOCK, CheckpointHeld, _by_name, hold
 from ephemera.engine.state.durable_files import ArrowFiles
 
 HOLDING = (
@@ -26,7 +26,7 @@ HOLDING = (
 def test_a_second_run_is_refused_and_told_who_has_it(tmp_path: Path) -> None:
     with hold(str(tmp_path / "a" / "checkpoint")) as own:
         own.check()
-        with pytest.raises(Held) as told:
+        with pytest.raises(CheckpointHeld) as told:
             hold(str(tmp_path / "a" / "checkpoint"))
         who = f"process {os.getpid()} on {re.escape(socket.gethostname())}"
         assert re.search(rf"checkpoint` is in use by another run: {who}, since 20\S+Z; stop that", str(told.value))
@@ -38,7 +38,7 @@ def test_another_process_is_refused_and_one_that_was_killed_has_nothing(tmp_path
     with subprocess.Popen([sys.executable, "-c", HOLDING, str(tmp_path)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "held\n"
-        with pytest.raises(Held, match=f"process {process.pid} on "):
+        with pytest.raises(CheckpointHeld, match=f"process {process.pid} on "):
             hold(str(tmp_path))
         process.send_signal(signal.SIGKILL)
     hold(str(tmp_path)).release()
@@ -64,7 +64,7 @@ def test_what_has_ended_here_without_saying_so_gives_it_back(tmp_path: Path) -> 
     first.is_over = lambda: True
     second = hold(str(tmp_path))
     first.release()
-    with pytest.raises(Held):
+    with pytest.raises(CheckpointHeld):
         hold(str(tmp_path))
     second.release()
 
@@ -74,7 +74,7 @@ def test_a_lock_that_was_removed_is_noticed(tmp_path: Path) -> None:
     (tmp_path / LOCK).unlink()
     other = hold(str(tmp_path))
     other.check()
-    with pytest.raises(Held, match="is not ours any more: somebody has removed"):
+    with pytest.raises(CheckpointHeld, match="is not ours any more: somebody has removed"):
         own.check()
     own.release()
     other.check()
@@ -84,7 +84,7 @@ def test_a_lock_that_was_removed_is_noticed(tmp_path: Path) -> None:
 def test_an_unreadable_lock_is_one_all_the_same(tmp_path: Path) -> None:
     with hold(str(tmp_path)):
         (tmp_path / LOCK).write_bytes(b"\xff")
-        with pytest.raises(Held, match="one that has not said yet who it is"):
+        with pytest.raises(CheckpointHeld, match="one that has not said yet who it is"):
             hold(str(tmp_path))
 
 
@@ -94,8 +94,10 @@ def test_without_locks_the_last_one_has_it(tmp_path: Path) -> None:
     first.check()
     second = _by_name(files, str(tmp_path / "checkpoint"), "s3://shop/checkpoint")
     second.check()
-    with pytest.raises(Held, match=f"another run has taken the checkpoint `s3:.*` over: process {os.getpid()} on "):
+    with pytest.raises(
+        CheckpointHeld, match=f"another run has taken the checkpoint `s3:.*` over: process {os.getpid()} on "
+    ):
         first.check()
     (tmp_path / "checkpoint" / "run.json").write_bytes(b"")
-    with pytest.raises(Held, match="nobody knows who"):
+    with pytest.raises(CheckpointHeld, match="nobody knows who"):
         second.check()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine.hosts.batch import Batch
+from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.state.identity import program_of
 from ephemera.engine.state.snapshot import restore, take
 from ephemera.formats.compiled import prepare
@@ -49,7 +49,7 @@ def test_the_story_holds_one_instant_at_a_time(path: Path) -> None:
     expected = answers(evaluate(rules, events, world))
     for few in (FEW, 0):
         with rows_at_a_time(few):
-            batch = Batch(prepare(rules, plan, derive(plan), world.calendars), events, world)
+            batch = BatchRun(prepare(rules, plan, derive(plan), world.calendars), events, world)
             found = batch.run(sorted({e.time.end for e in events}))
         assert answers(found) == expected
 
@@ -63,7 +63,7 @@ def test_a_random_program_answers_what_the_oracle_answers(case: Case, data: st.D
     cuts = data.draw(st.lists(st.sampled_from(ends), unique=True).map(sorted)) if ends else []
     for stops, few in (([], 0), (ends, FEW), (cuts, FEW), (cuts, 0)):
         with rows_at_a_time(few):
-            found = Batch(prepare(case.ruleset, plan, facts), case.events, case.world).run(stops)
+            found = BatchRun(prepare(case.ruleset, plan, facts), case.events, case.world).run(stops)
         assert formed(found) == expected
 
 
@@ -80,7 +80,7 @@ def test_a_random_program_answers_the_same_by_the_ways_for_many_rows(case: Case)
         patch.setattr(history, "FEW", 0)
         patch.setattr(history, "MOST_PAIRS", 2)
         for stops in ([], ends[::3]):
-            found = Batch(prepare(case.ruleset, plan, facts), case.events, case.world).run(stops)
+            found = BatchRun(prepare(case.ruleset, plan, facts), case.events, case.world).run(stops)
             assert answers(found) == expected
 
 
@@ -90,7 +90,7 @@ def test_a_run_goes_on_from_a_snapshot(case: Case, data: st.DataObject) -> None:
     facts = derive(plan)
     ends = sorted({e.time.end for e in case.events})
     compiled = prepare(case.ruleset, plan, facts)
-    batch = Batch(compiled, case.events, case.world)
+    batch = BatchRun(compiled, case.events, case.world)
     batch.start()
     stop = data.draw(st.sampled_from(ends)) if ends else None
     for end in ends:
@@ -98,7 +98,7 @@ def test_a_run_goes_on_from_a_snapshot(case: Case, data: st.DataObject) -> None:
         if end == stop:
             program = program_of(compiled, case.world)
             taken = take(batch.engine, program)
-            fresh = Batch(compiled, case.events, case.world).engine
+            fresh = BatchRun(compiled, case.events, case.world).engine
             restore(fresh, program, plan.catalogue, taken)
             assert take(fresh, program).manifest == taken.manifest
             batch.engine = fresh

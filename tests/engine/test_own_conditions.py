@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
 from ephemera.base.span import Source
-from ephemera.engine.hosts.batch import Batch
+from ephemera.engine.hosts.batch import BatchRun
 from ephemera.formats.compiled import prepare
 from ephemera.formats.json_events import read_object
 from ephemera.kernels import history, numbering
@@ -77,7 +77,7 @@ def test_every_relation_in_every_window_is_the_oracle_s(window: str, kind: str) 
             if few is not None:
                 patch.setattr(numbering, "FEW", few)
                 patch.setattr(history, "FEW", few)
-            found = Batch(prepare(rules, plan, facts), events, World()).run(stops)
+            found = BatchRun(prepare(rules, plan, facts), events, World()).run(stops)
         assert answers(found) == expected
     assert given > 50
 
@@ -93,4 +93,4 @@ def test_a_random_program_of_such_windows_is_the_oracle_s(program: tuple[str, bo
     events = stream(seed, found.rules, lasting=lasting)
     expected = answers(evaluate(found.rules, events, World()))
     for stops in ([], sorted(cut * 1_000_000 for cut in cuts)):
-        assert answers(Batch(prepare(found.rules, found.plan, found.facts), events, World()).run(stops)) == expected
+        assert answers(BatchRun(prepare(found.rules, found.plan, found.facts), events, World()).run(stops)) == expected

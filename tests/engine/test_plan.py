@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 import ephemera
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.engine import Engine
-from ephemera.engine.hosts.batch import Batch
+from ephemera.engine.hosts.batch import BatchRun
 from ephemera.formats.compiled import Compiled
 from ephemera.kernels.history import FAR
 from ephemera.physical import explain, plan
@@ -41,7 +41,7 @@ EVENTS = [
 def test_the_plan_that_is_explained_is_the_one_that_runs() -> None:
     program = ephemera.compile(PROGRAM)
     own = program.compiled.physical
-    for engine in (Engine(own, World()), Spread(program.compiled, World(), 0, 3, -FAR, FAR).engine(0, 1)):
+    for engine in (Engine(own, World()), DistributedProgram(program.compiled, World(), 0, 3, -FAR, FAR).engine(0, 1)):
         running = {name: rule.plan for lane in engine.lanes.values() for name, rule in lane.rules.items()}
         assert running
         assert all(rule is own.rules[name] for name, rule in running.items())
@@ -67,7 +67,9 @@ def test_a_program_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [answer["event"] for answer in program.run(EVENTS)] == ["apple", "busy", "lost", "lost"]
     program.explain("physical")
     program.engine().send_many(EVENTS)
-    elsewhere: Spread = pickle.loads(pickle.dumps(Spread(program.compiled, World(), 0, 3, -FAR, FAR)))
+    elsewhere: DistributedProgram = pickle.loads(
+        pickle.dumps(DistributedProgram(program.compiled, World(), 0, 3, -FAR, FAR))
+    )
     for place in range(3):
         elsewhere.engine(0, place)
     assert made == 1
@@ -92,9 +94,9 @@ def without(one: Compiled, number: int) -> Compiled:
 def test_answers_are_the_same_without_a_rewrite(number: int) -> None:
     program = ephemera.compile(PROGRAM)
     events = [event for given in EVENTS if isinstance(event := program.compiled.read(given), Event)]
-    found = Batch(without(program.compiled, number), events, World()).run(())
+    found = BatchRun(without(program.compiled, number), events, World()).run(())
     assert len(found.events) == 4
-    assert answers(found) == answers(Batch(program.compiled, events, World()).run(()))
+    assert answers(found) == answers(BatchRun(program.compiled, events, World()).run(()))
 
 
 def test_random_programs_answer_the_same_without_rewrites() -> None:
@@ -105,4 +107,4 @@ def test_random_programs_answer_the_same_without_rewrites() -> None:
                 program.compiled,
                 physical=physical_plan(case.ruleset, program.compiled.plan, program.compiled.facts, (), ()),
             )
-            assert answers(Batch(plain, case.events, case.world).run(())) == answers(case.outcome()), case.program
+            assert answers(BatchRun(plain, case.events, case.world).run(())) == answers(case.outcome()), case.program

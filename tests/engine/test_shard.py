@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.cluster.message import LATE
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.compiled import prepare
 from ephemera.kernels.history import FAR
 from ephemera.pipeline import compile
@@ -25,10 +25,10 @@ from tests.engine.spreading import outcome_of
 from tests.strategies.cases import Case, answers, cases
 
 
-def spread_of(rules: Ruleset, world: World, places: int) -> Spread:
+def spread_of(rules: Ruleset, world: World, places: int) -> DistributedProgram:
     plan = lower(rules)
     facts = derive(plan)
-    return Spread(prepare(rules, plan, facts, world.calendars), world, 0, places, -FAR, FAR)
+    return DistributedProgram(prepare(rules, plan, facts, world.calendars), world, 0, places, -FAR, FAR)
 
 
 @settings(max_examples=60)
@@ -66,7 +66,7 @@ def _written(within: int) -> _Written:
     """What a join over some seconds stores, and how much its last batches write, one event in each second."""
     text = f"TIME UNIT 1 sec; EVENT a(x: int); EVENT b(x: int); p(x) <- i: a(x), j: b(x), {{i, j}} within {within};"
     compiled = compile(text).compiled
-    spread = Spread(compiled, World(), 0, 1, -FAR, FAR)
+    spread = DistributedProgram(compiled, World(), 0, 1, -FAR, FAR)
     with TemporaryDirectory() as folder:
         host = Host(spread, Path(folder), Random(1), workers=1, fails=False)
         for batch in range(400):

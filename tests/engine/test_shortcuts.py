@@ -14,8 +14,8 @@ from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
-from ephemera.engine.hosts.batch import Batch
-from ephemera.engine.operators.join import Rule
+from ephemera.engine.hosts.batch import BatchRun
+from ephemera.engine.operators.join import RuleJoin
 from ephemera.formats.compiled import prepare
 from ephemera.formats.json_events import read_object
 from ephemera.kernels import history, numbering
@@ -106,14 +106,14 @@ def test_the_answers_are_the_oracle_s(
             patch.setattr(numbering, "FEW", 1)
             patch.setattr(history, "FEW", 1)
             patch.setattr(history, "MOST_PAIRS", 3)
-        found = Batch(prepare(rules, plan, facts), events, World()).run(sorted(cut * 1000 for cut in cuts))
+        found = BatchRun(prepare(rules, plan, facts), events, World()).run(sorted(cut * 1000 for cut in cuts))
     assert answers(found) == answers(expected)
     assert letters(found) == letters(expected)
 
 
-def rule_of(text: str) -> Rule:
+def rule_of(text: str) -> RuleJoin:
     rules, plan, facts = program(text)
-    engine = Batch(prepare(rules, plan, facts), [], World()).engine
+    engine = BatchRun(prepare(rules, plan, facts), [], World()).engine
     (lane,) = engine.lanes.values()
     return lane.rules["Q"]
 

@@ -12,7 +12,7 @@ from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
 from ephemera.formats.json_events import read_object
-from ephemera.physical.placement import Stages
+from ephemera.physical.placement import Placement
 from ephemera.pipeline import check
 from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
@@ -99,5 +99,5 @@ def test_what_does_not_show_its_key_may_be_derived_twice() -> None:
     assert _stages(SHOP + "somebody(c) <- o: order(i, c), p: paid(i), {o, p} within 10;").scattered == {"somebody"}
 
 
-def _stages(program: str) -> Stages:
+def _stages(program: str) -> Placement:
     return ephemera.compile(program).compiled.physical.stages

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import ephemera
-from ephemera.engine.cluster.source_progress import Standing, Word, lag_of, moved, read_standing
+from ephemera.engine.cluster.source_progress import PlaceProgress, Progress, lag_of, moved, read_standing
 from ephemera.kernels.history import FAR
 
 SECOND = 1_000_000
@@ -18,40 +18,42 @@ CATALOGUE = ephemera.compile(
 
 def test_the_latest_event_of_all_readers_moves_a_source() -> None:
     words = [
-        Word({"shop": 20 * SECOND}, 16 * SECOND, 20 * SECOND),
-        Word({"shop": 30 * SECOND, "": 7}, 7, 30 * SECOND),
+        PlaceProgress({"shop": 20 * SECOND}, 16 * SECOND, 20 * SECOND),
+        PlaceProgress({"shop": 30 * SECOND, "": 7}, 7, 30 * SECOND),
     ]
-    found = moved(Standing(), words, CATALOGUE)
+    found = moved(Progress(), words, CATALOGUE)
     assert found.bounds == {"shop": 27 * SECOND - 1, "": 6}
     assert (found.first, found.last) == (7, 30 * SECOND)
-    assert moved(Standing(), reversed(words), CATALOGUE) == found
-    later = moved(found, [Word({"shop": 21 * SECOND})], CATALOGUE)  # a late one
+    assert moved(Progress(), reversed(words), CATALOGUE) == found
+    later = moved(found, [PlaceProgress({"shop": 21 * SECOND})], CATALOGUE)  # a late one
     assert (later.bound("shop"), later.first, later.last) == (27 * SECOND - 1, 7, 30 * SECOND)
-    earlier = moved(later, [Word({"floor": 6}, 6, 6)], CATALOGUE)
+    earlier = moved(later, [PlaceProgress({"floor": 6}, 6, 6)], CATALOGUE)
     assert (earlier.first, earlier.last) == (6, 30 * SECOND)
 
 
 def test_a_silent_source_moves_with_the_clock_from_where_it_stands() -> None:
-    found = moved(Standing(), [Word({"floor": 50 * SECOND, "shop": 9}, now=1_000 * SECOND)], CATALOGUE)
+    found = moved(Progress(), [PlaceProgress({"floor": 50 * SECOND, "shop": 9}, now=1_000 * SECOND)], CATALOGUE)
     assert found.silent == {"floor": 1_010 * SECOND}
-    found = moved(found, [Word(now=1_010 * SECOND)], CATALOGUE)
+    found = moved(found, [PlaceProgress(now=1_010 * SECOND)], CATALOGUE)
     assert found.bound("floor") == 45 * SECOND - 1
-    found = moved(found, [Word(now=1_017 * SECOND)], CATALOGUE)
+    found = moved(found, [PlaceProgress(now=1_017 * SECOND)], CATALOGUE)
     assert found.bound("floor") == 52 * SECOND - 1
     assert lag_of(found, "floor") == 965 * SECOND + 1
-    heard = moved(found, [Word({"floor": 53 * SECOND}, now=1_030 * SECOND)], CATALOGUE)
+    heard = moved(found, [PlaceProgress({"floor": 53 * SECOND}, now=1_030 * SECOND)], CATALOGUE)
     assert (heard.bound("floor"), heard.silent) == (52 * SECOND - 1, {"floor": 1_040 * SECOND})
     assert heard.bound("shop") == 9 - 3 * SECOND - 1
 
 
 def test_a_word_closes_an_instant_and_the_end_all_of_them() -> None:
-    found = moved(Standing(), [Word(closes=4 * SECOND)], CATALOGUE)
+    found = moved(Progress(), [PlaceProgress(closes=4 * SECOND)], CATALOGUE)
     assert {found.bound(name) for name in ("shop", "floor", "")} == {4 * SECOND}
-    ended = moved(found, [Word({"shop": 9 * SECOND}, 5 * SECOND, 9 * SECOND), Word(ends=True)], CATALOGUE)
+    ended = moved(
+        found, [PlaceProgress({"shop": 9 * SECOND}, 5 * SECOND, 9 * SECOND), PlaceProgress(ends=True)], CATALOGUE
+    )
     assert {ended.bound(name) for name in ("shop", "floor", "")} == {FAR}
     assert ended.until == 9 * SECOND
 
 
 def test_a_standing_is_told_and_read() -> None:
-    found = moved(Standing(), [Word({"floor": 50 * SECOND}, 3, 50, now=7, texts=True)], CATALOGUE)
+    found = moved(Progress(), [PlaceProgress({"floor": 50 * SECOND}, 3, 50, now=7, texts=True)], CATALOGUE)
     assert read_standing(json.loads(json.dumps(found.told()))) == found

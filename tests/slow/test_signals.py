@@ -27,13 +27,13 @@ COUNTS = "EVENT order(id: string);\nnear(count(i)) <- o: order(id), w: extend(o,
 PATIENCE = 400.0
 SLOW = """
 import time
-from ephemera.engine.operators.head import Builder
+from ephemera.engine.operators.head import HeadBuilder
 
 def wait(self, batch):
     open({!r}, "w").close()
     time.sleep(600)
 
-Builder.build = wait
+HeadBuilder.build = wait
 """
 
 

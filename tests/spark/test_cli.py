@@ -263,12 +263,12 @@ def test_a_recursion_without_end_names_its_rules(folder: Path) -> None:
 
 FAILS = """
 import sys
-from ephemera.engine.operators.head import Builder
+from ephemera.engine.operators.head import HeadBuilder
 
 def fail(self, batch):
     raise ZeroDivisionError("on purpose")
 
-Builder.build = fail
+HeadBuilder.build = fail
 """
 
 
@@ -330,13 +330,13 @@ def test_no_java_is_said_in_a_line(folder: Path, monkeypatch: pytest.MonkeyPatch
 
 SLOW = """
 import time
-from ephemera.engine.operators.head import Builder
+from ephemera.engine.operators.head import HeadBuilder
 
 def wait(self, batch):
     open({!r}, "w").close()
     time.sleep(600)
 
-Builder.build = wait
+HeadBuilder.build = wait
 """
 
 

@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.engine.state.checkpoint_lock import Held, hold
+from ephemera.engine.state.checkpoint_lock import CheckpointHeld, hold
 from ephemera.spark.live.query import LiveQuery
 from tests.spark.machine import PATIENCE
 
@@ -137,7 +137,7 @@ def test_a_query_has_its_checkpoint_until_it_ends(shop: Shop, spark: SparkSessio
         return replace(made, trigger=trigger).start()
 
     first = started()
-    with pytest.raises(Held, match=f"process {os.getpid()} on .*, since 20.*; stop that run first"):
+    with pytest.raises(CheckpointHeld, match=f"process {os.getpid()} on .*, since 20.*; stop that run first"):
         started("once")
     first.stop()
     once = started("once")

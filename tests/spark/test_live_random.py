@@ -16,7 +16,7 @@ from ephemera.pipeline import Program, compile
 from ephemera.semantics.oracle import evaluate
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.intake import told_line
-from ephemera.spark.live.memory_sink import Collecting
+from ephemera.spark.live.memory_sink import MemorySink
 from ephemera.stories.on_stream import tell
 from ephemera.terms.events import Event
 from tests.engine.living import STREAMS, arriving, cut
@@ -37,7 +37,7 @@ def test_random_programs_answer_live_what_the_oracle_answers(spark: SparkSession
     sizes = [sum(len(own[k]) for own in batches if k < len(own)) for k in range(max(map(len, batches)))]
     limit = round(statistics.median(sizes)) if in_one_task else 0
     assert min(sizes) < limit < max(sizes) or not in_one_task
-    sink = Collecting(writes=False)
+    sink = MemorySink(writes=False)
     jobs = [Job(program.compiled, case.world) for program, case in zip(programs, chosen, strict=True)]
     tell(jobs, batches, sink, shards=3, small=limit)
     carried: list[list[Shipment]] = [[] for _ in chosen]

@@ -11,7 +11,7 @@ import pytest
 
 import ephemera
 from ephemera.engine.cluster.message import BAD, READ, unpack
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.kernels.columns import Batch, ints
 from ephemera.kernels.event_columns import BEGIN, END, Events
 from ephemera.kernels.history import FAR
@@ -60,7 +60,7 @@ def test_events_in_no_order_are_gathered_and_cut_along_time() -> None:
 
 def test_a_batch_goes_by_columns_and_one_by_one_and_is_counted_once() -> None:
     one = ephemera.compile("EVENT a(x: int); got(x) <- i: a(x);").compiled
-    spreads = [Spread(one, World(), number, 1, -FAR, FAR) for number in range(2)]
+    spreads = [DistributedProgram(one, World(), number, 1, -FAR, FAR) for number in range(2)]
     lines = [None, b'{"event": "a", "time": 2, "data": [8]}', None, b"no JSON"]
     batch = pa.record_batch(
         {

@@ -16,7 +16,7 @@ import pytest
 
 import ephemera
 from ephemera.engine.cluster.message import BAD, DEAD, LATE, OUT, STATS, Shipment, pack
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.encode_typed_arrow import Counting, layout
 from ephemera.formats.json_events import read_object, write_event
 from ephemera.kernels.event_columns import of_events
@@ -44,11 +44,13 @@ RAISE to(recipient="desk", transport="mail") { letter { var I } } ON order {{ id
 """
 
 
-def spread_of(text: str, number: int = 0, places: int = 1) -> Spread:
-    return Spread(ephemera.compile(text).compiled, World(), number, places, -FAR, FAR)
+def spread_of(text: str, number: int = 0, places: int = 1) -> DistributedProgram:
+    return DistributedProgram(ephemera.compile(text).compiled, World(), number, places, -FAR, FAR)
 
 
-def given(spread: Spread, answers: Sequence[Mapping[str, Any]], place: int = 0, rule: int = 0) -> list[Shipment]:
+def given(
+    spread: DistributedProgram, answers: Sequence[Mapping[str, Any]], place: int = 0, rule: int = 0
+) -> list[Shipment]:
     """Answers as engines ship them."""
     catalogue = spread.compiled.rules.resolved.catalogue
     events = [read_object(answer, catalogue) for answer in answers]
@@ -69,12 +71,14 @@ LETTERS = [
 ]
 
 
-def sink_of(files: Disk, *spreads: Spread, **more: Any) -> FolderSink:
+def sink_of(files: Disk, *spreads: DistributedProgram, **more: Any) -> FolderSink:
     forms = forms_of(spreads or [spread_of(SHOP)])
     return FolderSink(forms, "q", Folder(files, "out"), letters=Folder(files, "dead"), **more)
 
 
-def sink_at(path: Path, query: str = "q", spread: Spread | None = None, form: Format = "json") -> FolderSink:
+def sink_at(
+    path: Path, query: str = "q", spread: DistributedProgram | None = None, form: Format = "json"
+) -> FolderSink:
     return FolderSink(forms_of([spread or spread_of(SHOP)]), query, folder_at(str(path)), form)
 
 
@@ -215,7 +219,7 @@ def test_the_last_stage_travels_and_speaks_arrow(tmp_path: Path) -> None:
 # ---- once and for all ----------------------------------------------------------------------------------------
 
 
-def attempt(sink: FolderSink, spread: Spread, places: Sequence[int] = (0, 1)) -> None:
+def attempt(sink: FolderSink, spread: DistributedProgram, places: Sequence[int] = (0, 1)) -> None:
     """Batch 3, from its start to its commit, in two places."""
     sink.open(3)
     halves = (LATES[:2], LATES[2:])
@@ -227,13 +231,13 @@ def attempt(sink: FolderSink, spread: Spread, places: Sequence[int] = (0, 1)) ->
     sink.settle(3, told)
 
 
-def empty(spread: Spread) -> Disk:
+def empty(spread: DistributedProgram) -> Disk:
     """Nothing was written before."""
     assert spread.places
     return Disk()
 
 
-def continued(spread: Spread) -> Disk:
+def continued(spread: DistributedProgram) -> Disk:
     """Batch 2 has left something."""
     disk = Disk()
     sink = sink_of(disk, spread)
@@ -242,7 +246,7 @@ def continued(spread: Spread) -> Disk:
     return disk
 
 
-def replayed(spread: Spread) -> Disk:
+def replayed(spread: DistributedProgram) -> Disk:
     """There was an attempt at batch 3 that was cut into other partitions."""
     disk = continued(spread)
     attempt(sink_of(disk, spread), spread, (1, 2))
@@ -252,7 +256,7 @@ def replayed(spread: Spread) -> Disk:
 @pytest.mark.parametrize("names_are_old", [False, True])
 @pytest.mark.parametrize(("before", "steps"), [(empty, 24), (continued, 16), (replayed, 26)])
 def test_whatever_step_a_crash_hits_the_replay_has_everything_once(
-    before: Callable[[Spread], Disk], steps: int, *, names_are_old: bool
+    before: Callable[[DistributedProgram], Disk], steps: int, *, names_are_old: bool
 ) -> None:
     spread = spread_of(SHOP)
     whole = before(spread)

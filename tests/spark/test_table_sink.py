@@ -14,7 +14,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from ephemera.engine.cluster.message import Shipment
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.spark.runtime.exchange import SCHEMA, batches, place_of_task, shipments_of
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.spark.sinks.encode_answers import forms_of
@@ -53,7 +53,7 @@ def table(spark: SparkSession) -> Iterator[str]:
     spark.sql("DROP TABLE IF EXISTS live_answers")
 
 
-def sink_of(table: str, spread: Spread, where: Path) -> TableSink:
+def sink_of(table: str, spread: DistributedProgram, where: Path) -> TableSink:
     return TableSink(table, forms_of([spread]), str(where))
 
 

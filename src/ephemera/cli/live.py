@@ -30,7 +30,7 @@ from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.watch import shown_batches
 from ephemera.connect.atomic_files import CannotWrite
-from ephemera.engine.state.checkpoint_lock import Hold, hold
+from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
 from ephemera.engine.state.durable_files import WrongPlace
 from ephemera.engine.state.identity import ChangedData
 from ephemera.engine.state.sealed_files import Broken
@@ -160,7 +160,7 @@ def _passing() -> Iterator[str]:
         yield str(folder)
 
 
-def _held(checkpoint: str) -> Hold:
+def _held(checkpoint: str) -> CheckpointLock:
     """The checkpoint, which no other run has; before Spark is started, which takes a while."""
     try:
         return hold(checkpoint)

@@ -17,7 +17,7 @@ from ephemera.base.errors import InternalError
 from ephemera.engine.lane import Lane
 from ephemera.engine.operators.head import is_message
 from ephemera.engine.time.program_clock import Clock
-from ephemera.engine.time.watermarks import Sources, sources_of
+from ephemera.engine.time.watermarks import Watermarks, sources_of
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, of_events
 from ephemera.kernels.history import FAR
@@ -57,7 +57,7 @@ class Engine:
             raise InternalError("engine", "the plan is for other calendars than there are")
         self._plan = plan.logical
         self._part = part
-        self.sources: Sources = sources_of(plan.catalogue)
+        self.sources: Watermarks = sources_of(plan.catalogue)
         self._clock = Clock(plan, world.calendars, self.sources)
         self._attributes = {label: plan.catalogue.attributes(label) for label in plan.catalogue.events}
         self._laid_out = plan.lanes

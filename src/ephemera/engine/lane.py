@@ -18,12 +18,12 @@ from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
 from ephemera.engine.operators import fixpoint
-from ephemera.engine.operators.detect import Detecting
-from ephemera.engine.operators.head import Builder, is_message
-from ephemera.engine.operators.join import Rule
-from ephemera.engine.operators.join_constants import MEMBER, Parameters, asked_for
-from ephemera.engine.operators.match_events import Query, timer_tuples, with_events
-from ephemera.engine.operators.step_events import Pool, Used
+from ephemera.engine.operators.detect import Detector
+from ephemera.engine.operators.head import HeadBuilder, is_message
+from ephemera.engine.operators.join import RuleJoin
+from ephemera.engine.operators.join_constants import MEMBER, JoinConstants, asked_for
+from ephemera.engine.operators.match_events import Matcher, timer_tuples, with_events
+from ephemera.engine.operators.step_events import StepEvents, Used
 from ephemera.engine.time.program_clock import Clock
 from ephemera.kernels.columns import UNBOUND, Batch, column, stack
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, of_events
@@ -78,17 +78,17 @@ class Lane:
         self._turns = turns(self._names, plan)
         self._with_events = told_apart(plan, rules)
         self.histories: dict[str, History] = {}
-        self.detecting = Detecting(physical, self._tester, self.histories)
-        self.rules: dict[str, Rule] = {}
-        self.builders: dict[str, Builder] = {}
-        self._parameters: dict[str, Parameters | None] = {}
+        self.detecting = Detector(physical, self._tester, self.histories)
+        self.rules: dict[str, RuleJoin] = {}
+        self.builders: dict[str, HeadBuilder] = {}
+        self._parameters: dict[str, JoinConstants | None] = {}
         self._read = {plan.points[i.point].label for p in plan.points.values() for i in find(p.expression, Input)}
         """The labels of all events that some rule asks for."""
-        self._queries: dict[str, Query] = {}
+        self._queries: dict[str, Matcher] = {}
         self._calendars: dict[str, Calendar] = {}
         self._tables: dict[Table, Batch] = {}
         self._needed: dict[str, Needed] = {}
-        self._days = Pool(0, -1)
+        self._days = StepEvents(0, -1)
         """The days of calendars in this step: only queries by the name of a calendar see them."""
         self.bound = -FAR
         self.tick = 0
@@ -119,12 +119,12 @@ class Lane:
             patterns = [m.pattern for m in find(point.expression, Match)]
             keeps = point.name in self._with_events
             only = self._asked_for(point.name)
-            self._queries[point.name] = Query(patterns, self._plan.catalogue, keeps_events=keeps, only=only)
+            self._queries[point.name] = Matcher(patterns, self._plan.catalogue, keeps_events=keeps, only=only)
             self.histories[point.name] = History((BEGIN, END))
             return
         physical = self._physical.rules[point.name]
         alike = self._physical.rewritten.alike.get(point.name)
-        parameters = Parameters(physical, alike) if alike is not None else None
+        parameters = JoinConstants(physical, alike) if alike is not None else None
         for calendar in find(point.expression, Calendar):
             self._calendars[f"{point.name}/{calendar.name}"] = calendar
             self.histories[f"{point.name}/{calendar.name}"] = History((begin(calendar.name), end(calendar.name)))
@@ -133,7 +133,7 @@ class Lane:
             self.histories[source] = History((begin(detection.name), end(detection.name)))
             waits = waiting_time(self._facts.cases.get(point.name, ()), end(detection.name))
             self._needed[source] = None if waits is None else [[(end(detection.name), waits.bound - waits.is_strict)]]
-        self.rules[point.name] = Rule(
+        self.rules[point.name] = RuleJoin(
             physical,
             self.histories.__getitem__,
             self._table,
@@ -143,11 +143,11 @@ class Lane:
         for member in self._members(point.name):
             head = member_head(member)
             series = self._series.get(member.rule or 0)
-            self.builders[member.name] = Builder(head, physical.events, self._plan.catalogue, self._tester, series)
+            self.builders[member.name] = HeadBuilder(head, physical.events, self._plan.catalogue, self._tester, series)
         self._parameters[point.name] = parameters
         self.rules[point.name].gives_rows = self._may_give_rows(point, physical, parameters)
 
-    def _may_give_rows(self, point: Point, physical: RulePlan, parameters: Parameters | None) -> bool:
+    def _may_give_rows(self, point: Point, physical: RulePlan, parameters: JoinConstants | None) -> bool:
         """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
         names = [m.name for m in self._members(point.name)]
         is_plain = not physical.timers and not physical.tables and physical.accumulated is physical.positive
@@ -222,7 +222,7 @@ class Lane:
         """What the rules of the lane derive between the last bound and this one, from what was released by then."""
         if self._asked_calendars:
             self._tell_the_days(bound)
-        pool = Pool(self.references, self.derived_references)
+        pool = StepEvents(self.references, self.derived_references)
         given = sum(map(len, released))
         new = pool.add(released, derived=False)
         self.released += given
@@ -259,7 +259,9 @@ class Lane:
         references = np.unique(np.concatenate(found))
         return int(np.count_nonzero(references >= 0))
 
-    def _take_turns(self, members: Sequence[str], pool: Pool, bound: int, derived: dict[str, list[Events]]) -> None:
+    def _take_turns(
+        self, members: Sequence[str], pool: StepEvents, bound: int, derived: dict[str, list[Events]]
+    ) -> None:
         growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
         rules = [self.rules[name] for name in members if name in self.rules]
         for rule in rules:
@@ -290,7 +292,7 @@ class Lane:
 
         return go_back
 
-    def _member(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
+    def _member(self, name: str, pool: StepEvents, bound: int, derived: dict[str, list[Events]]) -> int:
         """One point's part of a step; how many new tuples or events it gave."""
         self.tick += 1
         query = self._queries.get(name)
@@ -312,7 +314,7 @@ class Lane:
         members = [m for m in self._members(name) if m.rule is not None]
         return ", ".join(f"{m.rule} ({m.label or 'any'})" for m in sorted(members, key=lambda m: m.rule or 0)) or name
 
-    def _rule(self, name: str, pool: Pool, bound: int, derived: dict[str, list[Events]]) -> int:
+    def _rule(self, name: str, pool: StepEvents, bound: int, derived: dict[str, list[Events]]) -> int:
         """A rule's part of a step; how many new events it gave."""
         rule = self.rules[name]
         for detection in rule.plan.detections:
@@ -354,13 +356,13 @@ class Lane:
                 member = members[number]
                 self.few.append((member.name, self.builders[member.name].simple(row)))
 
-    def _asked(self, query: str, pool: Pool) -> list[Events]:
+    def _asked(self, query: str, pool: StepEvents) -> list[Events]:
         label = self._labels[query]
         return (self._days if label in self._physical.calendars else pool).unread(query, label)
 
     def _tell_the_days(self, bound: int) -> None:
         """The days of calendars since the last step."""
-        self._days = Pool(0, self.derived_references)
+        self._days = StepEvents(0, self.derived_references)
         days = [day for name in self._asked_calendars for day in self._clock.days(name, self.bound, bound)]
         self._days.add(of_events(days, self._plan.catalogue.attributes))
         self.derived_references = self._days.next_derived

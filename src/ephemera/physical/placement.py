@@ -61,7 +61,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Stages:
+class Placement:
     """How a program is spread."""
 
     groups: tuple[Group, ...]
@@ -74,7 +74,7 @@ class Stages:
         return max((g.level for g in self.groups), default=-1) + 1
 
 
-def stages(given: Rewritten, schemas: Mapping[str, Schema], calendars: frozenset[str]) -> Stages:
+def stages(given: Rewritten, schemas: Mapping[str, Schema], calendars: frozenset[str]) -> Placement:
     """How the rules of a plan are spread over partitions; the days of calendars are everywhere."""
     return _Spreading(given, schemas, calendars).spread()
 
@@ -107,7 +107,7 @@ class _Spreading:
         self._groups: list[_Growing] = []
         self._placed: dict[str, Placed] = {}
 
-    def spread(self) -> Stages:
+    def spread(self) -> Placement:
         cycles = {name: cycle for cycle in self._plan.cycles for name in cycle}
         for point in self._rules:
             if point.name not in self._placed:
@@ -116,7 +116,7 @@ class _Spreading:
                 self._place(together)
         return self._as_written()
 
-    def _as_written(self) -> Stages:
+    def _as_written(self) -> Placement:
         """The groups, and the rules in them, in the order of the plan."""
         places = {name: number for number, name in enumerate(self._plan.points)}
         groups: list[Group] = []
@@ -128,7 +128,7 @@ class _Spreading:
         numbers = {old: new for new, old in enumerate(order)}
         placed = {name: replace(self._placed[name], group=numbers[self._placed[name].group]) for name in self._placed}
         in_order = {name: placed[name] for name in sorted(placed, key=places.__getitem__)}
-        return Stages(tuple(groups[old] for old in order), in_order, self._scattered())
+        return Placement(tuple(groups[old] for old in order), in_order, self._scattered())
 
     def _in_order(self) -> list[Point]:
         """The rules, each after those it reads, and else by what they mean: state is where it is for any writing."""

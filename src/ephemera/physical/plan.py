@@ -16,7 +16,7 @@ from ephemera.physical.clocked import by_the_clock
 from ephemera.physical.decompose import rule_plan
 from ephemera.physical.lane_grouping import Lanes, lanes_of
 from ephemera.physical.nodes import RulePlan
-from ephemera.physical.placement import Stages, stages
+from ephemera.physical.placement import Placement, stages
 from ephemera.rewrite.nodes import Rewrite, Rewritten
 from ephemera.rewrite.optimize import REWRITES, optimize
 from ephemera.rules.nodes import Catalogue, Ruleset
@@ -35,7 +35,7 @@ class PhysicalPlan:
     """How each rule that runs is evaluated."""
     lanes: Lanes
     """Which rules wait for the same sources."""
-    stages: Stages
+    stages: Placement
     """How the rules are spread over partitions."""
     calendars: frozenset[str]
     """The names of the calendars that it runs with."""

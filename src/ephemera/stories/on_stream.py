@@ -18,10 +18,10 @@ from ephemera.engine.cluster.message import BAD, LATE
 from ephemera.formats.json_events import BadEvent, read_time
 from ephemera.kernels.history import FAR
 from ephemera.spark.batch.job import Job
-from ephemera.spark.live.checkpoint import Ledger
+from ephemera.spark.live.checkpoint import Checkpoint
 from ephemera.spark.live.host import Host, spread_live
 from ephemera.spark.live.intake import TOLD, ToldLines, told_line
-from ephemera.spark.live.memory_sink import LINES, Collecting
+from ephemera.spark.live.memory_sink import LINES, MemorySink
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.session import session
 from ephemera.stories.judge import Found, Ready, clock_of
@@ -63,7 +63,7 @@ def run_on_stream(stories: Sequence[Ready], *, at_once: bool, small: int = 10_00
     """What the programs of some stories make of them, live; batches of fewer events than `small` run in one task."""
     jobs = [Job(one.program.compiled, one.program.world(one.tables, None, None)) for one in stories]
     told = [list(beats(n, one, at_once=at_once)) for n, one in enumerate(stories)]
-    sink = Collecting()
+    sink = MemorySink()
     tell(jobs, [[lines for _, lines in own] for own in told], sink, small=small)
     return _found(sink, told, stories)
 
@@ -71,7 +71,7 @@ def run_on_stream(stories: Sequence[Ready], *, at_once: bool, small: int = 10_00
 def tell(
     jobs: Sequence[Job],
     told: Sequence[Sequence[Sequence[str]]],
-    sink: Collecting,
+    sink: MemorySink,
     *,
     shards: int = 2,
     small: int = 0,
@@ -82,7 +82,7 @@ def tell(
         given = folder / "given"
         given.mkdir()
         _write(given, told)
-        ledger = Ledger(f"{folder}/checkpoint")
+        ledger = Checkpoint(f"{folder}/checkpoint")
         host = Host(spark, spread_live(spark, jobs, ledger, shards), ledger, [ToldLines()], sink, small=small, events=0)
         frame = spark.readStream.schema(TOLD).option("maxFilesPerTrigger", 1).json(str(given))
         query = (
@@ -106,7 +106,7 @@ def _write(folder: Path, told: Sequence[Sequence[Sequence[str]]]) -> None:
         os.utime(path, (1_000_000 + k, 1_000_000 + k))
 
 
-def _found(sink: Collecting, told: Sequence[Sequence[Beat]], stories: Sequence[Ready]) -> list[Found]:
+def _found(sink: MemorySink, told: Sequence[Sequence[Beat]], stories: Sequence[Ready]) -> list[Found]:
     found = [Found(after=[] if one.story.is_live else None) for one in stories]
     for batch, shipment in sink.rows:
         one, number = found[shipment.program], shipment.program

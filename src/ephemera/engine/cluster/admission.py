@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from ephemera.engine.cluster.message import HEARD, LATE, Shipment
-from ephemera.engine.cluster.routing import Spread
-from ephemera.engine.cluster.source_progress import Standing, Word
-from ephemera.engine.time.watermarks import Sources, sources_of
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.cluster.source_progress import PlaceProgress, Progress
+from ephemera.engine.time.watermarks import Watermarks, sources_of
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.columns import Ints
 from ephemera.kernels.event_columns import BEGIN, END, Events
@@ -16,14 +16,14 @@ from ephemera.kernels.event_columns import BEGIN, END, Events
 TOO_LATE = "it came behind the bound of its source"
 
 
-class Gate:
+class Admission:
     """What one reader lets in of a batch, for one program."""
 
-    def __init__(self, spread: Spread, before: Standing) -> None:
+    def __init__(self, spread: DistributedProgram, before: Progress) -> None:
         self._spread = spread
         self._before = before
         self._catalogue = spread.plan.catalogue
-        self._sources: Sources = sources_of(self._catalogue)
+        self._sources: Watermarks = sources_of(self._catalogue)
         self._latest: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self.now: int | None = None
@@ -64,14 +64,14 @@ class Gate:
     def words(self, places: Sequence[int]) -> Iterator[Shipment]:
         """What was seen, for each of some places; nothing if nothing was."""
         first, last = self._sources.first, self._sources.last if self._sources.first is not None else None
-        word = Word(self._latest, first, last, self.now, self.closes, self.ends, self.texts, self._counts)
-        if word == Word():
+        word = PlaceProgress(self._latest, first, last, self.now, self.closes, self.ends, self.texts, self._counts)
+        if word == PlaceProgress():
             return
         for place in places:
             yield self._spread.word(HEARD, place, word.told())
 
 
-def turned_away(spread: Spread, late: Events, *, as_numbers: bool) -> Iterator[Shipment]:
+def turned_away(spread: DistributedProgram, late: Events, *, as_numbers: bool) -> Iterator[Shipment]:
     """Events that are too late, each with the reason."""
     for event in late.events():
         told = write_event(event, spread.plan.catalogue, as_numbers=as_numbers)

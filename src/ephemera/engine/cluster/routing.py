@@ -22,14 +22,14 @@ from ephemera.engine.cluster.message import DEAD, OUT, SCATTERED, STATS, Shipmen
 from ephemera.engine.engine import Engine, Found, Part
 from ephemera.engine.hosts.batch import SLICE
 from ephemera.engine.operators.join_constants import asked_for
-from ephemera.engine.operators.match_events import Query
+from ephemera.engine.operators.match_events import Matcher
 from ephemera.formats.compiled import Compiled
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.event_columns import END, REFERENCE, Events, distinct, of_events
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR
-from ephemera.physical.placement import WHOLE, Stages, position_of
+from ephemera.physical.placement import WHOLE, Placement, position_of
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import World
 from ephemera.syntax.nodes import Derive, Raise
@@ -38,7 +38,7 @@ from ephemera.terms.values import Term
 
 
 @dataclass(frozen=True)
-class Spread:
+class DistributedProgram:
     """A program, how it is spread, and what it runs on; the same in all places."""
 
     compiled: Compiled
@@ -62,22 +62,22 @@ class Spread:
         return self.compiled.physical
 
     @property
-    def stages(self) -> Stages:
+    def stages(self) -> Placement:
         """How it is spread over partitions."""
         return self.plan.stages
 
     # ---- routing -------------------------------------------------------------------------------------------
 
     @cached_property
-    def _routes(self) -> dict[str | None, list[tuple[int, Query, str | None]]]:
+    def _routes(self) -> dict[str | None, list[tuple[int, Matcher, str | None]]]:
         """For each label the groups that read it, by which query, and how that is cut."""
-        found: dict[str | None, list[tuple[int, Query, str | None]]] = {}
+        found: dict[str | None, list[tuple[int, Matcher, str | None]]] = {}
         for number, group in enumerate(self.stages.groups):
             for name, cut in group.cuts.items():
                 point = self.plan.plan.points[name]
                 patterns = [m.pattern for m in find(point.expression, Match)]
                 only = asked_for(self.plan.rewritten, name)
-                query = Query(patterns, self.plan.catalogue, keeps_events=False, only=only)
+                query = Matcher(patterns, self.plan.catalogue, keeps_events=False, only=only)
                 found.setdefault(point.label, []).append((number, query, cut))
         return found
 
@@ -90,7 +90,7 @@ class Spread:
                 queries = [(query, cut) for other, query, cut in asking if other == number]
                 yield from self._shipped(part, number, self._places(part, number, queries))
 
-    def _places(self, part: Events, group: int, queries: Sequence[tuple[Query, str | None]]) -> tuple[Ints, Ints]:
+    def _places(self, part: Events, group: int, queries: Sequence[tuple[Matcher, str | None]]) -> tuple[Ints, Ints]:
         """The rows of some events that a group needs, and the places where it needs them."""
         numbered = part.batch.with_columns({REFERENCE: ints(np.arange(len(part)))})
         known = Events(part.label, numbered, part.arity, part.names)

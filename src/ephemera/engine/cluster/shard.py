@@ -15,12 +15,12 @@ import pyarrow as pa
 
 from ephemera.engine.cluster.admission import turned_away
 from ephemera.engine.cluster.message import STATS, Shipment, unpack
-from ephemera.engine.cluster.routing import Spread, peak_memory
-from ephemera.engine.cluster.source_progress import Standing
+from ephemera.engine.cluster.routing import DistributedProgram, peak_memory
+from ephemera.engine.cluster.source_progress import Progress
 from ephemera.engine.engine import Engine
 from ephemera.engine.hosts.batch import SLICE
 from ephemera.engine.hosts.live_start import Reached, missed, reached
-from ephemera.engine.state.changelog import Journal
+from ephemera.engine.state.changelog import Changelog
 from ephemera.engine.state.segment_store import Committed, State, Store
 from ephemera.engine.state.segments import Piece
 from ephemera.kernels.event_columns import of_events
@@ -31,13 +31,13 @@ class Running:
     """An engine at work, and what writes down its state."""
 
     engine: Engine
-    journal: Journal
+    journal: Changelog
 
 
 class Shard:
     """The engines of one level in one place."""
 
-    def __init__(self, spreads: Mapping[int, Spread], level: int, place: int, store: Store) -> None:
+    def __init__(self, spreads: Mapping[int, DistributedProgram], level: int, place: int, store: Store) -> None:
         self._spreads = spreads
         self._level = level
         self._place = place
@@ -94,7 +94,7 @@ class Shard:
         """What is alive of several pieces of one name, as one."""
         return self._journal_of(name).merged(name, tables)
 
-    def _journal_of(self, name: str) -> Journal:
+    def _journal_of(self, name: str) -> Changelog:
         return self._running[self._of_key(_prefix(name))].journal
 
     def _key(self, program: int, group: int) -> str:
@@ -108,12 +108,12 @@ class Shard:
     def _engine(self, program: int, group: int) -> Running:
         if (program, group) not in self._running:
             engine = self._spreads[program].engine(group, self._place)
-            self._running[program, group] = Running(engine, Journal(engine, self._key(program, group)))
+            self._running[program, group] = Running(engine, Changelog(engine, self._key(program, group)))
         return self._running[program, group]
 
     # ---- steps ---------------------------------------------------------------------------------------------
 
-    def step(self, given: Iterable[Shipment], standings: Mapping[int, Standing]) -> Iterator[Shipment]:
+    def step(self, given: Iterable[Shipment], standings: Mapping[int, Progress]) -> Iterator[Shipment]:
         """What comes of the shipments of a batch, ordered by program, group and time, and of how far time has come.
 
         Whatever is not for the engines of this level passes through.
@@ -137,7 +137,7 @@ class Shard:
         groups = self._spreads[program].stages.groups
         return [number for number, group in enumerate(groups) if group.level == self._level]
 
-    def _has_moved(self, program: int, group: int, standing: Standing) -> bool:
+    def _has_moved(self, program: int, group: int, standing: Progress) -> bool:
         """Whether an engine has anything to do without an event: it has some state, or may answer by the clock."""
         running = self._running.get((program, group))
         if running is None:
@@ -147,7 +147,7 @@ class Shard:
         has_moved = any(sources.bounds.get(name) != b for name, b in standing.bounds.items())
         return has_moved or sources.first != standing.first
 
-    def _run(self, program: int, group: int, own: Iterable[Shipment], standing: Standing) -> Iterator[Shipment]:
+    def _run(self, program: int, group: int, own: Iterable[Shipment], standing: Progress) -> Iterator[Shipment]:
         spread, engine = self._spreads[program], self._engine(program, group).engine
         before = reached(engine.sources)
         engine.sources.first, engine.sources.ended = standing.first, standing.until
@@ -174,7 +174,7 @@ class Shard:
             yield from turned_away(spread, late, as_numbers=not standing.texts)
         engine.late.clear()
 
-    def _missed(self, spread: Spread, before: Reached, standing: Standing) -> Iterator[Shipment]:
+    def _missed(self, spread: DistributedProgram, before: Reached, standing: Progress) -> Iterator[Shipment]:
         """What all groups were not asked for before, and are now that the input begins earlier."""
         found = missed(spread.compiled, spread.world, before, standing.first)
         if found is not None:

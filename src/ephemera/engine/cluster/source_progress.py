@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ephemera.engine.time.watermarks import Sources, sources_of
+from ephemera.engine.time.watermarks import Watermarks, sources_of
 from ephemera.kernels.history import FAR
 from ephemera.physical.lane_grouping import UNNAMED
 from ephemera.rules.nodes import Catalogue
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class PlaceProgress:
     """What a reader has seen of a batch."""
 
     latest: Mapping[str, int] = field(default_factory=dict)
@@ -45,7 +45,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class Progress:
     """How far the sources of a program have come."""
 
     bounds: Mapping[str, int] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Standing:
         return asdict(self)
 
 
-def moved(before: Standing, words: Iterable[Word], catalogue: Catalogue) -> Standing:
+def moved(before: Progress, words: Iterable[PlaceProgress], catalogue: Catalogue) -> Progress:
     """How far the sources have come after a batch."""
     sources = sources_of(catalogue)
     heard = list(words)
@@ -80,7 +80,7 @@ def moved(before: Standing, words: Iterable[Word], catalogue: Catalogue) -> Stan
             latest[name] = max(time, latest.get(name, time))
     now = _greatest([before.now, *(w.now for w in heard)])
     closes = _greatest([w.closes for w in heard])
-    after = Sources(sources.watermarks, sources.carried_by, dict(before.bounds), before.first, before.last)
+    after = Watermarks(sources.watermarks, sources.carried_by, dict(before.bounds), before.first, before.last)
     silent = _pass(before, after, latest, now, catalogue)
     for name, time in latest.items():
         after.bounds[name] = max(after.bounds.get(name, -FAR), time - sources.watermarks.get(name, 0) - 1)
@@ -94,11 +94,11 @@ def moved(before: Standing, words: Iterable[Word], catalogue: Catalogue) -> Stan
         until = after.last
         after.advance(FAR)
     texts = before.texts or any(w.texts for w in heard)
-    return Standing(after.bounds, after.first, after.last, now, silent, until, texts)
+    return Progress(after.bounds, after.first, after.last, now, silent, until, texts)
 
 
 def _pass(
-    before: Standing, after: Sources, latest: Mapping[str, int], now: int | None, catalogue: Catalogue
+    before: Progress, after: Watermarks, latest: Mapping[str, int], now: int | None, catalogue: Catalogue
 ) -> dict[str, int]:
     """Lets time pass for sources of which nothing was heard; says from when on each moves by the clock."""
     silent: dict[str, int] = {}
@@ -120,17 +120,17 @@ def _greatest(times: Iterable[int | None]) -> int | None:
     return max((t for t in times if t is not None), default=None)
 
 
-def read_word(told: Mapping[str, Any]) -> Word:
+def read_word(told: Mapping[str, Any]) -> PlaceProgress:
     """The word that was told."""
-    return Word(**told)
+    return PlaceProgress(**told)
 
 
-def read_standing(told: Mapping[str, Any]) -> Standing:
+def read_standing(told: Mapping[str, Any]) -> Progress:
     """The standing that was told."""
-    return Standing(**told)
+    return Progress(**told)
 
 
-def lag_of(standing: Standing, name: str = UNNAMED, clock: int | None = None) -> int | None:
+def lag_of(standing: Progress, name: str = UNNAMED, clock: int | None = None) -> int | None:
     """How far a source is behind the time of day, if both are known; `clock` says it to those who write such times.
 
     Otherwise what counts is the time that was told. It means nothing to a program whose events count theirs from

@@ -28,7 +28,7 @@ def run(
     progress: Callable[[float], None] = lambda _part: None,
 ) -> Outcome:
     """All that a program derives from some events; `progress` is told the part that is done."""
-    batch = Batch(compiled, events, world)
+    batch = BatchRun(compiled, events, world)
     cuts = batch.slices()
     batch.start()
     for number, cut in enumerate(cuts):
@@ -39,7 +39,7 @@ def run(
     return found
 
 
-class Batch:
+class BatchRun:
     """A run over a finite history."""
 
     def __init__(self, compiled: Compiled, events: Sequence[Event], world: World) -> None:

@@ -24,8 +24,8 @@ from ephemera.engine.never import Never, never
 from ephemera.engine.state.identity import program_of, warn_of_changes, world_of
 from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot, load, restore, take
 from ephemera.engine.stats import Stats, stats_of
-from ephemera.engine.time.idle_sources import Silence
-from ephemera.engine.time.monotonic_clocks import Clock, Onward, passing, wall_clock
+from ephemera.engine.time.idle_sources import IdleSources
+from ephemera.engine.time.monotonic_clocks import Clock, MonotonicClock, passing, wall_clock
 from ephemera.formats.check_columns import check_columns, offer_of
 from ephemera.formats.compiled import Compiled, Given, given_message
 from ephemera.formats.decode_arrow import Reader, bad_events, stamped
@@ -102,10 +102,10 @@ class LiveEngine:
         self._assumed = self._catalogue.local.assumed
         self._stamp = stamp
         is_set = now is wall_clock  # by people, and by what keeps it right
-        self._now = Onward(now, passing if is_set else None)
+        self._now = MonotonicClock(now, passing if is_set else None)
         self._passing = passing if is_set else self._now
         idle = {s.name: s.idle for s in self._catalogue.sources if s.idle is not None and stamp == "event"}
-        self._silence = Silence(idle, self._passing()) if idle else None
+        self._silence = IdleSources(idle, self._passing()) if idle else None
         self._as_numbers = True
         self._lock = threading.RLock()
         self._clock: _BackgroundClock | None = None

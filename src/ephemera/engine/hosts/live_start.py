@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ephemera.engine.engine import Engine, Found
-from ephemera.engine.time.watermarks import Sources
+from ephemera.engine.time.watermarks import Watermarks
 from ephemera.formats.compiled import Compiled
 from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import World
@@ -25,7 +25,7 @@ class Reached:
     bounds: Mapping[str, int]
 
 
-def reached(sources: Sources) -> Reached:
+def reached(sources: Watermarks) -> Reached:
     """Where it stands now."""
     return Reached(sources.first, dict(sources.bounds))
 

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from ephemera.engine.hosts.batch import Batch as History
+from ephemera.engine.hosts.batch import BatchRun as History
 from ephemera.formats.check_columns import check_columns, offer_of
 from ephemera.formats.compiled import Compiled
 from ephemera.formats.decode_arrow import BadRow, Read, Reader

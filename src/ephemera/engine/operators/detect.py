@@ -18,7 +18,7 @@ from ephemera.physical.plan import PhysicalPlan
 from ephemera.terms.values import key
 
 
-class Detecting:
+class Detector:
     """The algebra expressions of a lane, whose instances go into histories of their own."""
 
     def __init__(self, plan: PhysicalPlan, tester: Tester, histories: Mapping[str, History]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ephemera.engine.operators.step_events import Pool
+from ephemera.engine.operators.step_events import StepEvents
 from ephemera.rules.series import Series
 
 PORTION = 16
@@ -13,7 +13,9 @@ PATIENCE = 1_024
 """After so many rounds it is twice as many."""
 
 
-def run(turn: Callable[[], int], pool: Pool, growing: Sequence[Series], go_back: Sequence[Callable[[], None]]) -> None:
+def run(
+    turn: Callable[[], int], pool: StepEvents, growing: Sequence[Series], go_back: Sequence[Callable[[], None]]
+) -> None:
     """Turns, each of which says how many events it gave, until the pool has nothing new for anybody.
 
     An event may be used before it has the form that it has at last, `1` for `1.0`. Then all goes back, and again.
@@ -27,7 +29,7 @@ def run(turn: Callable[[], int], pool: Pool, growing: Sequence[Series], go_back:
             one()
 
 
-def _run(turn: Callable[[], int], pool: Pool, growing: Sequence[Series]) -> None:
+def _run(turn: Callable[[], int], pool: StepEvents, growing: Sequence[Series]) -> None:
     """What does not end shows early if a few events are followed to their last answer before the others."""
     for series in growing:
         series.clear()

@@ -25,7 +25,7 @@ from ephemera.terms.nodes import Aggregate, Bool, Expression, Number, Text, Var
 from ephemera.terms.values import Key, Term, Value, key
 
 
-class Builder:
+class HeadBuilder:
     """Makes events from the tuples of a rule."""
 
     def __init__(

@@ -28,8 +28,8 @@ from ephemera.algebra.scalar import Formula, begin, end
 from ephemera.algebra.timers import offsets
 from ephemera.base.errors import InternalError
 from ephemera.base.time import LATEST
-from ephemera.engine.operators.join_constants import Parameters
-from ephemera.engine.operators.join_rows import Few
+from ephemera.engine.operators.join_constants import JoinConstants
+from ephemera.engine.operators.join_rows import RowJoin
 from ephemera.engine.operators.pending import Pending
 from ephemera.engine.operators.window import Looked, Wanted, keys_of, look, stretch, summarized, summary_of
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, stack
@@ -47,7 +47,7 @@ Histories = Callable[[str], History]
 Rows = Callable[[Table], Batch]
 
 
-class Rule:
+class RuleJoin:
     """The state of a rule, and how it goes on."""
 
     def __init__(
@@ -56,7 +56,7 @@ class Rule:
         histories: Histories,
         rows: Rows,
         tests: Filter,
-        parameters: Parameters | None = None,
+        parameters: JoinConstants | None = None,
     ) -> None:
         self.plan = plan
         self._parameters = parameters
@@ -66,7 +66,7 @@ class Rule:
         self._rows = rows
         self._filter = tests
         self._summary = summary_of(plan)
-        self._few = Few(plan, histories, tests.tester, parameters) if Few.can(plan) else None
+        self._few = RowJoin(plan, histories, tests.tester, parameters) if RowJoin.can(plan) else None
         self.pending = Pending()
         self.seen = 0
         """The last tick of which everything was used."""

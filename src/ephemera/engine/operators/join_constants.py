@@ -59,7 +59,7 @@ class Constants:
         return found
 
 
-class Parameters:
+class JoinConstants:
     """The constants of rules that are alike, and how tuples find them."""
 
     def __init__(self, plan: RulePlan, alike: Alike) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from ephemera.algebra.scalar import Distance, Every, Formula, Holds, Matches
 from ephemera.algebra.truth import Tester
 from ephemera.base.tree import find
-from ephemera.engine.operators.join_constants import Parameters
+from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.kernels.columns import column
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR, History, Question, Run, search
@@ -28,7 +28,7 @@ from ephemera.terms.values import Value, merged
 Check = Callable[[Mapping[str, Any]], bool]
 
 
-class Few:
+class RowJoin:
     """The joins of one rule, row by row."""
 
     def __init__(
@@ -36,7 +36,7 @@ class Few:
         plan: RulePlan,
         histories: Callable[[str], History],
         tester: Tester,
-        parameters: Parameters | None = None,
+        parameters: JoinConstants | None = None,
     ) -> None:
         self._histories = histories
         self._starts = [_Start(first, plan, tester, parameters) for first in range(len(plan.leaves))]
@@ -159,7 +159,7 @@ class _Step(_Named):
 class _Start(_Named):
     """A leaf that is new, and how the others follow."""
 
-    def __init__(self, first: int, plan: RulePlan, tester: Tester, parameters: Parameters | None) -> None:
+    def __init__(self, first: int, plan: RulePlan, tester: Tester, parameters: JoinConstants | None) -> None:
         order = plan.orders[first]
         checks = [check(f, tester) for f in order.tests]
         super().__init__(plan.leaves[first], checks, frozenset())
@@ -178,7 +178,7 @@ class _Start(_Named):
                 asked = True
 
 
-def _has_constants(parameters: Parameters) -> Check:
+def _has_constants(parameters: JoinConstants) -> Check:
     return lambda row: bool(parameters.members_of(row))
 
 

@@ -25,7 +25,7 @@ EVENT = "$.event"
 """The column that holds the events themselves, where a pattern has to be tested again."""
 
 
-class Query:
+class Matcher:
     """A simple event query: some patterns of which any may match."""
 
     def __init__(

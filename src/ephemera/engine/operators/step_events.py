@@ -17,7 +17,7 @@ from ephemera.terms.events import Event, event_of_both
 from ephemera.terms.values import Key, Value
 
 
-class Pool:
+class StepEvents:
     """What is released or derived in a step, by label; readers take up what they have not seen yet.
 
     Events from outside have references from 0 upwards, derived ones from -1 downwards.

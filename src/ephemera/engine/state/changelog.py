@@ -28,7 +28,7 @@ from ephemera.kernels.history import FAR
 HISTORY, PENDING, WAITING = "h", "p", "w"
 
 
-class Journal:
+class Changelog:
     """Writes down what an engine adds to its state, piece by piece, under names that begin alike."""
 
     def __init__(self, engine: Engine, prefix: str) -> None:

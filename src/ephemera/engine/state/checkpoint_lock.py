@@ -33,17 +33,17 @@ _NO_LOCKS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOLCK, errno.ENOSYS}
 """What file systems say that have no locks."""
 
 
-class Held(EphemeraError):
+class CheckpointHeld(EphemeraError):
     """A checkpoint that another run has."""
 
 
 @dataclass(slots=True)
-class Hold:
+class CheckpointLock:
     """A checkpoint that is ours until `release`."""
 
     checkpoint: str
     check: Callable[[], None]
-    """Raises `Held` if it is not ours any more."""
+    """Raises `CheckpointHeld` if it is not ours any more."""
     _let_go: Callable[[], None]
     is_over: Callable[[], bool] = lambda: False
     """Whether whoever has it in this process is done with it, though nobody said so."""
@@ -55,7 +55,7 @@ class Hold:
             self._is_ours = False
             self._let_go()
 
-    def __enter__(self) -> Hold:
+    def __enter__(self) -> CheckpointLock:
         return self
 
     def __exit__(
@@ -64,8 +64,8 @@ class Hold:
         self.release()
 
 
-def hold(checkpoint: str) -> Hold:
-    """Takes a checkpoint; raises `Held` if another run has it."""
+def hold(checkpoint: str) -> CheckpointLock:
+    """Takes a checkpoint; raises `CheckpointHeld` if another run has it."""
     files, folder = files_of(checkpoint)
     if not isinstance(files, Posix) or not _HAS_LOCKS:
         return _by_name(files, folder, checkpoint)
@@ -80,7 +80,7 @@ def hold(checkpoint: str) -> Hold:
             os.close(number)
             if _given_back(path):
                 continue
-            raise Held(
+            raise CheckpointHeld(
                 f"the checkpoint `{checkpoint}` is in use by another run: {teller}; "
                 "stop that run first, or take another checkpoint"
             ) from None
@@ -96,7 +96,7 @@ def hold(checkpoint: str) -> Hold:
 
 # ---- by a lock of the system -------------------------------------------------------------------------------
 
-_HERE: dict[str, tuple[int, Hold]] = {}
+_HERE: dict[str, tuple[int, CheckpointLock]] = {}
 """What this process has, by the paths of the locks; each goes when it is released. Locks are those of a process."""
 
 
@@ -112,13 +112,13 @@ def _unlock(number: int) -> None:
     fcntl.flock(number, fcntl.LOCK_UN)
 
 
-def _held(checkpoint: str, path: str, number: int) -> Hold:
+def _held(checkpoint: str, path: str, number: int) -> CheckpointLock:
     os.ftruncate(number, 0)
     os.pwrite(number, json.dumps(_ourselves()).encode(), 0)
 
     def check() -> None:
         if not _is_at(path, number):
-            raise Held(
+            raise CheckpointHeld(
                 f"the checkpoint `{checkpoint}` is not ours any more: somebody has removed {path}, "
                 "so that another run could begin; see that there is one, and start again"
             )
@@ -129,7 +129,7 @@ def _held(checkpoint: str, path: str, number: int) -> Hold:
         _unlock(number)  # a process that was forked just now may still have it open
         os.close(number)
 
-    taken = Hold(checkpoint, check, let_go)
+    taken = CheckpointLock(checkpoint, check, let_go)
     _HERE[path] = number, taken
     return taken
 
@@ -177,7 +177,7 @@ if hasattr(os, "register_at_fork"):
 # ---- by a name ---------------------------------------------------------------------------------------------
 
 
-def _by_name(files: Files, folder: str, checkpoint: str) -> Hold:
+def _by_name(files: Files, folder: str, checkpoint: str) -> CheckpointLock:
     files.make(folder)
     path, name = f"{folder}/{RUN}", uuid.uuid4().hex
     files.put(path, [seal("run", FORMAT, {"name": name, **_ourselves()})], lambda _: None)
@@ -189,6 +189,6 @@ def _by_name(files: Files, folder: str, checkpoint: str) -> Hold:
             told = {}
         if told.get("name") != name:
             who = f"process {told['pid']} on {told['host']}, since {told['since']}" if told else "nobody knows who"
-            raise Held(f"another run has taken the checkpoint `{checkpoint}` over: {who}; this one ends")
+            raise CheckpointHeld(f"another run has taken the checkpoint `{checkpoint}` over: {who}; this one ends")
 
-    return Hold(checkpoint, check, lambda: None)
+    return CheckpointLock(checkpoint, check, lambda: None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 
-class Silence:
+class IdleSources:
     """The sources with an idle time, and from when on each moves by the clock."""
 
     def __init__(self, idle: Mapping[str, int], now: int) -> None:

@@ -24,7 +24,7 @@ def passing() -> int:
     return time.monotonic_ns() // 1_000
 
 
-class Onward:
+class MonotonicClock:
     """What a clock says, but it never goes back: if the clock does, this goes on from where it stood.
 
     How much passes is told by another clock that is never set; without one, by what the first says while it goes on.

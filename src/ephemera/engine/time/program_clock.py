@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from ephemera.engine.time.calendars import Days
-from ephemera.engine.time.watermarks import Sources
+from ephemera.engine.time.watermarks import Watermarks
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.clock import Clock as Calendar
@@ -20,7 +20,7 @@ from ephemera.terms.nodes import Pattern
 class Clock:
     """Tells the time as far as the sources say."""
 
-    def __init__(self, plan: PhysicalPlan, calendars: Mapping[str, Iterable[Event]], sources: Sources) -> None:
+    def __init__(self, plan: PhysicalPlan, calendars: Mapping[str, Iterable[Event]], sources: Watermarks) -> None:
         self._plan = plan
         self._sources = sources
         self.days = Days(calendars)

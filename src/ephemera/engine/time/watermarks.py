@@ -20,7 +20,7 @@ from ephemera.rules.nodes import Catalogue
 
 
 @dataclass(slots=True)
-class Sources:
+class Watermarks:
     """The bounds of a program's sources."""
 
     watermarks: Mapping[str, int]
@@ -95,9 +95,9 @@ class Sources:
             self.bounds[name] = max(self.bounds.get(name, -FAR), bound)
 
 
-def sources_of(catalogue: Catalogue) -> Sources:
+def sources_of(catalogue: Catalogue) -> Watermarks:
     """The sources that a program declares."""
-    return Sources(
+    return Watermarks(
         {source.name: source.watermark for source in catalogue.sources},
         {label: source.name for source in catalogue.sources for label in source.carries},
     )

@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from ephemera.engine.cluster.message import BAD, DEAD, OUT, STATS, Shipment, unpack
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.encode_json import lines
 from ephemera.kernels.event_columns import BEGIN, END
 from ephemera.spark.runtime.exchange import shipments_of
@@ -36,7 +36,7 @@ _ARROW = pa.schema(
 class ToLines:
     """Writes answers as lines of JSON, with their times; all else that was shipped comes as a line of its kind."""
 
-    spreads: Mapping[int, Spread]
+    spreads: Mapping[int, DistributedProgram]
     as_numbers: bool
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,6 +73,6 @@ def _batch(  # noqa: PLR0913, PLR0917
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
-def as_lines(shipped: DataFrame, spreads: Sequence[Spread], *, as_numbers: bool) -> DataFrame:
+def as_lines(shipped: DataFrame, spreads: Sequence[DistributedProgram], *, as_numbers: bool) -> DataFrame:
     """What engines shipped, line by line."""
     return map_in_arrow(shipped, ToLines(Programs(spreads), as_numbers), SCHEMA)

@@ -25,7 +25,7 @@ from pyspark.sql.types import (
 )
 
 from ephemera.engine.cluster.message import Shipment, unpack
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.decode_arrow import Read
 from ephemera.formats.encode_arrow import Writer
 from ephemera.kernels.columns import Column, Ints, column
@@ -62,7 +62,7 @@ _ARROW = {
 }
 
 
-def as_columns(answers: DataFrame, spreads: Sequence[Spread], *, as_numbers: bool) -> DataFrame:
+def as_columns(answers: DataFrame, spreads: Sequence[DistributedProgram], *, as_numbers: bool) -> DataFrame:
     """Packed answers by columns."""
     own = {s.number: s for s in spreads}
     seen = map_in_arrow(answers, Look(own, as_numbers), "name string, kind string").distinct().collect()
@@ -95,14 +95,16 @@ def _kind(found: set[str], declared: set[str], *, as_numbers: bool) -> str:
     return first if not others and first in ("bool", "int", "string") else "json"
 
 
-def _writer(spread: Spread, *, as_numbers: bool) -> Writer:
+def _writer(spread: DistributedProgram, *, as_numbers: bool) -> Writer:
     return Writer(spread.compiled.rules, Read(numbers=as_numbers, plain_numbers=as_numbers))
 
 
 # ---- in workers ----------------------------------------------------------------------------------------------
 
 
-def _cells(shipment: Shipment, spread: Spread, writer: Writer, *, as_numbers: bool) -> tuple[Events, dict[str, Column]]:
+def _cells(
+    shipment: Shipment, spread: DistributedProgram, writer: Writer, *, as_numbers: bool
+) -> tuple[Events, dict[str, Column]]:
     """The values of some answers by their columns."""
     resolved = spread.compiled.rules.resolved
     events = unpack(shipment, resolved.catalogue)
@@ -122,7 +124,7 @@ def _cells(shipment: Shipment, spread: Spread, writer: Writer, *, as_numbers: bo
 class Look:
     """Says what kinds of values each column holds."""
 
-    spreads: Mapping[int, Spread]
+    spreads: Mapping[int, DistributedProgram]
     as_numbers: bool
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -180,7 +182,7 @@ def _name(value: Value) -> str:
 class ToColumns:
     """Makes columns of answers."""
 
-    spreads: Mapping[int, Spread]
+    spreads: Mapping[int, DistributedProgram]
     as_numbers: bool
     kinds: Mapping[str, str]
 

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.check_columns import check_columns
 from ephemera.formats.compiled import Compiled
 from ephemera.formats.json_events import uses_text
@@ -50,7 +50,7 @@ class Started:
     """A run that has been planned: nothing is computed before somebody reads its frame."""
 
     shipped: DataFrame
-    spreads: tuple[Spread, ...]
+    spreads: tuple[DistributedProgram, ...]
     as_numbers: bool
     places: int
     notes: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ def start(
     ship(spark)
     count = places or places_of(spark)
     frames: list[DataFrame] = []
-    spreads: list[Spread] = []
+    spreads: list[DistributedProgram] = []
     numbers = True
     notes: list[str] = []
     filtered: set[str] = set()
@@ -139,8 +139,8 @@ def declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
     return [numbers for _, numbers in found]
 
 
-def _spread(number: int, job: Job, sources: Sequence[Source], places: int) -> Spread:
-    return Spread(job.compiled, job.world, number, places, *_span(sources, job), job.emit)
+def _spread(number: int, job: Job, sources: Sequence[Source], places: int) -> DistributedProgram:
+    return DistributedProgram(job.compiled, job.world, number, places, *_span(sources, job), job.emit)
 
 
 def start_lines(
@@ -153,7 +153,7 @@ def start_lines(
     """Programs each over lines of its own, all in one go; the spans are the first and last ends of their events."""
     ship(spark)
     spreads = tuple(
-        Spread(job.compiled, job.world, number, places, *span, job.emit)
+        DistributedProgram(job.compiled, job.world, number, places, *span, job.emit)
         for number, (job, span) in enumerate(zip(jobs, spans, strict=True))
     )
     rows = [(number, line.encode()) for number, lines in enumerate(given) for line in lines]
@@ -193,7 +193,7 @@ def _number(event: Column, labels: Sequence[str]) -> Column:
     return found
 
 
-def _routed(source: Source, spreads: Sequence[Spread]) -> DataFrame:
+def _routed(source: Source, spreads: Sequence[DistributedProgram]) -> DataFrame:
     labels = sorted(spreads[0].compiled.rules.resolved.catalogue.events)
     return map_in_arrow(numbered(source, labels), FromSource(spreads, source.form, dict(source.held), labels), SCHEMA)
 

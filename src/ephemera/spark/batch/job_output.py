@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from ephemera.engine.cluster.message import BAD, DEAD, OUT, READ, STATS, Shipment, unpack
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.never import Never, never
 from ephemera.formats.encode_json import lines
 from ephemera.formats.seen_keys import Keys
@@ -213,7 +213,7 @@ class ToRows:
     What a line does not tell exactly goes along as a `tie`: the key of data that holds times or terms.
     """
 
-    spreads: Mapping[int, Spread]
+    spreads: Mapping[int, DistributedProgram]
     as_numbers: bool
     ties: bool
 
@@ -248,7 +248,7 @@ def _is_plain(events: Events) -> bool:
 class Joined:
     """Puts those of sorted answers in order that agree in end, begin and event, and joins the lines."""
 
-    spreads: Mapping[int, Spread]
+    spreads: Mapping[int, DistributedProgram]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from told_by("write", self._joined(given))

@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from ephemera.algebra.fingerprint import digest
 from ephemera.base.errors import EphemeraError
-from ephemera.engine.cluster.routing import Spread
-from ephemera.engine.cluster.source_progress import Standing, read_standing
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.cluster.source_progress import Progress, read_standing
 from ephemera.engine.state.durable_files import Posix, files_of
 from ephemera.engine.state.identity import AnotherProgram, compare, compared, program_of, warn_of_changes, world_of
 from ephemera.engine.state.sealed_files import Broken, seal, unseal
@@ -28,7 +28,7 @@ _WAY_OUT = "bring the whole checkpoint back from a copy, or begin anew with anot
 _OURS = ("progress", "spark", "spark/offsets", "spark/commits", "state/0-0")
 """Folders in which there are files if a query has been here."""
 
-Standings = Mapping[int, Standing]
+Standings = Mapping[int, Progress]
 """Where the programs of a query stand."""
 
 
@@ -36,7 +36,7 @@ class WrongCheckpoint(EphemeraError):
     """A checkpoint that this query cannot go on from."""
 
 
-class Ledger:
+class Checkpoint:
     """The ledger of a live query."""
 
     def __init__(self, checkpoint: str) -> None:
@@ -56,7 +56,7 @@ class Ledger:
 
     # ---- what it belongs to --------------------------------------------------------------------------------
 
-    def open(self, spreads: Sequence[Spread], shards: int | None, default: int) -> int:
+    def open(self, spreads: Sequence[DistributedProgram], shards: int | None, default: int) -> int:
         """Takes possession of the checkpoint; says into how many shards state is cut there."""
         programs = [program_of(spread.compiled, spread.world) for spread in spreads]
         self.programs = digest([compared(program) for program in programs])
@@ -192,7 +192,7 @@ def _progress(batch: int) -> str:
     return f"progress/{batch}.json"
 
 
-def _layout(spread: Spread) -> str:
+def _layout(spread: DistributedProgram) -> str:
     """Which rules have their state together, and by which attributes it is cut."""
     names = spread.plan.rewritten.names.histories
     groups = zip(spread.group_names, spread.stages.groups, strict=True)

@@ -21,19 +21,19 @@ from pyspark.sql import functions as f
 
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.cluster.message import HEARD, OUT, READ, Shipment
-from ephemera.engine.cluster.routing import Spread
-from ephemera.engine.state.checkpoint_lock import Hold
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.state.checkpoint_lock import CheckpointLock
 from ephemera.engine.state.segments import Origin
 from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.history import FAR
 from ephemera.spark.batch.job import Job, places_of
-from ephemera.spark.live.checkpoint import Ledger, Standings
+from ephemera.spark.live.checkpoint import Checkpoint, Standings
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.intake import Reader
 from ephemera.spark.live.make_report import events_in, report_of
 from ephemera.spark.live.report import BatchReport
 from ephemera.spark.live.shard_cache import QueryKey
-from ephemera.spark.live.stages import Chain, laid_out
+from ephemera.spark.live.stages import LiveStages, laid_out
 from ephemera.spark.live.task import At, Last, Turn, after
 from ephemera.spark.live.ticks import Ticking
 from ephemera.spark.read.route_rows import told_of
@@ -81,8 +81,8 @@ class Host:
     """A live query: it is called by Spark with each batch."""
 
     spark: SparkSession
-    spreads: tuple[Spread, ...]
-    ledger: Ledger
+    spreads: tuple[DistributedProgram, ...]
+    ledger: Checkpoint
     readers: Sequence[Reader]
     sink: Sink
     watch: Callable[[BatchReport], None] | None = None
@@ -90,7 +90,7 @@ class Host:
     """A batch that follows one of fewer events, those of all programs together, is run in one task."""
     events: int | None = None
     """How many events came with the last batch that had some."""
-    hold: Hold | None = None
+    hold: CheckpointLock | None = None
     """What lets no other run have the checkpoint."""
     ticking: Ticking | None = None
     """The time of silent sources, if there are any that move by the clock."""
@@ -101,7 +101,7 @@ class Host:
     """Which keys the events of each program had since the start."""
     _query: QueryKey | None = None
     _has_begun: bool = False
-    _chain: Chain | None = None
+    _chain: LiveStages | None = None
     _is_stopping: bool = False
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
@@ -197,9 +197,13 @@ class Host:
         return rows, at.standings
 
 
-def spread_live(spark: SparkSession, jobs: Sequence[Job], ledger: Ledger, shards: int | None) -> tuple[Spread, ...]:
+def spread_live(
+    spark: SparkSession, jobs: Sequence[Job], ledger: Checkpoint, shards: int | None
+) -> tuple[DistributedProgram, ...]:
     """The programs of a live query, spread over as many shards as the checkpoint has."""
     ship(spark)
-    one = [Spread(job.compiled, job.world, number, 1, -FAR, FAR, job.emit) for number, job in enumerate(jobs)]
+    one = [
+        DistributedProgram(job.compiled, job.world, number, 1, -FAR, FAR, job.emit) for number, job in enumerate(jobs)
+    ]
     places = ledger.open(one, shards, max(2, places_of(spark) // 2))
-    return tuple(Spread(s.compiled, s.world, s.number, places, -FAR, FAR, s.emit) for s in one)
+    return tuple(DistributedProgram(s.compiled, s.world, s.number, places, -FAR, FAR, s.emit) for s in one)

@@ -17,10 +17,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ephemera.engine.cluster.admission import Gate
+from ephemera.engine.cluster.admission import Admission
 from ephemera.engine.cluster.message import Shipment
-from ephemera.engine.cluster.routing import Spread
-from ephemera.engine.cluster.source_progress import Standing
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.cluster.source_progress import Progress
 from ephemera.formats.check_columns import Offer, WrongColumns, check_columns
 from ephemera.formats.csv_rows import BadFile
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text, uses_text
@@ -44,9 +44,9 @@ TOLD = "program int, line string, now bigint, closes bigint, ends boolean"
 class Entrance:
     """Where the events of a batch come in for one program."""
 
-    def __init__(self, spread: Spread, before: Standing) -> None:
+    def __init__(self, spread: DistributedProgram, before: Progress) -> None:
         self.spread = spread
-        self.gate = Gate(spread, before)
+        self.gate = Admission(spread, before)
         self._waiting = Waiting(spread.places)
         self.counts = Counts(spread)
 
@@ -95,7 +95,7 @@ class Reader(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class LettingIn:
+class Intake:
     """What runs where a batch is read."""
 
     spreads: Programs
@@ -174,7 +174,7 @@ class FromFrame:
             )
             yield from entrance.add_each(events)
 
-    def _has_texts(self, vouched: pa.RecordBatch, rest: pa.RecordBatch, spread: Spread) -> bool:
+    def _has_texts(self, vouched: pa.RecordBatch, rest: pa.RecordBatch, spread: DistributedProgram) -> bool:
         """Whether some event writes its time as text."""
         if not self.counts:
             return True
@@ -268,7 +268,7 @@ class ToldLines:
             yield from entrances[number].add_each(found)
 
 
-def _use_texts(messages: Iterable[Message], spread: Spread) -> bool:
+def _use_texts(messages: Iterable[Message], spread: DistributedProgram) -> bool:
     """Whether one of some messages writes its time as text."""
     catalogue = spread.plan.catalogue
     return any(uses_text(message.data, catalogue) for message in messages)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ephemera.engine.cluster.message import HEARD, READ, STATS, Shipment
-from ephemera.engine.cluster.routing import Spread
-from ephemera.engine.cluster.source_progress import Standing, lag_of, read_word
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.cluster.source_progress import Progress, lag_of, read_word
 from ephemera.kernels.history import FAR
 from ephemera.physical.lane_grouping import UNNAMED
 from ephemera.spark.live.report import BatchReport, HistoryReport, SourceReport, StateReport
@@ -20,8 +20,8 @@ def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
     batch: int,
     seconds: Mapping[str, float],
     rows: Sequence[Shipment],
-    spreads: Sequence[Spread],
-    standings: Mapping[int, Standing],
+    spreads: Sequence[DistributedProgram],
+    standings: Mapping[int, Progress],
     clock: int | None = None,
 ) -> BatchReport:
     """What a batch did; its seconds are told part by part. `clock` is the time of day."""
@@ -68,14 +68,14 @@ def _heard(rows: Iterable[Shipment]) -> dict[tuple[int, str], int]:
 
 
 def _sources(
-    spreads: Sequence[Spread],
-    standings: Mapping[int, Standing],
+    spreads: Sequence[DistributedProgram],
+    standings: Mapping[int, Progress],
     heard: Mapping[tuple[int, str], int],
     clock: int | None,
 ) -> Iterable[SourceReport]:
     seen: set[str] = set()
     for spread in spreads:
-        standing = standings.get(spread.number, Standing())
+        standing = standings.get(spread.number, Progress())
         idle = {source.name: source.idle for source in spread.plan.catalogue.sources}
         for name in sorted({*idle, *standing.bounds}):
             bound = standing.bound(name)

@@ -36,7 +36,7 @@ def _as_they_came(shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
 
 
 @dataclass(slots=True)
-class Collecting:
+class MemorySink:
     """A sink that keeps everything, with the number of its batch; answers as lines, or packed as they came."""
 
     writes: bool = True

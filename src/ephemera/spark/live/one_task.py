@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ephemera.engine.cluster.message import SCATTERED, Shipment
-from ephemera.spark.live.intake import LettingIn
+from ephemera.spark.live.intake import Intake
 from ephemera.spark.live.task import Gathering, Meeting, Turn, in_order, turn_of_task
 from ephemera.spark.runtime.exchange import batches
 from ephemera.spark.runtime.failures import told_by
@@ -23,10 +23,10 @@ _WORTH_THREADS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Alone:
+class OneTask:
     """All stages of a live query."""
 
-    first: LettingIn
+    first: Intake
     others: Sequence[Meeting | Gathering]
     places: int
     threads: int

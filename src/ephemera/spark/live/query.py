@@ -16,16 +16,16 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ephemera.base.errors import EphemeraError
 from ephemera.base.scratch import scratch_of_process
 from ephemera.engine.never import Never, never
-from ephemera.engine.state.checkpoint_lock import Hold, hold
+from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
 from ephemera.engine.state.sealed_files import WAY_OUT, Broken
 from ephemera.formats.compiled import Compiled
 from ephemera.rules.outcome import World
 from ephemera.spark.batch.job import Job
-from ephemera.spark.live.checkpoint import Ledger
+from ephemera.spark.live.checkpoint import Checkpoint
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.host import Host, spread_live
 from ephemera.spark.live.intake import Heartbeat
-from ephemera.spark.live.query_sinks import Outlet
+from ephemera.spark.live.query_sinks import QuerySinks
 from ephemera.spark.live.report import BatchReport, Totals, as_progress
 from ephemera.spark.live.sources import open_inlets
 from ephemera.spark.live.ticks import Ticking, set_ticks
@@ -82,7 +82,7 @@ class Streaming:
     """Whether declared attributes that are no columns of the input are null."""
     names: Sequence[Mapping[str, str]] = ()
     """What the dead letters of each program say of where they come from."""
-    hold: Hold | None = None
+    hold: CheckpointLock | None = None
     """The checkpoint, if it has been taken for this query already."""
 
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
@@ -98,9 +98,9 @@ class Streaming:
             raise
 
     def _started(
-        self, checkpoint: str, own: Hold, taker: Sink | None, watch: Callable[[BatchReport], object] | None
+        self, checkpoint: str, own: CheckpointLock, taker: Sink | None, watch: Callable[[BatchReport], object] | None
     ) -> LiveQuery:
-        ledger = Ledger(checkpoint)
+        ledger = Checkpoint(checkpoint)
         spreads = spread_live(self.spark, self.jobs, ledger, self.shards)
         forms = forms_of(spreads, self.names)
         delivery = None
@@ -121,7 +121,7 @@ class Streaming:
         inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, **more)
         for one, before in zip(local, assumed, strict=True):
             totals.notes |= dict.fromkeys(one.note_since(before))
-        outlet = Outlet(folders, table, delivery)
+        outlet = QuerySinks(folders, table, delivery)
         small = inlet.small if self.small is None else self.small
         host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small, hold=own)
         beats = [reader for reader in inlet.readers if isinstance(reader, Heartbeat)]
@@ -211,7 +211,7 @@ class LiveQuery:
     host: Host
     totals: Totals
     """What all batches since the start did."""
-    hold: Hold
+    hold: CheckpointLock
     """The checkpoint, which no other run can have until this one has ended."""
 
     @property

@@ -20,7 +20,7 @@ from ephemera.spark.sinks.table_sink import TableSink
 
 
 @dataclass(frozen=True, slots=True)
-class Outlet:
+class QuerySinks:
     """All sinks of a query; each of them may be missing."""
 
     folders: FolderSink

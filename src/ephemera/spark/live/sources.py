@@ -44,7 +44,7 @@ class NoInput(EphemeraError):
 
 
 @dataclass(frozen=True, slots=True)
-class Inlet:
+class LiveSource:
     """What a live query reads: one frame, and readers for its columns."""
 
     frame: DataFrame
@@ -61,7 +61,7 @@ def open_inlets(  # noqa: PLR0913 - most of them named
     clock: bool,
     most_files: int | None = None,
     lenient: bool = False,
-) -> Inlet:
+) -> LiveSource:
     """All inputs of some programs as one; each program reads all of them.
 
     `clock` says whether a clock is heeded, `most_files` how many files of a folder a batch takes. Columns that are
@@ -92,9 +92,9 @@ def open_inlets(  # noqa: PLR0913 - most of them named
     small = _READ_HERE if all(isinstance(r, FromFiles | Heartbeat) for r in readers) else _READ_BY_SPARK
     small //= cores_of(spark)
     if len(frames) == 1:
-        return Inlet(frames[0], tuple(readers), small)
+        return LiveSource(frames[0], tuple(readers), small)
     apart = [frame.select(f.struct("*").alias(column_of(number))) for number, frame in enumerate(frames)]
-    return Inlet(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), apart), tuple(readers), small)
+    return LiveSource(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), apart), tuple(readers), small)
 
 
 def _catalogue(job: Job) -> Catalogue:

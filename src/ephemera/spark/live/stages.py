@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.spark.batch.job import cores_of
-from ephemera.spark.live.intake import FromFiles, FromFrame, LettingIn, Reader
-from ephemera.spark.live.one_task import Alone
+from ephemera.spark.live.intake import FromFiles, FromFrame, Intake, Reader
+from ephemera.spark.live.one_task import OneTask
 from ephemera.spark.live.task import TURN, Gathering, Last, Meeting, Turn
 from ephemera.spark.runtime.exchange import NAMES, SCHEMA
 from ephemera.spark.runtime.map_in_arrow import mapped, prepared
@@ -30,7 +30,7 @@ _MOST = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Chain:
+class LiveStages:
     """The stages of a live query."""
 
     first: Column
@@ -56,17 +56,17 @@ class Chain:
 
 
 def laid_out(
-    frame: DataFrame, spreads: Sequence[Spread], programs: Programs, readers: Sequence[Reader], last: Last
-) -> Chain:
+    frame: DataFrame, spreads: Sequence[DistributedProgram], programs: Programs, readers: Sequence[Reader], last: Last
+) -> LiveStages:
     """The stages for batches like this one; `last` is what is done with all that comes of one in each place."""
     spark = frame.sparkSession  # that of the query, whose settings are no one else's
     spark.conf.set("spark.sql.execution.arrow.maxBytesPerBatch", str(_ANY_SIZE))
     others = tuple(_behind(spreads, programs, last))
     places, threads = spreads[0].places, _threads(spark)
     threaded = [replace(one, threads=threads) if isinstance(one, FromFiles) else one for one in readers]
-    alone = Alone(LettingIn(programs, threaded), others, places, threads)
-    return Chain(
-        prepared(spark, LettingIn(programs, tuple(readers)), SCHEMA, frame.columns),
+    alone = OneTask(Intake(programs, threaded), others, places, threads)
+    return LiveStages(
+        prepared(spark, Intake(programs, tuple(readers)), SCHEMA, frame.columns),
         tuple(prepared(spark, stage, SCHEMA, NAMES) for stage in others),
         prepared(spark, alone, SCHEMA, frame.columns, pool="alone"),
         not any(isinstance(one, FromFrame) and one.is_foreign for one in readers),
@@ -80,7 +80,7 @@ def _threads(spark: SparkSession) -> int:
     return min(_MOST, cores_of(spark)) if is_local(spark) else 1
 
 
-def _behind(spreads: Sequence[Spread], programs: Programs, last: Last) -> Iterator[Meeting | Gathering]:
+def _behind(spreads: Sequence[DistributedProgram], programs: Programs, last: Last) -> Iterator[Meeting | Gathering]:
     gathers = any(spread.needs_gathering for spread in spreads)
     levels = max((s.stages.levels for s in spreads), default=0)
     for level in range(levels):

@@ -18,9 +18,9 @@ from pyspark import TaskContext
 
 from ephemera.base.errors import InternalError
 from ephemera.engine.cluster.message import HEARD, Shipment
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.shard import Shard
-from ephemera.engine.cluster.source_progress import Standing, Word, moved, read_standing, read_word
+from ephemera.engine.cluster.source_progress import PlaceProgress, Progress, moved, read_standing, read_word
 from ephemera.engine.state.durable_files import files_of
 from ephemera.engine.state.segment_store import Store
 from ephemera.engine.state.segments import NOBODY, Origin
@@ -44,7 +44,7 @@ class Turn:
     """Tells the queries that a worker has seen apart."""
     number: int
     before: int | None
-    standings: Mapping[int, Standing]
+    standings: Mapping[int, Progress]
     state: str
     """Where the shards have their state."""
     origin: Origin = NOBODY
@@ -54,8 +54,8 @@ class Turn:
     running: tuple[str, ...] = ()
     """The starts of queries that are at work in the session; of others workers keep nothing."""
 
-    def standing(self, program: int) -> Standing:
-        return self.standings.get(program, Standing())
+    def standing(self, program: int) -> Progress:
+        return self.standings.get(program, Progress())
 
     def told(self) -> str:
         """The turn as JSON."""
@@ -81,12 +81,12 @@ def turn_of_task() -> Turn:
 class At:
     """A place in which a batch ends, and where the programs stand then."""
 
-    spreads: Mapping[int, Spread]
+    spreads: Mapping[int, DistributedProgram]
     turn: Turn
     place: int
-    standings: Mapping[int, Standing]
+    standings: Mapping[int, Progress]
 
-    def standing(self, program: int) -> Standing:
+    def standing(self, program: int) -> Progress:
         return self.standings.get(program, self.turn.standing(program))
 
     @property
@@ -99,9 +99,9 @@ Last = Callable[[Iterable[Shipment], At], Iterator[Shipment]]
 """What is done with all that comes of a batch in one place."""
 
 
-def after(turn: Turn, heard: Iterable[Shipment], spreads: Mapping[int, Spread]) -> dict[int, Standing]:
+def after(turn: Turn, heard: Iterable[Shipment], spreads: Mapping[int, DistributedProgram]) -> dict[int, Progress]:
     """Where those programs stand after a batch of which something was heard."""
-    words: dict[int, list[Word]] = {}
+    words: dict[int, list[PlaceProgress]] = {}
     for shipment in heard:
         words.setdefault(shipment.program, []).append(read_word(json.loads(bytes(shipment.load))))
     return {number: moved(turn.standing(number), own, spreads[number].plan.catalogue) for number, own in words.items()}

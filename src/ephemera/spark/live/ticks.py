@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from ephemera.engine.state.durable_files import Files
 from ephemera.engine.time.monotonic_clocks import passing, wall_clock
-from ephemera.spark.live.checkpoint import Ledger, Standings
+from ephemera.spark.live.checkpoint import Checkpoint, Standings
 
 _MADE = re.compile(rb"v1\n(\d+)\s*")
 """The file in which the rate source remembers when it was made, in milliseconds."""
@@ -26,7 +26,7 @@ _MADE = re.compile(rb"v1\n(\d+)\s*")
 class Ticking:
     """The time of a query, in microseconds."""
 
-    ledger: Ledger
+    ledger: Checkpoint
     passed: Callable[[], int] = passing
     _ahead: int | None = None
     """What is to be added to what has passed in this process."""

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 from ephemera.engine.cluster.message import Shipment
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.arrow_columns import with_instants
 from ephemera.formats.check_columns import Offer, offer_of, refused_types
 from ephemera.formats.csv_rows import BadFile
@@ -102,7 +102,10 @@ def _holds(paths: Sequence[str], label: str) -> bool:
 
 
 def routed(
-    spark: SparkSession, given: Sequence[Unit], spreads: Sequence[Spread], wanted: Mapping[str, frozenset[str]]
+    spark: SparkSession,
+    given: Sequence[Unit],
+    spreads: Sequence[DistributedProgram],
+    wanted: Mapping[str, frozenset[str]],
 ) -> DataFrame:
     """The events of some files, on their way."""
     frame = spark.createDataFrame(list(given), "path string, row_group int")
@@ -113,7 +116,7 @@ def routed(
 class FromParquet:
     """Reads groups of rows, and routes their events to programs that declare them alike."""
 
-    spreads: Sequence[Spread]
+    spreads: Sequence[DistributedProgram]
     wanted: Mapping[str, frozenset[str]]
     complete: bool = False
     """Whether rows of a type for which not all columns are there are bad."""

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from ephemera.engine.cluster.message import BAD, READ, Shipment
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.json_events import BadEvent
 from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
@@ -39,7 +39,7 @@ _PIECE, _PIECES = 8_192, 64
 class FromSource:
     """Routes the events of a source to programs that declare them alike; the rest is read for each program."""
 
-    spreads: Sequence[Spread]
+    spreads: Sequence[DistributedProgram]
     form: Form
     held: Mapping[tuple[str, str], Held]
     labels: Sequence[str]
@@ -68,7 +68,7 @@ class FromSource:
         for spread in self.spreads:
             yield from spread.route(parts)
 
-    def _one_by_one(self, spread: Spread, rest: pa.RecordBatch, counts: Counts) -> Iterator[Shipment]:
+    def _one_by_one(self, spread: DistributedProgram, rest: pa.RecordBatch, counts: Counts) -> Iterator[Shipment]:
         """Events that are read one by one, and counted, bad ones included."""
         events = read_rest(spread.compiled, self.form, rest, keys=counts.keys)
         while several := list(islice(events, _SOME)):
@@ -169,7 +169,7 @@ def _column(values: pa.Array, held: Held) -> Column:
 class Counts:
     """How many events were read for a program: of each type that should come, and of all others together."""
 
-    def __init__(self, spread: Spread) -> None:
+    def __init__(self, spread: DistributedProgram) -> None:
         self._spread = spread
         self._counts: Counter[str] = Counter()
         self.keys = Keys(spread.plan)
@@ -217,7 +217,7 @@ def notes_of(loads: Iterable[bytes]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(note for load in loads for note in told_of(load)["notes"]))
 
 
-def bad_shipment(spread: Spread, bad: BadEvent) -> Shipment:
+def bad_shipment(spread: DistributedProgram, bad: BadEvent) -> Shipment:
     """What is no event of a program, with the reason."""
     load = json.dumps({"reason": bad.reason, "event": bad.original}, ensure_ascii=False)
     return Shipment(spread.number, BAD, 0, 0, 0, bad.label or "", None, 0, load.encode("utf-8", "backslashreplace"))
@@ -227,7 +227,7 @@ def bad_shipment(spread: Spread, bad: BadEvent) -> Shipment:
 class FromLines:
     """Reads and routes lines of several programs, each with the number of its program."""
 
-    spreads: Mapping[int, Spread]
+    spreads: Mapping[int, DistributedProgram]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("read", self._routed(given)))

@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row
 
 from ephemera.engine.cluster.message import SCATTERED, Shipment
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.spark.runtime.packed_programs import Programs
@@ -79,7 +79,7 @@ def of_rows(rows: Iterable[Row]) -> list[Shipment]:
 class Level:
     """What runs in each partition between two exchanges: the engines of one level of all programs."""
 
-    spreads: Mapping[int, Spread]
+    spreads: Mapping[int, DistributedProgram]
     level: int
     alone: frozenset[tuple[int, int, int]]
     """The programs, groups and places of engines that run even if no event comes to them."""
@@ -104,13 +104,15 @@ class Level:
 class Gathering:
     """What runs behind the last level: answers that several partitions may have given are given once."""
 
-    spreads: Mapping[int, Spread]
+    spreads: Mapping[int, DistributedProgram]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("engine", gathered(shipments_of(given), self.spreads, place_of_task())))
 
 
-def gathered(shipments: Iterable[Shipment], spreads: Mapping[int, Spread], place: int) -> Iterator[Shipment]:
+def gathered(
+    shipments: Iterable[Shipment], spreads: Mapping[int, DistributedProgram], place: int
+) -> Iterator[Shipment]:
     """Shipments, which come by program and group, with what several places may have given each once."""
     for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
         if group == SCATTERED:
@@ -125,7 +127,7 @@ def place_of_task() -> int:
     return context.partitionId() if context is not None else 0
 
 
-def run_levels(routed: DataFrame, spreads: Sequence[Spread], programs: Programs, places: int) -> DataFrame:
+def run_levels(routed: DataFrame, spreads: Sequence[DistributedProgram], programs: Programs, places: int) -> DataFrame:
     """All that comes of events that have been routed."""
     frame = routed
     for level in range(max((s.stages.levels for s in spreads), default=0)):
@@ -135,7 +137,7 @@ def run_levels(routed: DataFrame, spreads: Sequence[Spread], programs: Programs,
     return frame
 
 
-def _alone(spreads: Sequence[Spread], level: int) -> frozenset[tuple[int, int, int]]:
+def _alone(spreads: Sequence[DistributedProgram], level: int) -> frozenset[tuple[int, int, int]]:
     return frozenset(
         (spread.number, number, spread.pinned(number))
         for spread in spreads

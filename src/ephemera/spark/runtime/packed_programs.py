@@ -10,16 +10,16 @@ import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 
 
-class Programs(Mapping[int, Spread]):
+class Programs(Mapping[int, DistributedProgram]):
     """The programs of a run by their numbers."""
 
-    def __init__(self, spreads: Sequence[Spread]) -> None:
+    def __init__(self, spreads: Sequence[DistributedProgram]) -> None:
         self._packed = {spread.number: pickle.dumps(spread, pickle.HIGHEST_PROTOCOL) for spread in spreads}
 
-    def __getitem__(self, number: int) -> Spread:
+    def __getitem__(self, number: int) -> DistributedProgram:
         return _unpacked(self._packed[number])
 
     def __iter__(self) -> Iterator[int]:
@@ -30,7 +30,7 @@ class Programs(Mapping[int, Spread]):
 
 
 @lru_cache(maxsize=1_000)
-def _unpacked(packed: bytes) -> Spread:
+def _unpacked(packed: bytes) -> DistributedProgram:
     """A program by what it was packed as: the same bytes are the same program, whichever run they are of."""
-    found: Spread = pickle.loads(packed)
+    found: DistributedProgram = pickle.loads(packed)
     return found

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from ephemera.engine.cluster.message import Shipment, unpack
-from ephemera.engine.cluster.routing import Spread
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.encode_json import lines
 from ephemera.formats.encode_typed_arrow import Counting, Held, Layout, layout
 from ephemera.kernels.event_columns import Events
@@ -48,7 +48,7 @@ class Form:
         return lines(events, self.catalogue, as_numbers=as_numbers, more=self.recipient(rule))
 
 
-def forms_of(spreads: Sequence[Spread], names: Sequence[Mapping[str, str]] = ()) -> dict[int, Form]:
+def forms_of(spreads: Sequence[DistributedProgram], names: Sequence[Mapping[str, str]] = ()) -> dict[int, Form]:
     """The forms of programs by their numbers; their columns are the same."""
     made = {spread.number: _layout(spread) for spread in spreads}
     columns: dict[str, Held] = {}
@@ -61,7 +61,7 @@ def forms_of(spreads: Sequence[Spread], names: Sequence[Mapping[str, str]] = ())
     }
 
 
-def _layout(spread: Spread) -> Layout:
+def _layout(spread: DistributedProgram) -> Layout:
     days = [day for given in spread.world.calendars.values() for day in given]
     return layout(spread.compiled.rules, Counting(stamps=False, attributes=False), days)
 
