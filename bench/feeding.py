@@ -18,10 +18,11 @@ from bench.data import Stream, load, size
 from bench.process import peak
 from bench.queries import Case
 from bench.reference import Answers
+from ephemera.algebra.attributes import position
 from ephemera.engine.engine import Engine, Found
 from ephemera.engine.stats import stats_of
 from ephemera.kernels.columns import Batch, ints
-from ephemera.kernels.event_columns import BEGIN, END, Events, of_events, position
+from ephemera.kernels.event_columns import BEGIN, END, Events, of_events
 from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import World
 

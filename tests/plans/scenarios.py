@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
+from ephemera.algebra.attributes import begin, end
 from ephemera.algebra.nodes import Base, Detection, Expression, Input, Match, Merge, Plan, Point, Union
-from ephemera.algebra.scalar import begin, end
 from ephemera.analysis.cases import Case, Use
 from ephemera.analysis.distances import Edge, whole_distances
 from ephemera.analysis.knowledge import describe_plan

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from ephemera.algebra.attributes import is_stamp
 from ephemera.algebra.interpret import Given, Interpreter, Relation, Tuple, identity, interpret
 from ephemera.algebra.nodes import Calendar, Expression, Input, Plan, Point, Rename
-from ephemera.algebra.truth import is_stamp
 from ephemera.analysis.nodes import Bound, Facts
 from ephemera.base.tree import walk
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from ephemera.algebra.attributes import begin, end
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Cross, Input, Plan, Point, Points, Rename, Select, Union
 from ephemera.algebra.scalar import Distance, every
@@ -125,9 +126,9 @@ def with_points(*points: Point) -> Facts:
 
 @pytest.mark.parametrize(("strict", "sign"), [(True, ">"), (False, ">=")])
 def test_what_one_input_of_a_union_guarantees_covers_nothing_of_the_other(strict: bool, sign: str) -> None:
-    within = every(Distance(f"{x}.e", f"{y}.s", 2 * HOUR, strict) for x in "ij" for y in "ij")
+    within = every(Distance(end(x), begin(y), 2 * HOUR, strict) for x in "ij" for y in "ij")
     facts = with_points(
-        Point("R1", "join", Select(PAIR, Distance("i.e", "j.s", 0, strict))),
+        Point("R1", "join", Select(PAIR, Distance(end("i"), begin("j"), 0, strict))),
         Point("R2", "join", PAIR),
         Point("Q", "join", Select(Union((Input("R1"), Input("R2"))), within)),
     )
@@ -230,7 +231,7 @@ def test_two_dates_bound_how_long_what_lies_between_them_matters() -> None:
 
 def test_two_events_are_never_each_before_the_other() -> None:
     # Rules that say so in two conditions are refused, so this one is made by hand.
-    both = every([Distance("i.e", "j.s", 0, strict=True), Distance("j.e", "i.s", 0, strict=True)])
+    both = every([Distance(end("i"), begin("j"), 0, strict=True), Distance(end("j"), begin("i"), 0, strict=True)])
     facts = with_points(Point("P", "rule", Select(PAIR, both)))
     assert list(facts.never) == ["P"]
     assert facts.known["P"] is None

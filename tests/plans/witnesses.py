@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Literal
 
+from ephemera.algebra.attributes import begin, end
 from ephemera.algebra.interpret import Given, Interpreter, Relation, Tuple, identity, interpret
 from ephemera.algebra.nodes import Expression, Input, Plan, Rename
-from ephemera.algebra.scalar import begin, end
 from ephemera.analysis.nodes import Bound, Facts, Relevance
 from ephemera.analysis.relevance import derive
 from ephemera.analysis.weights import at_most

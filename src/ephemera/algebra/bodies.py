@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from ephemera.algebra.attributes import EVENT, TERM, begin, end, reference
 from ephemera.algebra.conditions import formula
 from ephemera.algebra.detections import bound_by, detection
 from ephemera.algebra.nodes import (
-    TERM,
     AntiSemiJoin,
     Calendar,
     Collection,
@@ -36,8 +36,8 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.queries import EVENT, Asking, Queries, bound
-from ephemera.algebra.scalar import Formula, Matches, begin, end, every, reference, window
+from ephemera.algebra.queries import Asking, Queries, bound
+from ephemera.algebra.scalar import Formula, Matches, every, window
 from ephemera.base.tree import find
 from ephemera.rules.declare import head_label
 from ephemera.rules.explain import accumulation_text, condition_text

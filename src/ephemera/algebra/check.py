@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
+from ephemera.algebra.attributes import TERM, begin, end, is_end, is_moment, reference
 from ephemera.algebra.nodes import (
     OPERATORS,
-    TERM,
     AntiSemiJoin,
     Cross,
     Difference,
@@ -30,7 +30,7 @@ from ephemera.algebra.nodes import (
     SemiJoin,
     Union,
 )
-from ephemera.algebra.scalar import Distance, Formula, Holds, InsideCalendar, Matches, SameEvent, begin, end, reference
+from ephemera.algebra.scalar import Distance, Formula, Holds, InsideCalendar, Matches, SameEvent
 from ephemera.algebra.schema import Schema, joined, schema, schemas
 from ephemera.base.errors import InternalError
 from ephemera.base.tree import find, walk
@@ -87,14 +87,14 @@ def _faults(e: Expression, of: _Schema, more: Collection[str]) -> Iterator[str]:
             yield from (f"covers {n}, which is not there" for n in events if begin(n) not in of(inner))
             kept = {end(n) for n in events}
             in_window = {d.later for d in find(inner, Distance) if d.limit <= 0 and d.earlier in kept}
-            lost = {a for a in of(inner) if a.endswith(".e")} - kept - in_window
+            lost = {a for a in of(inner) if is_end(a)} - kept - in_window
             if not events or lost:
                 yield f"would forget {', '.join(sorted(lost)) or 'when'}"
         case Group(inner, by, own, _, _, _):
             inside = of(inner)
             yield from (f"groups by {a}, which is not there" for a in by if a not in inside)
             yield from (f"tells bindings apart by {a}, which is not there" for a in own if a not in inside)
-            if not any(a.endswith(".e") for a in by):
+            if not any(map(is_end, by)):
                 yield "forgets when"
         case Join(left, right) | Cross(left, right) | SemiJoin(left, right) | AntiSemiJoin(left, right):
             yield from _join_faults(e, of(left), of(right), more)
@@ -119,7 +119,7 @@ def _join_faults(
     yield from (f"joins by {a}, which is no data" for a in shared if left[a].kind != "data")
     yield from _missing(e.condition, joined(left, right), more)
     if isinstance(e, AntiSemiJoin):
-        ends = {a for a in right if a.endswith(".e")}
+        ends = {a for a in right if is_end(a)}
         closed = {d.later for d in find(e.condition, Distance) if d.earlier in left}
         yield from (f"waits forever for {a}" for a in sorted(ends - closed))
 
@@ -135,7 +135,7 @@ def _missing(condition: Formula, inside: Schema, more: Collection[str]) -> Itera
     for part in walk(condition):
         match part:
             case Distance(later, earlier, _, _):
-                wanted = [s for s in (later, earlier) if not s.startswith("@")]
+                wanted: list[str] = [s for s in (later, earlier) if not is_moment(s)]
             case SameEvent(left, right, _):
                 wanted = [reference(left), reference(right)]
             case Matches(event, _, _):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import assert_never
 
+from ephemera.algebra.attributes import Time, begin, end, moment
 from ephemera.algebra.scalar import (
     Distance,
     Every,
@@ -17,12 +18,9 @@ from ephemera.algebra.scalar import (
     InsideCalendar,
     SameEvent,
     at_most,
-    begin,
-    end,
     equal,
     every,
     less,
-    moment,
     negated,
     some,
 )
@@ -83,7 +81,7 @@ def length(duration: Duration) -> int:
     return int(sum(part.amount for part in duration.parts))
 
 
-def _ends(side: Moment, zone: str) -> tuple[str, str]:
+def _ends(side: Moment, zone: str) -> tuple[Time, Time]:
     if isinstance(side, Name):
         return begin(side.name), end(side.name)
     (text,) = side.arguments
@@ -95,7 +93,7 @@ def _ends(side: Moment, zone: str) -> tuple[str, str]:
 
 # ---- Allen's relations -------------------------------------------------------------------------------------
 
-_Interval = tuple[str, str]
+_Interval = tuple[Time, Time]
 
 
 def _plain(relation: str, i: _Interval, j: _Interval) -> Iterator[Formula]:
@@ -159,13 +157,13 @@ def _metric(relation: str, i: _Interval, j: _Interval, limits: list[int | None])
             raise TypeError(f"`{relation}` takes no {len(limits)} parameters")
 
 
-def _between(later: str, earlier: str, least: int | None, most: int | None) -> Iterator[Distance]:
+def _between(later: Time, earlier: Time, least: int | None, most: int | None) -> Iterator[Distance]:
     """A range for later − earlier; every plain relation that takes one is strict, so `*` below is more than 0."""
     yield less(earlier, later) if least is None else at_most(earlier, later, -least)
     if most is not None:
         yield at_most(later, earlier, most)
 
 
-def _near(a: str, b: str, limit: int | None) -> Iterator[Formula]:
+def _near(a: Time, b: Time, limit: int | None) -> Iterator[Formula]:
     if limit is not None:
         yield Every((at_most(a, b, limit), at_most(b, a, limit)))

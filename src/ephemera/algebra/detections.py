@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from ephemera.algebra.attributes import primitive
 from ephemera.algebra.conditions import length
 from ephemera.algebra.nodes import Composition, Detected, Detection, Expression, Limit, Primitive
 from ephemera.algebra.queries import Asking, Queries
@@ -31,7 +32,7 @@ def detection(literal: AlgebraLiteral, queries: Queries) -> Detection:
             case Limited(operand, duration):
                 return Limit(lowered(operand), length(duration))
             case _:
-                name = f"{literal.name}/{len(inputs) + 1}"
+                name = primitive(literal.name, len(inputs) + 1)
                 found = pattern_bindings(e)
                 tested = bool((found.perhaps | found.never) & shared)
                 inputs.append(queries.use(Asking(e, tested), name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, assert_never
 
+from ephemera.algebra.attributes import Time, is_moment, microseconds
 from ephemera.algebra.nodes import (
     AntiSemiJoin,
     Base,
@@ -169,10 +170,10 @@ def formula(f: Formula) -> str:
     """A formula as people write it."""
     match f:
         case Distance(later, earlier, 0, strict):
-            return f"{_stamp(later)} {'<' if strict else '<='} {_stamp(earlier)}"
+            return f"{_time(later)} {'<' if strict else '<='} {_time(earlier)}"
         case Distance(later, earlier, limit, strict):
             sign = "-" if limit < 0 else "+"
-            return f"{_stamp(later)} {'<' if strict else '<='} {_stamp(earlier)} {sign} {describe(abs(limit))}"
+            return f"{_time(later)} {'<' if strict else '<='} {_time(earlier)} {sign} {describe(abs(limit))}"
         case SameEvent(left, right, same):
             return f"{left} {'=' if same else '!='} {right}"
         case Matches(event, pattern, _):
@@ -191,8 +192,8 @@ def formula(f: Formula) -> str:
             assert_never(f)
 
 
-def _stamp(stamp: str) -> str:
-    return f"@{stamp[1:]}us" if stamp.startswith("@") else stamp
+def _time(time: Time) -> str:
+    return f"@{microseconds(time)}us" if is_moment(time) else time
 
 
 def as_json(plan: Plan) -> list[dict[str, Any]]:

@@ -21,8 +21,8 @@ from decimal import Decimal
 from hashlib import blake2b
 from typing import Any
 
+from ephemera.algebra.attributes import begin, constant, end, is_constant, occurrence, place_of, reference
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename
-from ephemera.algebra.scalar import begin, end, occurrence, reference
 from ephemera.base.errors import InternalError
 from ephemera.base.tree import find, walk
 from ephemera.rules.declare import construct_label, head_label
@@ -211,10 +211,9 @@ def rule_names(prints: Mapping[str, Print]) -> dict[str, str]:
 def _of_several(first: Print, point: Point) -> Print:
     """The names of a rule that stands for several: those of the first, and of what stands for constants."""
     made = {
-        new: f"#{first.events[event]}#{place}"
+        new: constant(stands_in[1], first.events[stands_in[0]])
         for new in {v.name for v in find(point.expression, Var)} | set(_bound(point))
-        if new.startswith("#") and (parts := new[1:].rsplit("#", 1)) and len(parts) == 2
-        for event, place in [parts]
+        if (stands_in := place_of(new)) is not None
     }
     return Print(first.fingerprint, {**first.variables, **made}, first.events)
 
@@ -225,7 +224,7 @@ def _bound(point: Point) -> Iterator[str]:
 
 def _is_made(query: Point) -> bool:
     """Whether a query was made for rules that are alike: it has variables for constants."""
-    return any(v.name.startswith("#") for m in find(query.expression, Match) for v in find(m.pattern, Var))
+    return any(is_constant(v.name) for m in find(query.expression, Match) for v in find(m.pattern, Var))
 
 
 def _query(point: Point, plan: Plan, prints: Mapping[str, Print]) -> list[object]:

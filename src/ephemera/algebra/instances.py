@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import Any, TypeAlias, assert_never
 
+from ephemera.algebra.attributes import as_written, begin, end, reference, variables_in
+from ephemera.algebra.attributes import primitive as primitive_name
 from ephemera.algebra.nodes import Composition, Detected, Detection, Limit, Primitive
-from ephemera.algebra.scalar import begin, end, reference
 from ephemera.algebra.truth import Tester
 from ephemera.base.tree import find
 from ephemera.terms.events import Event, Interval
@@ -75,14 +76,17 @@ class _Streams:
         return self._of_primitive[primitive]
 
     def _matching(self, primitive: Primitive) -> list[Occurrence]:
-        name = f"{self._e.name}/{primitive.input + 1}"
+        name = primitive_name(self._e.name, primitive.input + 1)
         made: list[Occurrence] = []
         for t in self._inputs[primitive.input]:
             if all(equal(t[n], v) for n, v in self._values.items() if n in t):
                 both = {**self._values, **t}
                 if self._tester.truth(primitive.test, both):
-                    variables = {a: v for a, v in both.items() if "." not in a and "/" not in a}
-                    occurrence = (t[reference(name)], tuple(sorted((n, key(v)) for n, v in variables.items())))
+                    variables = variables_in(both)
+                    occurrence = (
+                        t[reference(name)],
+                        tuple(sorted((as_written(n), key(v)) for n, v in variables.items())),
+                    )
                     self._bound[occurrence] = variables
                     made.append(occurrence)
         return made

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias, assert_never
 
 from ephemera.algebra import instances
+from ephemera.algebra.attributes import EVENT, TERM, as_written, begin, end, is_stamp, reference, variables_in
 from ephemera.algebra.nodes import (
-    TERM,
     AntiSemiJoin,
     Base,
     Calendar,
@@ -38,9 +38,9 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import Formula, begin, end, reference
+from ephemera.algebra.scalar import Formula
 from ephemera.algebra.timers import Moved, offsets
-from ephemera.algebra.truth import Tester, is_stamp
+from ephemera.algebra.truth import Tester
 from ephemera.base.errors import InternalError
 from ephemera.base.time import LATEST
 from ephemera.rules.patterns import pattern_label
@@ -56,6 +56,8 @@ from ephemera.terms.values import Key, Term, Value, equal, key, merged
 Tuple: TypeAlias = Mapping[str, Any]
 Relation: TypeAlias = list[Tuple]
 Source: TypeAlias = Callable[[Expression], Relation | None]
+
+BEGIN, END = begin(EVENT), end(EVENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +100,7 @@ def interpret(plan: Plan, given: Given) -> dict[str, Relation]:
 def events_of(point: Point, relation: Relation) -> list[Event]:
     """What a rule's point holds, as events."""
     built = [t for t in relation if TERM in t]
-    return [Event(t[TERM], Interval(t["$.s"], t["$.e"])) for t in built if point.kind == "rule"]
+    return [Event(t[TERM], Interval(t[BEGIN], t[END])) for t in built if point.kind == "rule"]
 
 
 class Interpreter:
@@ -176,8 +178,8 @@ class Interpreter:
     # ---- matching ------------------------------------------------------------------------------------------
 
     def _matches(self, t: Tuple, name: str, pattern: Pattern) -> Iterator[Tuple]:
-        event = Event(t[TERM], Interval(t["$.s"], t["$.e"]))
-        own = {begin(name): t["$.s"], end(name): t["$.e"], reference(name): event}
+        event = Event(t[TERM], Interval(t[BEGIN], t[END]))
+        own = {begin(name): t[BEGIN], end(name): t[END], reference(name): event}
         for substitution in match_event(pattern, event, {}, self._plan.catalogue.attributes):
             yield {**own, **substitution}
 
@@ -200,13 +202,14 @@ class Interpreter:
 
     def _counted(self, t: Tuple) -> Tuple:
         if self.series is not None and TERM in t:
-            self.series.add((t["$.s"], t["$.e"]), {n: v for n, v in _variables(t).items() if n != TERM}, t[TERM])
+            bound = {as_written(n): v for n, v in variables_in(t).items()}
+            self.series.add((t[BEGIN], t[END]), bound, t[TERM])
         return t
 
     # ---- heads ---------------------------------------------------------------------------------------------
 
     def _with_head(self, t: Tuple, head: Head) -> Iterator[Tuple]:
-        row = Row(_variables(t), (), ())
+        row = Row(variables_in(t), (), ())
         for term in self._built(head, [row], Origin({}, 0), t):
             yield {**t, TERM: term}
 
@@ -275,15 +278,11 @@ def _key(value: Any) -> Any:
 
 
 def _of_event(event: Event) -> Tuple:
-    return {"$.s": event.time.begin, "$.e": event.time.end, TERM: event.term}
+    return {BEGIN: event.time.begin, END: event.time.end, TERM: event.term}
 
 
 def _agree(a: Any, b: Any) -> bool:
     return a == b if isinstance(a, Event) else bool(equal(a, b))
-
-
-def _variables(t: Tuple) -> dict[str, Value]:
-    return {a: v for a, v in t.items() if "." not in a}
 
 
 def _with_timer(relation: Relation, name: str, kind: str, first: Moved, last: Moved) -> Iterator[Tuple]:
@@ -314,4 +313,4 @@ def _row(e: Group, t: Tuple) -> Row:
         event = t.get(reference(collection.name))
         identity_of_pair = None if event is None else tuple(_key(t.get(v, _NOTHING)) for v in collection.variables)
         pairs.append(None if event is None else (event.key, identity_of_pair))
-    return Row(_variables(t), own, tuple(pairs))
+    return Row(variables_in(t), own, tuple(pairs))

@@ -7,21 +7,25 @@ of positive events is one, too, in the order of the body. Recursive rules make p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from ephemera.algebra.attributes import variable
 from ephemera.algebra.bodies import Body
 from ephemera.algebra.nodes import Input, Plan, Point, Points
 from ephemera.algebra.queries import Queries
 from ephemera.base.graph import components
-from ephemera.base.tree import find
+from ephemera.base.tree import find, rebuild
 from ephemera.rules.declare import construct_label, head_label
 from ephemera.rules.dependencies import Graph
 from ephemera.rules.nodes import NormalRule, Ruleset
-from ephemera.syntax.nodes import Raise
+from ephemera.syntax.nodes import Raise, Rule
+from ephemera.terms.nodes import As, Var
 
 
 def lower(rules: Ruleset, points: Points = "rules") -> Plan:
     """The plan of a program."""
+    rules = replace(rules, normal=tuple(_with_attributes(normal, rules.resolved.rules) for normal in rules.normal))
     names = _names(rules)
     by_rule: dict[int, list[str]] = {}
     for normal, name in zip(rules.normal, names, strict=True):
@@ -33,6 +37,27 @@ def lower(rules: Ruleset, points: Points = "rules") -> Plan:
     made |= queries.points
     order, cycles = _ordered(made)
     return Plan({name: made[name] for name in order}, cycles, rules.resolved.catalogue, rules.growth, rules.normal)
+
+
+def _with_attributes(normal: NormalRule, rules: Sequence[Rule]) -> NormalRule:
+    """A normal rule whose variables are called as the attributes that hold their values."""
+    written = {v.name for v in find(rules[normal.rule - 1], Var)} | {
+        a.variable for a in find(rules[normal.rule - 1], As)
+    }
+    names = {name: attribute for name in written if (attribute := variable(name)) != name}
+
+    def change(node: object) -> object:
+        match node:
+            case Var(name) if name in names:
+                return replace(node, name=names[name])
+            case As(name, _) if name in names:
+                return replace(node, variable=names[name])
+            case _:
+                return node
+
+    if not names:
+        return normal
+    return replace(rebuild(normal, change), unbound=frozenset(names.get(name, name) for name in normal.unbound))
 
 
 def _names(rules: Ruleset) -> list[str]:

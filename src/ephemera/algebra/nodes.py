@@ -17,9 +17,6 @@ from ephemera.rules.nodes import Catalogue, Growth, NormalRule
 from ephemera.syntax.nodes import AlgebraOperator, Condition, Head
 from ephemera.terms.nodes import Pattern
 
-TERM = "$term"
-"""The attribute of streams and rules that holds the data of an event."""
-
 # ---- where tuples come from --------------------------------------------------------------------------------
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ephemera.algebra.attributes import EVENT
 from ephemera.algebra.nodes import Base, Expression, Input, Match, Point, Rename, Union
 from ephemera.base.tree import rebuild, walk
 from ephemera.rules.dependencies import Asked, Graph
@@ -21,9 +22,6 @@ from ephemera.rules.shapes import pattern_shape
 from ephemera.syntax.format import format_pattern
 from ephemera.terms.match import with_or_without
 from ephemera.terms.nodes import As, Atom, Name, Pattern, Var
-
-EVENT = "$"
-"""What the event of a stream or query is called before a rule names it."""
 
 P = TypeVar("P")
 

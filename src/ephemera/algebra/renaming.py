@@ -9,6 +9,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from ephemera.algebra.attributes import (
+    Time,
+    Variable,
+    constant,
+    event_of,
+    expression_of,
+    is_of_event,
+    is_reference,
+    is_stamp,
+    moved,
+    place_of,
+    primitive,
+    reference,
+)
 from ephemera.algebra.nodes import (
     Calendar,
     Collection,
@@ -45,26 +59,34 @@ class Renaming:
 
     def event(self, name: str) -> str:
         """The name of an event, or of an input of an algebra expression, `d/1`."""
-        whole, slash, number = name.partition("/")
-        return f"{self.events.get(whole, whole)}{slash}{number}"
+        if name in self.events or (inner := expression_of(name)) is None:
+            return self.events.get(name, name)
+        return primitive(self.event(inner[0]), inner[1])
 
-    def variable(self, name: str) -> str:
+    def variable(self, name: str) -> Variable:
         """The name of a variable, or of what stands for a constant in the pattern of an event, `#o#1`."""
-        if name.startswith("#") and "#" in name[1:]:
-            event, place = name[1:].rsplit("#", 1)
-            return f"#{self.event(event)}#{place}"
-        return self.variables.get(name, name)
+        stands_in = place_of(name)
+        if stands_in is not None:
+            return constant(stands_in[1], self.event(stands_in[0]))
+        return Variable(self.variables.get(name, name))
 
     def attribute(self, name: str) -> str:
-        """The name of a stamp, a reference or a variable; moments are `@` and a number."""
-        event, dot, side = name.rpartition(".")
-        return f"{self.event(event)}.{side}" if dot and not name.startswith("@") else self.variable(name)
+        """The name of a stamp, a reference or a variable."""
+        if is_stamp(name):
+            return moved(name, self.event(event_of(name)))
+        if is_reference(name):
+            return reference(self.event(event_of(name)))
+        return self.variable(name)
+
+    def time(self, time: Time) -> Time:
+        """The name of a stamp; moments stay."""
+        return moved(time, self.event(event_of(time))) if is_stamp(time) else time
 
     def of(self, e: T) -> T:
         """An expression under the other names."""
         return e if self.is_idle else rebuild(e, self._change)
 
-    def _sorted(self, names: Iterable[str]) -> tuple[str, ...]:
+    def _sorted(self, names: Iterable[str]) -> tuple[Variable, ...]:
         return tuple(sorted(map(self.variable, names)))
 
     def _change(self, node: Any) -> Any:
@@ -91,12 +113,13 @@ class Renaming:
             case Collection(name, variables, binds):
                 return Collection(self.event(name), self._sorted(variables), self._sorted(binds))
             case Group(_, by, own):
-                stamps = tuple(self.attribute(a) for a in by if "." in a)
-                return replace(node, by=(*stamps, *self._sorted(a for a in by if "." not in a)), own=self._sorted(own))
+                times = tuple(self.attribute(a) for a in by if is_of_event(a))
+                data = self._sorted(a for a in by if not is_of_event(a))
+                return replace(node, by=(*times, *data), own=self._sorted(own))
             case Detection(name, _, _, _, shared):
                 return replace(node, name=self.event(name), shared=self._sorted(shared))
             case Distance(later, earlier):
-                return replace(node, later=self.attribute(later), earlier=self.attribute(earlier))
+                return replace(node, later=self.time(later), earlier=self.time(earlier))
             case SameEvent(left, right):
                 return replace(node, left=self.event(left), right=self.event(right))
             case Matches(event, _, known):

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ephemera.algebra.attributes import Time, begin, end
 from ephemera.syntax.nodes import Comparison, IsNull
 from ephemera.terms.nodes import Pattern
 
@@ -19,8 +20,8 @@ from ephemera.terms.nodes import Pattern
 class Distance:
     """`later` − `earlier` ≤ `limit`, or < if it is strict; stamps are `o.s`, `o.e`, or a moment `@microseconds`."""
 
-    later: str
-    earlier: str
+    later: Time
+    earlier: Time
     limit: int
     strict: bool = False
 
@@ -96,42 +97,17 @@ def some(parts: Iterable[Formula]) -> Formula:
     return next(iter(flat)) if len(flat) == 1 else Some(tuple(flat))
 
 
-def begin(event: str) -> str:
-    """The stamp of an event's begin."""
-    return f"{event}.s"
-
-
-def end(event: str) -> str:
-    """The stamp of an event's end."""
-    return f"{event}.e"
-
-
-def reference(event: str) -> str:
-    """The attribute that says which event it is."""
-    return f"{event}.ref"
-
-
-def occurrence(event: str) -> str:
-    """The attribute that holds the event itself, where engines need it."""
-    return f"{event}.event"
-
-
-def moment(microseconds: int) -> str:
-    """The stamp of a fixed time."""
-    return f"@{microseconds}"
-
-
-def at_most(later: str, earlier: str, limit: int) -> Distance:
+def at_most(later: Time, earlier: Time, limit: int) -> Distance:
     """Later − earlier ≤ limit."""
     return Distance(later, earlier, limit)
 
 
-def less(earlier: str, later: str) -> Distance:
+def less(earlier: Time, later: Time) -> Distance:
     """Earlier < later."""
     return Distance(earlier, later, 0, strict=True)
 
 
-def equal(a: str, b: str, shift: int = 0) -> Formula:
+def equal(a: Time, b: Time, shift: int = 0) -> Formula:
     """A = b + shift."""
     return Every((Distance(a, b, shift), Distance(b, a, -shift)))
 

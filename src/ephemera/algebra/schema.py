@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, assert_never
 
+from ephemera.algebra.attributes import EVENT, TERM, begin, end, is_stamp, reference
 from ephemera.algebra.nodes import (
-    TERM,
     AntiSemiJoin,
     Base,
     Calendar,
@@ -35,9 +35,6 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.queries import EVENT
-from ephemera.algebra.scalar import begin, end, reference
-from ephemera.algebra.truth import is_stamp
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings
 from ephemera.terms.nodes import Atom, Pattern, Var

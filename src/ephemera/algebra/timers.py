@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ephemera.algebra.scalar import begin, end
+from ephemera.algebra.attributes import begin, end
 
 Moved = tuple[str, int]
 """A stamp, and by how much it is moved."""

@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, assert_never
 
+from ephemera.algebra.attributes import Time, begin, end, event_of, is_moment, is_stamp, microseconds, reference
 from ephemera.algebra.conditions import formula
-from ephemera.algebra.scalar import (
-    Distance,
-    Every,
-    Formula,
-    Holds,
-    InsideCalendar,
-    Matches,
-    Negation,
-    SameEvent,
-    Some,
-    begin,
-    end,
-    reference,
-)
+from ephemera.algebra.scalar import Distance, Every, Formula, Holds, InsideCalendar, Matches, Negation, SameEvent, Some
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Comparison, Condition, IsNull
 from ephemera.terms.atoms import match_event
@@ -31,11 +19,6 @@ from ephemera.terms.values import Value
 Tuple = Mapping[str, Any]
 
 
-def is_stamp(attribute: str) -> bool:
-    """Whether an attribute is the begin or end of something."""
-    return attribute.endswith((".s", ".e"))
-
-
 class Tester:
     """Tests formulas with what a program declares and what it is run on."""
 
@@ -45,7 +28,7 @@ class Tester:
 
     def scope(self, t: Tuple) -> Scope:
         """What expressions may speak of besides variables."""
-        names = {a[:-2] for a in t if is_stamp(a)}
+        names = {event_of(a) for a in t if is_stamp(a)}
         times = {n: Interval(t[begin(n)], t[end(n)]) for n in names}
         return Scope(self._catalogue.unit, self._catalogue.zone, times)
 
@@ -95,12 +78,13 @@ class Tester:
             return value_of(e, rows, origin, plain)
 
         scope = Scope(plain.unit, plain.zone, plain.times, aggregated)
-        values = {**{a: v for a, v in t.items() if is_stamp(a)}, **rows[0].variables}
+        stamps: Tuple = {a: v for a, v in t.items() if is_stamp(a)}
+        values = {**stamps, **rows[0].variables}
         try:
             return all(self.truth(formula(c, plain.zone), values, scope) for c in having)
         except Undefined:
             return False
 
 
-def _time(t: Tuple, stamp: str) -> int:
-    return int(stamp[1:]) if stamp.startswith("@") else int(t[stamp])
+def _time(t: Tuple, time: Time) -> int:
+    return microseconds(time) if is_moment(time) else int(t[time])

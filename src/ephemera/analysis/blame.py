@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
+from ephemera.algebra.attributes import EVENT, Stamp, begin, end, event_of, expression_of, is_stamp, is_unnamed
 from ephemera.algebra.nodes import AntiSemiJoin, Cross, Expression, Join, Plan, Rename, SemiJoin
-from ephemera.algebra.queries import EVENT
-from ephemera.algebra.scalar import TRUE, begin, end
+from ephemera.algebra.scalar import TRUE
 from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.analysis.relevance import Context, contexts
 from ephemera.base.tree import find
@@ -70,7 +70,7 @@ def blame(plan: Plan, facts: Facts) -> list[Blame]:
             if len(found) < MOST_TRIED:
                 endless = dict(_endless(facts.of(relevance.point), plan, facts))
                 cures = tuple(_cures(inputs, endless, _accumulated(point.expression)))
-            found.append(Blame(relevance, _missing(inputs[:1], ())[0].rpartition(".")[0], cures))
+            found.append(Blame(relevance, event_of(_missing(inputs[:1], ())[0]), cures))
     return found
 
 
@@ -82,7 +82,7 @@ def _accumulated(e: Expression) -> frozenset[str]:
     return frozenset(new for right in rights for use in find(right, Rename) for _, new in use.events)
 
 
-def _missing(inputs: Sequence[Context], cures: Sequence[Cure]) -> list[str]:
+def _missing(inputs: Sequence[Context], cures: Sequence[Cure]) -> list[Stamp]:
     """The arrivals that may lie any time after the input in some case, seen from its best stamp."""
     more = [edge for cure in cures for edge in _edges(cure)]
     return [
@@ -92,7 +92,7 @@ def _missing(inputs: Sequence[Context], cures: Sequence[Cure]) -> list[str]:
     ]
 
 
-def _unreachable(context: Context, start: str, more: Iterable[tuple[str, str]]) -> list[str]:
+def _unreachable(context: Context, start: str, more: Iterable[tuple[str, str]]) -> list[Stamp]:
     """The arrivals that lie any time after a stamp."""
     steps: dict[str, list[str]] = {}
     for i, j in more:
@@ -152,12 +152,12 @@ def _fewest(inputs: Sequence[Context], cures: Sequence[Cure]) -> tuple[Cure, ...
 def _nameable(inputs: Sequence[Context]) -> list[str]:
     """The events of the cases that a condition can speak of, or could if they had a name; those with one come first."""
     stamps = dict.fromkeys(s for context in inputs for s in (*context.arrivals, *context.closure.table))
-    names = dict.fromkeys(stamp.rpartition(".")[0] for stamp in stamps if not stamp.startswith("@"))
-    return sorted((n for n in names if n and "/" not in n and n != EVENT), key=_is_ours)
+    names = dict.fromkeys(event_of(stamp) for stamp in stamps if is_stamp(stamp))
+    return sorted((n for n in names if n and expression_of(n) is None and n != EVENT), key=_is_ours)
 
 
 def _is_ours(name: str) -> bool:
-    return name.startswith("$")
+    return is_unnamed(name)
 
 
 def _endless(inputs: Iterable[Relevance], plan: Plan, facts: Facts) -> Iterator[tuple[str, str]]:

@@ -15,9 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ephemera.algebra.attributes import EVENT, begin, end
 from ephemera.algebra.nodes import Base, Detection, Expression, Group, Imbed, Input, Match, Plan, Point, Union
-from ephemera.algebra.queries import EVENT
-from ephemera.algebra.scalar import begin, end
 from ephemera.analysis.cases import Case
 from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.knowledge import Described, describe_plan

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import assert_never
 
+from ephemera.algebra.attributes import EVENT, Stamp, begin, end, event_of, is_end, moved
 from ephemera.algebra.nodes import (
     AntiSemiJoin,
     Base,
@@ -39,7 +40,7 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import Distance, Every, Formula, SameEvent, Some, begin, end
+from ephemera.algebra.scalar import Distance, Every, Formula, SameEvent, Some
 from ephemera.algebra.timers import offsets
 from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.weights import ZERO, Weight, at_most, strict
@@ -61,8 +62,8 @@ class Use:
 
     point: str
     name: str
-    stamps: tuple[str, ...]
-    arrivals: tuple[str, ...]
+    stamps: tuple[Stamp, ...]
+    arrivals: tuple[Stamp, ...]
     """The stamps at which its tuples arrive."""
 
 
@@ -72,7 +73,7 @@ class Case:
 
     edges: tuple[Edge, ...] = ()
     uses: tuple[Use, ...] = ()
-    arrivals: tuple[str, ...] = ()
+    arrivals: tuple[Stamp, ...] = ()
     absent: tuple[Case, ...] = ()
     is_hull: bool = False
     """Whether it stands for more cases than could be told apart."""
@@ -86,8 +87,8 @@ class Known:
     """What is known about the tuples of a point: distances between its stamps, and the stamps at which they arrive."""
 
     edges: tuple[Edge, ...]
-    stamps: tuple[str, ...]
-    arrivals: tuple[str, ...]
+    stamps: tuple[Stamp, ...]
+    arrivals: tuple[Stamp, ...]
 
 
 Knowledge = Mapping[str, Known | None]
@@ -107,7 +108,7 @@ class Describer:
         match e:
             case Base(label):
                 # Engines use an event when its end has passed, even one that is declared to arrive at its begin.
-                return [Case(self._base(label), arrivals=(end("$"),))]
+                return [Case(self._base(label), arrivals=(end(EVENT),))]
             case Rename(Input(point), events, _):
                 return self._input(point, dict(events))
             case Input(point):
@@ -151,24 +152,25 @@ class Describer:
                 assert_never(e)
 
     def _base(self, label: str | None) -> tuple[Edge, ...]:
-        edges = (Edge(end("$"), begin("$"), ZERO),)
+        edges = (Edge(end(EVENT), begin(EVENT), ZERO),)
         if label is None or label not in self._longest:
             return edges
         longest = self._longest[label]
         because = f"{label} lasts at most {describe(longest)}" if longest else f"{label} is a point"
-        return (*edges, Edge(begin("$"), end("$"), at_most(longest, guaranteed=True), because))
+        return (*edges, Edge(begin(EVENT), end(EVENT), at_most(longest, guaranteed=True), because))
 
     def _input(self, point: str, names: Mapping[str, str]) -> list[Case]:
         known = self._knowledge[point]
         if known is None:
             return []
 
-        def own(stamp: str) -> str:
-            event, _, side = stamp.rpartition(".")
-            return f"{names.get(event, event)}.{side}"
+        def own(stamp: Stamp) -> Stamp:
+            event = event_of(stamp)
+            return moved(stamp, names.get(event, event))
 
-        edges = tuple(Edge(own(i), own(j), w, because) for i, j, w, because in known.edges)
-        events = dict.fromkeys(own(s).rpartition(".")[0] for s in known.stamps)
+        stamps: Mapping[str, Stamp] = {s: own(s) for s in known.stamps}
+        edges = tuple(Edge(stamps[i], stamps[j], w, because) for i, j, w, because in known.edges)
+        events = dict.fromkeys(map(event_of, stamps.values()))
         use = Use(point, ",".join(events), tuple(map(own, known.stamps)), tuple(map(own, known.arrivals)))
         return [Case(edges, (use,), use.arrivals)]
 
@@ -279,12 +281,12 @@ def _joined(left: Sequence[Case], right: Sequence[Case], condition: Formula, bec
 
 def _until(case: Case, condition: Formula, inner: Sequence[Case]) -> Case:
     """What lies in a window is decided when the window ends, even if its event was known before."""
-    own = {stamp for other in inner for use in other.uses for stamp in use.stamps if stamp.endswith(".e")}
+    own = {stamp for other in inner for use in other.uses for stamp in use.stamps if is_end(stamp)}
     parts = condition.parts if isinstance(condition, Every) else (condition,)
     ends = [
         p.earlier
         for p in parts
-        if isinstance(p, Distance) and p.later in own and p.earlier.endswith(".e") and p.earlier not in own
+        if isinstance(p, Distance) and p.later in own and is_end(p.earlier) and p.earlier not in own
     ]
     return replace(case, arrivals=tuple(dict.fromkeys((*case.arrivals, *ends))))
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ephemera.algebra.attributes import is_moment, microseconds
 from ephemera.analysis.weights import ZERO, Weight, at_most
 
 
@@ -160,8 +161,13 @@ def _shortest_one_by_one(edges: Sequence[Edge]) -> _Table:
 
 def _with_moments(edges: Sequence[Edge]) -> list[Edge]:
     """The edges, and those between fixed moments, whose distance is known."""
-    moments = sorted({s for e in edges for s in (e.start, e.end) if s.startswith("@")})
-    known = [Edge(a, b, at_most(int(b[1:]) - int(a[1:]), guaranteed=True)) for a in moments for b in moments if a != b]
+    moments = sorted({s for e in edges for s in (e.start, e.end) if is_moment(s)})
+    known = [
+        Edge(a, b, at_most(microseconds(b) - microseconds(a), guaranteed=True))
+        for a in moments
+        for b in moments
+        if a != b
+    ]
     return [*edges, *known]
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from ephemera.algebra.attributes import Stamp, side_of
 from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.analysis.weights import Weight
 
@@ -50,9 +51,9 @@ def _history(point: str, readers: list[Relevance]) -> History:
     return History(point, tuple(kept), names)
 
 
-def _own(relevance: Relevance, stamp: str) -> str:
+def _own(relevance: Relevance, stamp: Stamp) -> str:
     """The stamp without the name that a rule gave to a single event."""
-    return stamp.removeprefix(f"{relevance.name}.") if "," not in relevance.name else stamp
+    return side_of(stamp) if "," not in relevance.name else stamp
 
 
 def _implies(a: Condition, b: Condition) -> bool:

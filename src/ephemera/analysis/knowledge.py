@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ephemera.algebra.attributes import is_end, is_stamp
 from ephemera.algebra.nodes import Base, Input, Plan, Point, Union
 from ephemera.algebra.schema import schemas
 from ephemera.analysis.cases import Case, Describer, Known
@@ -49,9 +50,7 @@ class _Description:
         events = plan.catalogue.events
         longest = {label: s.longest for label, s in events.items() if s.longest is not None}
         self._describer = self._found.describer = Describer(self._found.known, longest)
-        self._stamps = {
-            name: tuple(a for a, v in schema.items() if v.kind == "stamp") for name, schema in schemas(plan).items()
-        }
+        self._stamps = {name: tuple(a for a in schema if is_stamp(a)) for name, schema in schemas(plan).items()}
         self._outside: set[str] = set()
         """Streams of derived events that only come from outside: no rule ever derives one."""
         self._needs = {name: {i.point for i in find(p.expression, Input)} for name, p in plan.points.items()}
@@ -115,7 +114,7 @@ class _Description:
         if point.kind == "stream" and not self._is_declared(point):
             # What comes from outside is held to the longest that rules derive, and may be shorter.
             edges = (*(e for e in edges if e.start == stamps[0]), Edge(stamps[1], stamps[0], ZERO))
-        arrivals = tuple(s for s in stamps if s.endswith(".e"))
+        arrivals = tuple(s for s in stamps if is_end(s))
         if point.kind in ("stream", "query"):
             arrivals = tuple(dict.fromkeys(a for case, _ in closed for a in case.arrivals))
         return Known(tuple(_explained(e, point) for e in edges), stamps, arrivals)

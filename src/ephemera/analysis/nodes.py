@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from ephemera.algebra.attributes import EVENT, Stamp, begin, end
 from ephemera.analysis.cases import Case, Known
 from ephemera.analysis.distances import Closure, Edge
 from ephemera.analysis.weights import Weight
@@ -14,7 +15,7 @@ from ephemera.analysis.weights import Weight
 class Bound:
     """How long a tuple is relevant, counted from one of its stamps; no weight is forever."""
 
-    stamp: str
+    stamp: Stamp
     time: Weight | None
     path: tuple[Edge, ...] = ()
     """The distances that add up to it."""
@@ -64,7 +65,7 @@ class Facts:
         known = self.known[point]
         if known is None:
             return 0
-        lengths = (e.weight for e in known.edges if (e.start, e.end) == ("$.s", "$.e"))
+        lengths = (e.weight for e in known.edges if (e.start, e.end) == (begin(EVENT), end(EVENT)))
         return next((w.bound - w.is_strict for w in lengths), None)
 
     def look_back(self, point: str) -> int | None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from ephemera.algebra.attributes import Stamp, begin, end
 from ephemera.algebra.nodes import Detection, Plan
-from ephemera.algebra.scalar import begin, end
 from ephemera.analysis.cases import Case, Use
 from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.knowledge import Described, describe_plan
@@ -56,11 +56,13 @@ class Context:
 
     use: Use
     closure: Closure
-    arrivals: tuple[str, ...]
+    arrivals: tuple[Stamp, ...]
     negated: bool
 
 
-def contexts(case: Case, closure: Closure, outer: tuple[str, ...] = (), *, negated: bool = False) -> Iterator[Context]:
+def contexts(
+    case: Case, closure: Closure, outer: tuple[Stamp, ...] = (), *, negated: bool = False
+) -> Iterator[Context]:
     """The inputs of a case, and of what must be absent in it, each with the distances of all around it."""
     arrivals = (*outer, *case.arrivals)
     for use in case.uses:
@@ -71,7 +73,7 @@ def contexts(case: Case, closure: Closure, outer: tuple[str, ...] = (), *, negat
             yield from contexts(absent, inside, arrivals, negated=True)
 
 
-ANSWER = "$answer"
+ANSWER = Stamp("$answer")
 
 
 def _rivals(detection: Detection, described: Described, cases: Sequence[tuple[Case, Closure]]) -> Iterator[Context]:
@@ -95,7 +97,7 @@ def _rivals(detection: Detection, described: Described, cases: Sequence[tuple[Ca
             yield from contexts(rival, closure)
 
 
-def waiting_time(cases: Sequence[tuple[Case, Closure]], stamp: str) -> Weight | None:
+def waiting_time(cases: Sequence[tuple[Case, Closure]], stamp: Stamp) -> Weight | None:
     """How long after a stamp something may arrive that a tuple waits for, in any of its cases; None is any time."""
     return _most([ZERO, *(closure.distance(stamp, a) for case, closure in cases for a in case.arrivals)])
 
@@ -134,7 +136,7 @@ def _conditions(point: str, inputs: Sequence[Context]) -> Iterator[Relevance]:
         )
 
 
-def _bound(stamp: str, found: Sequence[Context]) -> Bound:
+def _bound(stamp: Stamp, found: Sequence[Context]) -> Bound:
     """The relevance time of a stamp: how far what arrives last may lie behind it, in the case where that is most."""
     longest, where, goal = ZERO, found[0], stamp
     for context in found:

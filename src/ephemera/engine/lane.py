@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
+from ephemera.algebra.attributes import EVENT, as_written, begin, end, moved
 from ephemera.algebra.nodes import Calendar, Input, Match, Point, Table
-from ephemera.algebra.scalar import begin, end
 from ephemera.algebra.truth import Tester
 from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
@@ -168,13 +168,13 @@ class Lane:
         """How long a reader needs a history."""
         is_query = found.input in self._queries
         own = found.input if is_query else f"{found.point}/{found.name}"
-        prefix = "$" if is_query else found.name
+        event = EVENT if is_query else found.name
         needed = self._needed.setdefault(own, [])
         if not found.minimal:
             self._needed[own] = None
         elif needed is not None:
-            times = [(b.stamp[-1], b.time) for b in found.minimal if b.time is not None]
-            needed.append([(f"{prefix}.{side}", time.bound - time.is_strict) for side, time in times])
+            times = [(moved(b.stamp, event), b.time) for b in found.minimal if b.time is not None]
+            needed.append([(stamp, time.bound - time.is_strict) for stamp, time in times])
 
     def _table(self, table: Table) -> Batch:
         if table not in self._tables:
@@ -214,7 +214,7 @@ class Lane:
         """The values of variables under the names that the author of a rule gave them."""
         together = self._physical.rewritten.alike.values()
         names: Mapping[str, str] = next((one.written[rule] for one in together if rule in one.written), {})
-        return {names.get(name, name): value for name, value in variables.items()}
+        return {as_written(names.get(name, name)): value for name, value in variables.items()}
 
     # ---- steps ---------------------------------------------------------------------------------------------
 

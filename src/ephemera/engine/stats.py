@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ephemera.algebra.attributes import is_end
 from ephemera.engine.engine import Engine
-from ephemera.kernels.event_columns import END
 from ephemera.kernels.history import FAR
 
 
@@ -66,7 +66,7 @@ def stats_of(engine: Engine, received: int, bad: int) -> Stats:
     for lane in engine.lanes.values():
         for name, history in lane.histories.items():
             batches = history.batches()
-            ends = [int(batch[s].min()) for batch in batches for s in history.stamps if s.endswith(END[-2:])]
+            ends = [int(batch[s].min()) for batch in batches for s in history.stamps if is_end(s)]
             oldest = lane.bound - min(ends) if ends and -FAR < lane.bound < FAR else None
             histories.append(
                 HistoryStats(

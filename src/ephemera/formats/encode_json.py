@@ -9,9 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ephemera.algebra.attributes import position
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.columns import Column
-from ephemera.kernels.event_columns import BEGIN, END, Events, position
+from ephemera.kernels.event_columns import BEGIN, END, Events
 from ephemera.rules.nodes import Catalogue
 
 _ESCAPED = r'["\\\x00-\x1f\x7f-\x{10FFFF}]'

@@ -14,12 +14,13 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from ephemera.algebra.attributes import position
 from ephemera.base.errors import EphemeraError
 from ephemera.formats.answer_schema import DATA, RECIPIENT, TRANSPORT, AnswerColumns
 from ephemera.formats.encode_json import json_cells
 from ephemera.formats.json_events import write_event, write_time
 from ephemera.kernels.columns import Column, column
-from ephemera.kernels.event_columns import BEGIN, END, Events, flat_values, position
+from ephemera.kernels.event_columns import BEGIN, END, Events, flat_values
 from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.value_types import Times, Type, derived_types, keeps_units, union
 from ephemera.syntax.nodes import Detect, Raise

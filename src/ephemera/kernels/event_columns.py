@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ephemera.algebra.nodes import TERM
+from ephemera.algebra.attributes import EVENT, TERM, begin, end, position, reference
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints, objects, stack
 from ephemera.kernels.equality import same
 from ephemera.kernels.hashing import fingerprints
@@ -23,12 +23,9 @@ from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Value, merged
 
-BEGIN, END, REFERENCE = "$.s", "$.e", "$.ref"
-
-
-def position(k: int) -> str:
-    """The column of the k-th value of a flat event."""
-    return f"@{k}"
+BEGIN: str = begin(EVENT)
+END: str = end(EVENT)
+REFERENCE: str = reference(EVENT)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

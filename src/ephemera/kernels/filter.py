@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.scalar import Distance, Every, Formula, Holds, SameEvent, Some, reference
+from ephemera.algebra.attributes import Time, is_moment, microseconds, reference
+from ephemera.algebra.scalar import Distance, Every, Formula, Holds, SameEvent, Some
 from ephemera.algebra.truth import Tester
 from ephemera.kernels.columns import Array, Batch, Column, Kind, Mask
 from ephemera.syntax.nodes import Comparison
@@ -66,7 +67,7 @@ class Filter:
     def _by_columns(self, f: Formula, batch: Batch) -> Mask | None:
         match f:
             case Distance(later, earlier, limit, strict):
-                distance = stamp(batch, later) - stamp(batch, earlier)
+                distance = times(batch, later) - times(batch, earlier)
                 return np.asarray(distance < limit if strict else distance <= limit, dtype=np.bool_)
             case SameEvent(left, right, same):
                 a, b = batch.columns.get(reference(left)), batch.columns.get(reference(right))
@@ -85,14 +86,14 @@ class Filter:
                 return None
 
 
-def stamp(batch: Batch, name: str) -> Any:
+def times(batch: Batch, time: Time) -> Any:
     """A stamp of each row, or a moment for all of them."""
-    return int(name[1:]) if name.startswith("@") else batch[name]
+    return microseconds(time) if is_moment(time) else batch[time]
 
 
-def is_stamp(batch: Batch, name: str) -> bool:
-    """Whether a stamp is known."""
-    return name.startswith("@") or name in batch.columns
+def is_known(batch: Batch, time: Time) -> bool:
+    """Whether a time is known: a moment always is, a stamp if it is among the columns."""
+    return is_moment(time) or time in batch.columns
 
 
 def _operand(e: Expression, batch: Batch) -> Column | tuple[Any, Kind] | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from ephemera.algebra.attributes import begin, end, is_constant, occurrence, reference
 from ephemera.algebra.nodes import (
     AntiSemiJoin,
     Calendar,
@@ -27,7 +28,7 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import TRUE, Formula, begin, end, occurrence, reference
+from ephemera.algebra.scalar import TRUE, Formula
 from ephemera.algebra.schema import Schema, schema
 from ephemera.analysis.nodes import Facts
 from ephemera.base.errors import InternalError
@@ -90,7 +91,7 @@ def rule_plan(point: Point, given: Rewritten, schemas: Mapping[str, Schema]) -> 
 
 def _constants(leaf: Leaf) -> frozenset[str]:
     """The variables that stand for constants of rules that are alike."""
-    return frozenset(v for v in leaf.variables if v.startswith("#"))
+    return frozenset(v for v in leaf.variables if is_constant(v))
 
 
 def member_head(point: Point) -> Group | Imbed:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
+from ephemera.algebra.attributes import is_constant
 from ephemera.algebra.explain import formula
 from ephemera.algebra.nodes import Calendar, Input, Match, Point, Rename
 from ephemera.base.time import describe
@@ -76,7 +77,7 @@ class _Explained:
         placed = self._stages.placed[name]
         physical = self._physical.rules[name]
         key = placed.key
-        if key is not None and key.startswith("#"):
+        if key is not None and is_constant(key):
             key = self._constant(physical, key)
         return {
             "rules": [{"rule": m.rule, "point": m.name} for m in self._members(name)],

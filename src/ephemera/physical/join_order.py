@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ephemera.algebra.scalar import Distance, Every, Formula, begin, end, occurrence, reference
+from ephemera.algebra.attributes import begin, end, occurrence, reference
+from ephemera.algebra.scalar import Distance, Every, Formula
 from ephemera.analysis.nodes import Facts
 from ephemera.physical.live_columns import along, columns_of
 from ephemera.physical.nodes import Leaf, Order, Probe, Range, Test

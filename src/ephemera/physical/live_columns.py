@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from ephemera.algebra.attributes import begin, end, event_of, is_reference, is_stamp, occurrence, reference
 from ephemera.algebra.nodes import Gap, Group, Imbed, RelativeTimer
-from ephemera.algebra.scalar import Distance, Every, Formula, Some, begin, end, occurrence, reference
+from ephemera.algebra.scalar import Distance, Every, Formula, Some
 from ephemera.base.tree import walk
 from ephemera.physical.needs import needs
 from ephemera.physical.nodes import Leaf, Probe
@@ -24,7 +25,7 @@ def columns_of(f: Formula) -> frozenset[str]:
     named = needs(f)
     if all(isinstance(part, Distance | Every | Some) for part in walk(f)):
         return named
-    events = {name.rpartition(".")[0] for name in named if "." in name}
+    events = {event_of(name) for name in named if is_stamp(name) or is_reference(name)}
     return named | {side(event) for event in events for side in SIDES}
 
 

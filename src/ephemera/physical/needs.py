@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from ephemera.algebra.scalar import (
-    Distance,
-    Formula,
-    Holds,
-    InsideCalendar,
-    Matches,
-    SameEvent,
-    begin,
-    reference,
-)
+from ephemera.algebra.attributes import begin, is_stamp, reference
+from ephemera.algebra.scalar import Distance, Formula, Holds, InsideCalendar, Matches, SameEvent
 from ephemera.base.tree import walk
 from ephemera.rules.scope import event_names, variable_names
 
@@ -22,7 +14,7 @@ def needs(f: Formula) -> frozenset[str]:
     for part in walk(f):
         match part:
             case Distance(later, earlier, _, _):
-                found |= {s for s in (later, earlier) if not s.startswith("@")}
+                found |= {s for s in (later, earlier) if is_stamp(s)}
             case SameEvent(left, right, _):
                 found |= {begin(left), begin(right)}
             case Matches(event, _, known):

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
+from ephemera.algebra.attributes import is_constant, is_reference
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Point, Rename
 from ephemera.algebra.nodes import Group as Grouping
 from ephemera.algebra.schema import Schema
@@ -165,10 +166,10 @@ class _Spreading:
         head = member_head(point)
         if isinstance(head, Grouping):  # what makes up one answer must be in one place
             keys &= frozenset(head.by)
-            is_alone = is_alone and any(name.endswith(".ref") for name in head.by)
+            is_alone = is_alone and any(map(is_reference, head.by))
         columns = self._given.names.columns[point.name]
         named = {columns.get(key, key): key for key in keys}
-        in_order = sorted(named, key=lambda name: (not name.startswith("#"), len(name), name))
+        in_order = sorted(named, key=lambda name: (not is_constant(name), len(name), name))
         return [named[name] for name in in_order] + ([WHOLE] if is_alone else [])
 
     def _why_whole(self, point: Point) -> str:

@@ -6,18 +6,16 @@ only join, test and show. Where something is counted or collected, or events are
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ephemera.algebra.attributes import is_blank
 from ephemera.algebra.nodes import Detection, Group, Input, Match, Plan, Point, Rename
 from ephemera.algebra.scalar import Matches, SameEvent
 from ephemera.base.tree import find
 from ephemera.rewrite.nodes import Rewritten
 from ephemera.terms.nodes import Anonymous, Atom, NamedAtom, Pattern, Var
-
-_BLANK = re.compile(r"_\d+")
 
 
 def narrow_columns(given: Rewritten) -> Rewritten:
@@ -45,12 +43,10 @@ def wanted(plan: Plan) -> dict[str, frozenset[str]] | None:
 
 
 def blanks(point: Point) -> frozenset[str]:
-    """The variables of a rule that stand for `_`: they are named so, and stand in one place only."""
+    """The variables of a rule that stand for `_`, where they are not used after all."""
     named = Counter(new for use in find(point.expression, Rename) for _, new in use.variables)
     used = {variable.name for variable in find(point.expression, Var)}
-    return frozenset(
-        name for name, count in named.items() if _BLANK.fullmatch(name) and count == 1 and name not in used
-    )
+    return frozenset(name for name, count in named.items() if is_blank(name) and count == 1 and name not in used)
 
 
 def _asked(query: Point, use: Rename, names: list[str], unused: frozenset[str]) -> Iterable[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ephemera.algebra.attributes import constant, is_constant
 from ephemera.algebra.fingerprint import Print
 from ephemera.algebra.nodes import (
     Calendar,
@@ -100,7 +101,7 @@ def _alike(group: Sequence[_Abstract], written: Renaming) -> Alike:
     ordered = sorted(group, key=lambda rule: rule.print.fingerprint)
     others: dict[str, Mapping[str, str]] = {}
     for rule in ordered:
-        own = {written.variable(name): variable for variable, name in rule.print.variables.items()}
+        own: dict[str, str] = {written.variable(name): variable for variable, name in rule.print.variables.items()}
         if any(name != variable for name, variable in own.items()):
             others[rule.point.name] = own
     members = tuple(_with_names_of(group[0], rule, written) for rule in ordered)
@@ -127,7 +128,9 @@ def _reading(e: Expression, inputs: Mapping[str, str]) -> Expression:
 
     def change(node: object) -> object:
         match node:
-            case Rename(Input(point), _, variables) if point in inputs and any(old[0] == "#" for old, _ in variables):
+            case Rename(Input(point), _, variables) if point in inputs and any(
+                is_constant(old) for old, _ in variables
+            ):
                 return replace(node, input=Input(inputs[point]))
             case _:
                 return node
@@ -163,7 +166,7 @@ class _Abstract:
     def signature(self) -> object:
         """What it has in common with rules that are alike: all but constants and the name of what is derived."""
         patterns = tuple(pattern for pattern, _ in self.queries.values())
-        known = {old: f"#{number}" for number, old in enumerate(self.queries)}
+        known = {old: f"query {number}" for number, old in enumerate(self.queries)}
         return rebuild(_reading(self.expression, known), _without_label), patterns
 
     def _abstract(self, e: Expression) -> Expression:
@@ -191,8 +194,8 @@ class _Abstract:
                 if pattern is None:
                     return node
                 atom, constants = pattern
-                names = {f"#{k}": f"#{event}#{k}" for k in constants}
-                self._constants |= {names[f"#{k}"]: value for k, value in constants.items()}
+                names: dict[str, str] = {constant(k): constant(k, event) for k in constants}
+                self._constants |= {constant(k, event): value for k, value in constants.items()}
                 if point in self.queries:
                     self.is_plain = False  # the same query twice: its constants would have two names
                 self.queries[point] = (atom, names)
@@ -203,7 +206,7 @@ class _Abstract:
     def _named(self, node: object) -> object:
         if not isinstance(node, Constant):
             return node
-        name = f"#{len(self._constants)}"
+        name = constant(len(self._constants))
         self._constants[name] = node.value
         return Var(name)
 
@@ -216,7 +219,7 @@ class _Abstract:
         constants: dict[int, Value] = {k: a.value for k, a in enumerate(atom.arguments) if isinstance(a, Constant)}
         if not constants:
             return None
-        arguments = tuple(Var(f"#{k}") if k in constants else a for k, a in enumerate(atom.arguments))
+        arguments = tuple(Var(constant(k)) if k in constants else a for k, a in enumerate(atom.arguments))
         return replace(atom, arguments=arguments), constants
 
 

@@ -69,8 +69,8 @@ _MISREAD_FUNCTIONS = {"not", "all", "optional", *AGGREGATES, *ENDINGS}
 
 
 def plain(name: str) -> str:
-    """A name where any word may stand."""
-    return name if is_plain_name(name) else f"`{name}`"
+    """A name where any word may stand; what is in backquotes already, as attributes of plans are, stays so."""
+    return name if is_plain_name(name) or name.startswith("`") else f"`{name}`"
 
 
 def word(name: str) -> str:

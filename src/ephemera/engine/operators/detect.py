@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from ephemera.algebra import instances
+from ephemera.algebra.attributes import end, is_variable, reference
 from ephemera.algebra.nodes import Detection, Rename
-from ephemera.algebra.scalar import end, reference
 from ephemera.algebra.truth import Tester
 from ephemera.engine.operators.match_events import with_events
 from ephemera.kernels.columns import ints, stack
@@ -63,4 +63,4 @@ class Detector:
 
 
 def _values(t: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(sorted((n, key(v)) for n, v in t.items() if "." not in n))
+    return tuple(sorted((n, key(v)) for n, v in t.items() if is_variable(n)))

@@ -7,13 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.nodes import TERM, Group, Imbed
-from ephemera.algebra.scalar import begin, end, reference
+from ephemera.algebra.attributes import (
+    TERM,
+    as_written,
+    begin,
+    end,
+    is_of_event,
+    is_stamp,
+    is_variable,
+    position,
+    reference,
+    variables_in,
+)
+from ephemera.algebra.nodes import Group, Imbed
 from ephemera.algebra.truth import Tester
 from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.engine.operators.window import COUNT, named
 from ephemera.kernels.columns import Batch, Column, column, constant, earliest, ints, latest, objects
-from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, flat_term, position
+from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, flat_term
 from ephemera.kernels.groups import aggregate, average, grouped
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.series import Series
@@ -64,7 +75,7 @@ class HeadBuilder:
             return batch
         far = (last > LATEST) | (first < -LATEST)
         if isinstance(self.head, Imbed):
-            self.undefined += [(_variables(t), TOO_FAR) for t in batch.take(far).rows()]
+            self.undefined += [(variables_in(t), TOO_FAR) for t in batch.take(far).rows()]
         else:
             self.undefined += [(dict(rows[0].variables), TOO_FAR) for _, rows, _ in self._groups(batch.take(far))]
         return batch.take(~far)
@@ -96,12 +107,13 @@ class HeadBuilder:
         first, last = self._times(batch)
         made = _Made(head, first, last, self._catalogue)
         for number, t in enumerate(batch.rows()):
-            row = Row(_variables(t), (), ())
+            row = Row(variables_in(t), (), ())
             built = self._built(head, [row], Origin({}, 0), t)
             if self._series is not None:
+                bound = {as_written(name): value for name, value in row.variables.items()}
                 for one in built:
                     answer = one if isinstance(one, Term) else flat_term(self._shown[0], one, None)
-                    self._series.add((int(first[number]), int(last[number])), row.variables, answer)
+                    self._series.add((int(first[number]), int(last[number])), bound, answer)
             made.add(number, built)
         return made.events()
 
@@ -118,7 +130,7 @@ class HeadBuilder:
         ranged = frozenset(e.collections[0].binds)
         if not all(isinstance(a, Aggregate) or _shown(a, batch) is not None for a in head.arguments):
             return None
-        groups = grouped(batch, [name for name in e.by if not name.endswith((".s", ".e"))])
+        groups = grouped(batch, [name for name in e.by if not is_stamp(name)])
         firsts = batch.take(groups.first)
         columns: list[Column | None] = []
         for argument in head.arguments:
@@ -137,7 +149,7 @@ class HeadBuilder:
 
     def _from_sums(self, batch: Batch, e: Group, head: Derive) -> list[Events]:
         """The same where each tuple has the counts and sums of its window already."""
-        groups = grouped(batch, [name for name in e.by if not name.endswith((".s", ".e"))])
+        groups = grouped(batch, [name for name in e.by if not is_stamp(name)])
         firsts = batch.take(groups.first)
         counts = np.add.reduceat(batch[COUNT][groups.order], groups.starts)
         columns: list[Column] = []
@@ -166,7 +178,7 @@ class HeadBuilder:
 
     def _computed(self, e: Expression, batch: Batch) -> Column:
         rows = batch.rows()
-        return column([compute(e, _variables(t), self._tester.scope(t)) for t in rows])
+        return column([compute(e, variables_in(t), self._tester.scope(t)) for t in rows])
 
     def _grouped(self, batch: Batch, e: Group) -> list[Events]:
         quick = self._by_columns(batch, e)
@@ -188,10 +200,12 @@ class HeadBuilder:
         e, origin = self.head, self._origin
         if not isinstance(e, Group):
             return
-        shown = [name for name in e.by if "." not in name]
+        shown = [name for name in e.by if is_variable(name)]
         groups: dict[Key, list[tuple[int, dict[str, Any]]]] = {}
+        times = frozenset(filter(is_of_event, e.by))
         for number, t in enumerate(batch.rows()):
-            groups.setdefault(tuple(_key(t, a) for a in e.by), []).append((number, t))
+            which = tuple([t.get(a, ()) if a in times else _key(t, a) for a in e.by])
+            groups.setdefault(which, []).append((number, t))
         for members in groups.values():
             rows = unified(once(_row(e, t) for _, t in members), shown)
             number, t = members[0]
@@ -280,15 +294,9 @@ class _Made:
         return Events(label, Batch({**times, **values}, len(rows)), arity, self._catalogue.attributes(label))
 
 
-def _variables(t: Mapping[str, Any]) -> dict[str, Value]:
-    return {a: v for a, v in t.items() if "." not in a and not a.startswith("#")}
-
-
 def _key(t: Mapping[str, Any], name: str) -> Any:
-    if name not in t:
-        return ()
-    value = t[name]
-    return value if "." in name else key(value)
+    """What tuples are told apart by in a variable."""
+    return key(t[name]) if name in t else ()
 
 
 def _row(e: Group, t: Mapping[str, Any]) -> Row:
@@ -297,4 +305,4 @@ def _row(e: Group, t: Mapping[str, Any]) -> Row:
     for collection in e.collections:
         event = t.get(reference(collection.name))
         pairs.append(None if event is None else (event, tuple(_key(t, v) for v in collection.variables)))
-    return Row(_variables(t), own, tuple(pairs))
+    return Row(variables_in(t), own, tuple(pairs))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from ephemera.algebra.attributes import begin, end, hidden
 from ephemera.algebra.nodes import (
     AntiSemiJoin,
     Cross,
@@ -24,7 +25,7 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import Formula, begin, end
+from ephemera.algebra.scalar import Formula
 from ephemera.algebra.timers import offsets
 from ephemera.base.errors import InternalError
 from ephemera.base.time import LATEST
@@ -40,7 +41,7 @@ from ephemera.kernels.history import FAR, History, Question, search
 from ephemera.kernels.tail import Row, of_rows
 from ephemera.physical.nodes import Leaf, Probe, RulePlan
 
-ROW = "#row"
+ROW = hidden("row")
 """The column that tells the tuples of a step apart."""
 
 Histories = Callable[[str], History]
@@ -296,7 +297,7 @@ class RuleJoin:
             found = self._looked(batch, self.plan.windows[right], condition, ())
             if found is not None:
                 return np.asarray(found.counts > 0, dtype=np.bool_)
-        place = "#place"
+        place = hidden("place")
         placed = batch.with_columns({place: ints(np.arange(len(batch)))})
         pairs = self._in_window(placed, right, condition)
         mask = np.zeros(len(batch), dtype=np.bool_)

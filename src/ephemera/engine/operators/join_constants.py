@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
+from ephemera.algebra.attributes import hidden
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
 from ephemera.kernels.equality import joins, paired
 from ephemera.kernels.hashing import hash_columns
@@ -13,7 +14,7 @@ from ephemera.kernels.tail import FEW, Row, key_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.rewrite.nodes import Alike, Rewritten
 
-MEMBER = "#member"
+MEMBER = hidden("member")
 """The column that says which of the rules a tuple is an answer of."""
 
 

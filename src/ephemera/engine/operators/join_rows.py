@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from ephemera.algebra.attributes import is_moment
 from ephemera.algebra.scalar import Distance, Every, Formula, Holds, Matches
 from ephemera.algebra.truth import Tester
 from ephemera.base.tree import find
@@ -185,7 +186,7 @@ def _has_constants(parameters: JoinConstants) -> Check:
 def check(f: Formula, tester: Tester) -> Check:
     """A formula as a function of a row: whether it is true."""
     match f:
-        case Distance(later, earlier, limit, strict) if not later.startswith("@") and not earlier.startswith("@"):
+        case Distance(later, earlier, limit, strict) if not is_moment(later) and not is_moment(earlier):
             most = limit - strict
             return lambda row: row[later] - row[earlier] <= most
         case Every(parts):

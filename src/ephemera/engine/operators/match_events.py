@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from ephemera.algebra.attributes import EVENT, begin, end, event_of, is_occurrence, occurrence, position, reference
 from ephemera.algebra.nodes import Calendar
-from ephemera.algebra.scalar import begin, end, reference
 from ephemera.engine.operators.match_rows import RowMatch, row_matchers
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, column, constant, ints, objects, stack
 from ephemera.kernels.equality import joins, meeting
-from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, position
+from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
 from ephemera.kernels.row_batch import RowBatch
 from ephemera.kernels.tail import of_rows
 from ephemera.rules.nodes import Catalogue
@@ -21,7 +21,7 @@ from ephemera.terms.atoms import Names, match_event
 from ephemera.terms.events import Event
 from ephemera.terms.nodes import AnyEvent, Atom, Bool, Null, Number, Pattern, Text, Var
 
-EVENT = "$.event"
+OCCURRENCE: str = occurrence(EVENT)
 """The column that holds the events themselves, where a pattern has to be tested again."""
 
 
@@ -79,7 +79,7 @@ class Matcher:
     def _kept(self, events: Events, variables: dict[str, Column]) -> Batch:
         columns = {name: events.batch.columns[name] for name in (BEGIN, END, REFERENCE)}
         if self._keeps_events:
-            columns[EVENT] = Column(objects(events.events()), "any")
+            columns[OCCURRENCE] = Column(objects(events.events()), "any")
         return Batch({**columns, **variables}, len(events))
 
     def _flat(self, pattern: Atom, events: Events) -> Batch:
@@ -132,11 +132,11 @@ def _meeting_where(agree: Mask, own: Column, values: Column) -> Column:
 
 def with_events(batch: Batch) -> Batch:
     """The batch with the events themselves in place of references, where it has them."""
-    events = {n: c for n, c in batch.columns.items() if n.endswith(".event")}
+    events: dict[str, Column] = {reference(event_of(n)): c for n, c in batch.columns.items() if is_occurrence(n)}
     if not events:
         return batch
-    kept = {n: c for n, c in batch.columns.items() if n not in events}
-    return Batch({**kept, **{f"{n.removesuffix('.event')}.ref": c for n, c in events.items()}}, len(batch))
+    kept = {n: c for n, c in batch.columns.items() if not is_occurrence(n)}
+    return Batch({**kept, **events}, len(batch))
 
 
 def timer_tuples(calendar: Calendar, events: Iterable[Event], attributes: Callable[[str], Names]) -> Batch | None:

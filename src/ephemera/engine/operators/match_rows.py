@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, position
+from ephemera.algebra.attributes import position
+from ephemera.kernels.event_columns import BEGIN, END, REFERENCE
 from ephemera.kernels.tail import Row, plain_key
 from ephemera.terms.nodes import Atom, Bool, Null, Number, Pattern, Text, Var
 from ephemera.terms.values import equal, merged

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.nodes import TERM
+from ephemera.algebra.attributes import TERM, position
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
-from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, flat_values, position
+from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, flat_values
 from ephemera.kernels.row_batch import RowBatch
 from ephemera.kernels.tail import plain_key
 from ephemera.terms.events import Event, event_of_both

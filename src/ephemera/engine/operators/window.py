@@ -13,17 +13,18 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ephemera.algebra.attributes import begin, end, hidden
 from ephemera.algebra.nodes import Cross, Group, Join, Rename
-from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
+from ephemera.algebra.scalar import Distance, Every, Formula
 from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints
-from ephemera.kernels.filter import is_stamp, stamp
+from ephemera.kernels.filter import is_known, times
 from ephemera.kernels.history import FAR, History, Question, Run, extremes, ranges, running_sum
 from ephemera.physical.nodes import Leaf, RulePlan
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.construct import direct_variables
 from ephemera.terms.nodes import Aggregate, Bool, Number, Text, Var
 
-COUNT = "#count"
+COUNT = hidden("count")
 LARGEST_SUM = 1 << 62
 
 
@@ -33,7 +34,7 @@ Wanted: TypeAlias = tuple[str, str]
 
 def named(wanted: Wanted) -> str:
     """The column of what is wanted."""
-    return "#" + " ".join(wanted)
+    return hidden(" ".join(wanted))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,10 +60,10 @@ def stretch(batch: Batch, leaf: Leaf, condition: Formula) -> Stretch:
     says_all = leaf.is_point
     for part in condition.parts if isinstance(condition, Every) else (condition,):
         match part:
-            case Distance(later, earlier, limit, strict) if later in not_after and is_stamp(batch, earlier):
-                most = np.minimum(most, stamp(batch, earlier) + _near(limit) - strict)
-            case Distance(later, earlier, limit, strict) if earlier in (opens, closes) and is_stamp(batch, later):
-                least = np.maximum(least, stamp(batch, later) - _near(limit) + strict)
+            case Distance(later, earlier, limit, strict) if later in not_after and is_known(batch, earlier):
+                most = np.minimum(most, times(batch, earlier) + _near(limit) - strict)
+            case Distance(later, earlier, limit, strict) if earlier in (opens, closes) and is_known(batch, later):
+                least = np.maximum(least, times(batch, later) - _near(limit) + strict)
             case _:
                 says_all = False
     return Stretch(least, most, says_all)

@@ -24,12 +24,13 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from ephemera.algebra.attributes import position
 from ephemera.engine.cluster.message import Shipment, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.decode_arrow import Read
 from ephemera.formats.encode_arrow import Writer
 from ephemera.kernels.columns import Column, Ints, column
-from ephemera.kernels.event_columns import BEGIN, END, Events, position
+from ephemera.kernels.event_columns import BEGIN, END, Events
 from ephemera.rules.outcome import Message
 from ephemera.spark.runtime.exchange import shipments_of
 from ephemera.spark.runtime.failures import told_by

@@ -21,6 +21,7 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from ephemera.algebra.attributes import is_position
 from ephemera.engine.cluster.message import BAD, DEAD, OUT, READ, STATS, Shipment, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.never import Never, never
@@ -240,7 +241,7 @@ class ToRows:
 
 def _is_plain(events: Events) -> bool:
     """Whether JSON tells all values exactly."""
-    values = [c for name, c in events.batch.columns.items() if name.startswith("@") and c.kind == "any"]
+    values = [c for name, c in events.batch.columns.items() if is_position(name) and c.kind == "any"]
     return events.arity is not None and not any(isinstance(v, Term | Time) for c in values for v in c.tolist())
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
+from ephemera.algebra.attributes import position
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.arrow_columns import with_instants
@@ -27,7 +28,7 @@ from ephemera.formats.csv_rows import BadFile
 from ephemera.formats.decode_arrow import Reader, stamp_columns
 from ephemera.formats.json_events import BadEvent
 from ephemera.kernels.columns import Batch
-from ephemera.kernels.event_columns import BEGIN, END, Events, position
+from ephemera.kernels.event_columns import BEGIN, END, Events
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.read.flat_events import ANY
 from ephemera.spark.read.route_rows import Counts, Waiting, bad_shipment

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from ephemera.algebra.attributes import position
 from ephemera.engine.cluster.message import BAD, READ, Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.json_events import BadEvent
 from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
-from ephemera.kernels.event_columns import BEGIN, END, Events, of_events, position
+from ephemera.kernels.event_columns import BEGIN, END, Events, of_events
 from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.read.flat_events import Form, Held
