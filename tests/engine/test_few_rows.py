@@ -18,7 +18,7 @@ from ephemera.formats.flat_reader import FlatReader
 from ephemera.formats.json_events import read_object
 from ephemera.kernels.columns import Batch
 from ephemera.kernels.event_columns import REFERENCE, Events, of_events
-from ephemera.kernels.row_batch import RowBatch
+from ephemera.kernels.tail import RowBatch
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time, Value
 

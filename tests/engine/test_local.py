@@ -16,7 +16,8 @@ from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.state.identity import program_of
 from ephemera.engine.state.snapshot import restore, take
 from ephemera.formats.compiled import prepare
-from ephemera.kernels import history, numbering
+from ephemera.kernels import history
+from ephemera.kernels import keys as numbering
 from ephemera.kernels.tail import FEW
 from ephemera.semantics.oracle import evaluate
 from ephemera.stories.judge import judge

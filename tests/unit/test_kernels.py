@@ -11,14 +11,21 @@ from hypothesis import strategies as st
 
 from ephemera.kernels import groups as grouping
 from ephemera.kernels import history as histories
-from ephemera.kernels import numbering
+from ephemera.kernels import keys as numbering
 from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.columns import UNBOUND, Batch, Column, column, concat, ints
-from ephemera.kernels.equality import joins, same
 from ephemera.kernels.groups import aggregate, grouped
-from ephemera.kernels.hashing import fingerprints, hash_column, hash_columns
 from ephemera.kernels.history import History, Question, search
-from ephemera.kernels.numbering import all_distinct, numbered, sorted_by
+from ephemera.kernels.keys import (
+    all_distinct,
+    fingerprints,
+    hash_column,
+    hash_columns,
+    joins,
+    numbered,
+    same,
+    sorted_by,
+)
 from ephemera.kernels.range_extremes import Extremes
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time, equal, key

@@ -7,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 import ephemera
+from ephemera.algebra.attributes import variable
 from ephemera.cli.main import app
 from ephemera.physical.placement import WHOLE
 
@@ -37,7 +38,7 @@ def test_only_what_stands_for_nothing_is_not_read(rules: str, columns: set[str])
         ("p(x) <- i: a(x, _, _);", "x"),
         ("p(z) <- i: a(x, y, z);", "z"),
         ("p() <- i: a(_, _, _);", WHOLE),
-        ("p(_1) <- i: a(_1, _, _);", "_1"),
+        ("p(_1) <- i: a(_1, _, _);", variable("_1")),
     ],
 )
 def test_rules_are_cut_by_what_is_read_and_shown(rules: str, key: str) -> None:

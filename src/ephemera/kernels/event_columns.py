@@ -14,11 +14,8 @@ import numpy as np
 
 from ephemera.algebra.attributes import EVENT, TERM, begin, end, position, reference
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints, objects, stack
-from ephemera.kernels.equality import same
-from ephemera.kernels.hashing import fingerprints
-from ephemera.kernels.numbering import all_distinct
-from ephemera.kernels.row_batch import RowBatch
-from ephemera.kernels.tail import FEW
+from ephemera.kernels.keys import all_distinct, fingerprints, same
+from ephemera.kernels.tail import FEW, RowBatch
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Value, merged

@@ -13,9 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints
-from ephemera.kernels.equality import same
-from ephemera.kernels.hashing import hash_columns
-from ephemera.kernels.numbering import numbered, sorted_by
+from ephemera.kernels.keys import hash_columns, numbered, same, sorted_by
 from ephemera.terms.values import key
 
 EXACT = 1 << 53

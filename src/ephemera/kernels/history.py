@@ -15,13 +15,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ephemera.kernels.columns import Batch, Column, Hashes, Ints, stack
-from ephemera.kernels.equality import joins, same
-from ephemera.kernels.hashing import hash_columns
-from ephemera.kernels.numbering import FEW as UNSORTED
-from ephemera.kernels.numbering import Numbering, numbered, sorted_by
+from ephemera.kernels.keys import FEW as UNSORTED
+from ephemera.kernels.keys import Numbering, hash_columns, joins, numbered, same, sorted_by
 from ephemera.kernels.range_extremes import Extremes
-from ephemera.kernels.row_batch import RowBatch
-from ephemera.kernels.tail import FEW, MANY, Row, Tail, of_rows
+from ephemera.kernels.tail import FEW, MANY, Row, RowBatch, Tail, of_rows
 
 LARGEST = int(np.iinfo(np.int64).max)
 FAR = 1 << 62

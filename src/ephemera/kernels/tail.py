@@ -2,15 +2,19 @@
 
 Searching a handful of rows by columns costs more in calls than in work. So the newest rows are kept as they are, with
 a table of the rows of each key, and become a columnar run when there are many, or when somebody searches by columns.
+One event at a time is taken, matched, stored and joined as a row. All that works by columns sees a batch like any
+other (`RowBatch`), whose columns are made when it looks at them, and once.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from ephemera.kernels.columns import UNBOUND, Batch, column
+import numpy as np
+
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, Mask, column
 from ephemera.terms.values import Value, key
 
 FEW = 16
@@ -103,3 +107,47 @@ def plain_key(value: Value) -> Any:
     """Python tells numbers and texts apart as the language does; all else has a key, which equals none of them."""
     kind = type(value)
     return value if kind is int or kind is str or kind is float else key(value)
+
+
+class RowBatch(Batch):
+    """Tuples as rows; none of them changes any more."""
+
+    __slots__ = ("_columns", "_rows")
+    _columns: Mapping[str, Column] | None
+    _rows: Sequence[Row]
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        object.__setattr__(self, "length", len(rows))
+        object.__setattr__(self, "_rows", rows)
+        object.__setattr__(self, "_columns", None)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Batch, (dict(self.columns), self.length)
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """The same by columns."""
+        if self._columns is None:
+            object.__setattr__(self, "_columns", of_rows(self._rows).columns)
+        return self._columns  # type: ignore[return-value]
+
+    @property
+    def given(self) -> Sequence[Row]:
+        """The rows themselves."""
+        return self._rows
+
+    def rows(self, names: Iterable[str] | None = None) -> list[dict[str, Any]]:
+        if names is None:
+            return [dict(row) for row in self._rows]
+        chosen = list(names)
+        return [{name: row[name] for name in chosen if name in row} for row in self._rows]
+
+    def take(self, rows: Ints | Mask) -> Batch:
+        places = (np.flatnonzero(rows) if rows.dtype == np.bool_ else rows).tolist()
+        if not places:  # no row says which columns there are
+            return super().take(rows)
+        return RowBatch([self._rows[k] for k in places])
+
+    def numbered(self, name: str, numbers: Iterable[int]) -> RowBatch:
+        """The rows with a number each."""
+        return RowBatch([{**row, name: number} for row, number in zip(self._rows, numbers, strict=True)])

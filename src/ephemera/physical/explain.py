@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ephemera.algebra.attributes import is_constant
+from ephemera.algebra.attributes import as_written, is_constant
 from ephemera.algebra.explain import formula
 from ephemera.algebra.nodes import Calendar, Input, Match, Point, Rename
 from ephemera.base.time import describe
@@ -81,7 +81,7 @@ class _Explained:
             key = self._constant(physical, key)
         return {
             "rules": [{"rule": m.rule, "point": m.name} for m in self._members(name)],
-            "cut_by": key,
+            "cut_by": None if key is None else as_written(key),
             "because": placed.because,
             "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
             "windows": sorted(set(self._windows(name, physical))),

@@ -27,8 +27,8 @@ from ephemera.formats.compiled import Compiled
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.event_columns import END, REFERENCE, Events, distinct, of_events
-from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR
+from ephemera.kernels.keys import hash_columns
 from ephemera.physical.placement import WHOLE, Placement, position_of
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import World

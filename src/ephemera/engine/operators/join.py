@@ -34,10 +34,9 @@ from ephemera.engine.operators.join_rows import RowJoin
 from ephemera.engine.operators.pending import Pending
 from ephemera.engine.operators.window import Looked, Wanted, keys_of, look, stretch, summarized, summary_of
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, stack
-from ephemera.kernels.equality import joins, paired
 from ephemera.kernels.filter import Filter
-from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR, History, Question, search
+from ephemera.kernels.keys import hash_columns, joins, paired
 from ephemera.kernels.tail import Row, of_rows
 from ephemera.physical.nodes import Leaf, Probe, RulePlan
 

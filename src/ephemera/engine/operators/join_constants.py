@@ -8,8 +8,7 @@ import numpy as np
 
 from ephemera.algebra.attributes import hidden
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
-from ephemera.kernels.equality import joins, paired
-from ephemera.kernels.hashing import hash_columns
+from ephemera.kernels.keys import hash_columns, joins, paired
 from ephemera.kernels.tail import FEW, Row, key_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.rewrite.nodes import Alike, Rewritten

@@ -17,8 +17,8 @@ from ephemera.algebra.truth import Tester
 from ephemera.base.tree import find
 from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.kernels.columns import column
-from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.history import FAR, History, Question, Run, search
+from ephemera.kernels.keys import hash_columns
 from ephemera.kernels.tail import Row, key_of, plain_key
 from ephemera.physical.nodes import Leaf, Probe, RulePlan
 from ephemera.syntax.nodes import Comparison

@@ -11,10 +11,9 @@ from ephemera.algebra.attributes import EVENT, begin, end, event_of, is_occurren
 from ephemera.algebra.nodes import Calendar
 from ephemera.engine.operators.match_rows import RowMatch, row_matchers
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, column, constant, ints, objects, stack
-from ephemera.kernels.equality import joins, meeting
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
-from ephemera.kernels.row_batch import RowBatch
-from ephemera.kernels.tail import of_rows
+from ephemera.kernels.keys import joins, meeting
+from ephemera.kernels.tail import RowBatch, of_rows
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings
 from ephemera.terms.atoms import Names, match_event

@@ -11,8 +11,7 @@ import numpy as np
 from ephemera.algebra.attributes import TERM, position
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, flat_values
-from ephemera.kernels.row_batch import RowBatch
-from ephemera.kernels.tail import plain_key
+from ephemera.kernels.tail import RowBatch, plain_key
 from ephemera.terms.events import Event, event_of_both
 from ephemera.terms.values import Key, Value
 
