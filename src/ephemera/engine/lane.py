@@ -150,7 +150,7 @@ class Lane:
     def _may_give_rows(self, point: Point, physical: RulePlan, parameters: JoinConstants | None) -> bool:
         """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
         names = [m.name for m in self._members(point.name)]
-        is_plain = not physical.timers and not physical.tables and physical.accumulated is physical.positive
+        is_plain = not physical.timers and not physical.tables and not physical.attempts
         is_direct = parameters is None or parameters.is_direct
         return is_plain and is_direct and all(self.builders[n].is_simple and not self._is_read(n) for n in names)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
-from ephemera.algebra.nodes import Detection, Expression, Gap, Group, Imbed, RelativeTimer, Table
+from ephemera.algebra.nodes import Detection, Gap, Group, Imbed, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
 
 
@@ -34,6 +35,7 @@ class Range:
     """How a stamp of a leaf lies to a stamp that is known: between `earliest` before it and `latest` after it."""
 
     known: str
+    """The stamp; in a window it may be a moment, too, such as `@0`."""
     earliest: int | None
     latest: int | None
 
@@ -72,6 +74,39 @@ class Order:
     probes: tuple[Probe, ...]
 
 
+Wanted: TypeAlias = tuple[str, str]
+"""The sum, least or greatest value of a variable: `sum`, `min` or `max`, and the variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """How a window is looked into: by the values of some variables, and by a range of the ends of what lies in it."""
+
+    leaf: Leaf
+    kind: Literal["absence", "presence", "collection", "summary"]
+    """Nothing may be in it, or something must be; what is in it is gathered, or only summarized where that can be."""
+    keys: tuple[str, ...]
+    ranges: tuple[Range, ...]
+    tests: tuple[Formula, ...]
+    """What is tested then, apart from what the ranges see to."""
+    is_exact: bool
+    """Whether all that keys and ranges find lies in the window, so that it need not be unfolded."""
+    wanted: tuple[Wanted, ...] = ()
+    """What a summary has besides how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentRows:
+    """A table that may have no row for a tuple."""
+
+    table: Table
+
+
+Step: TypeAlias = WindowPlan | AbsentRows | Formula
+Branch: TypeAlias = tuple[Step, ...]
+"""What is done with tuples of positive events, one after the other: windows looked into, conditions tested."""
+
+
 @dataclass(frozen=True, slots=True)
 class RulePlan:
     """A rule as engines run it: positive events first, from whichever of them is new, then all else."""
@@ -87,12 +122,17 @@ class RulePlan:
     tables: tuple[Table, ...]
     ends: tuple[str, ...]
     """The stamps of which the last says when a tuple happens."""
-    positive: Expression
-    accumulated: Expression
+    attempts: tuple[tuple[Branch, ...], ...]
+    """What is done when a tuple happens: with those that no branch of one attempt lets through, the next is made."""
+    having: tuple[Formula, ...]
+    """What is tested after the attempts, if there are several."""
     head: Group | Imbed
     events: tuple[str, ...]
     """What the occurrence time covers."""
-    windows: Mapping[Expression, Leaf] = field(default_factory=dict)
-    """The inputs that are looked for in windows."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Where it stands for rules that are alike: the constants of these that tuples find by a column, and by which."""
+
+    def windows(self) -> Iterator[WindowPlan]:
+        """All windows that it looks into."""
+        steps = (step for branches in self.attempts for branch in branches for step in branch)
+        return (step for step in steps if isinstance(step, WindowPlan))
