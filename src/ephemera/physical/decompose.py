@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Literal
 
@@ -29,24 +29,34 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import TRUE, Distance, Every, Formula, begin, end, every, occurrence, reference
+from ephemera.algebra.scalar import TRUE, Distance, Every, Formula, Holds, begin, end, every, occurrence, reference
 from ephemera.algebra.schema import Schema, schema
 from ephemera.analysis.nodes import Facts
 from ephemera.base.errors import InternalError
-from ephemera.physical.join_order import orders, split
-from ephemera.physical.live_columns import in_the_end
-from ephemera.physical.needs import needs
-from ephemera.physical.nodes import AbsentRows, Branch, Leaf, Range, RulePlan, Step, Test, Wanted, WindowPlan
-from ephemera.physical.shared_constants import found_by
+from ephemera.physical.join_order import in_the_end, needs, orders, split
+from ephemera.physical.nodes import (
+    AbsentRows,
+    Branch,
+    DetectionPlan,
+    Leaf,
+    Range,
+    RulePlan,
+    Step,
+    Test,
+    Wanted,
+    WindowPlan,
+)
 from ephemera.rewrite.nodes import Rewritten
 from ephemera.rules.scope import pattern_bindings
-from ephemera.syntax.nodes import Derive
+from ephemera.syntax.nodes import Comparison, Derive
 from ephemera.terms.construct import direct_variables
 from ephemera.terms.nodes import Aggregate, Bool, Number, Text, Var
 
 
-def rule_plan(point: Point, given: Rewritten, schemas: Mapping[str, Schema]) -> RulePlan:
-    """A rule as engines run it."""
+def rule_plan(
+    point: Point, given: Rewritten, schemas: Mapping[str, Schema], read: Set[str | None] = frozenset()
+) -> RulePlan:
+    """A rule as engines run it; `read` are the labels that some rule asks for."""
     plan, facts = given.plan, given.facts
     if not isinstance(point.expression, Project) or not isinstance(point.expression.input, Merge):
         raise InternalError("physical", f"{point.name} is no rule")
@@ -60,7 +70,7 @@ def rule_plan(point: Point, given: Rewritten, schemas: Mapping[str, Schema]) -> 
     early, late = split(parts.tests, leaves)
     sure = frozenset[str]().union(*(leaf.sure for leaf in leaves))
     alike = given.alike.get(point.name)
-    constants, late = found_by(late, alike.names, sure) if alike is not None else ({}, late)
+    constants, late = _found_by(late, alike.names, sure) if alike is not None else ({}, late)
     tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
     stamps = {side(name) for name in merge.events for side in (begin, end)}
     variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())
@@ -89,6 +99,9 @@ def rule_plan(point: Point, given: Rewritten, schemas: Mapping[str, Schema]) -> 
         head=head,
         events=merge.events,
         constants=constants,
+        gives_rows=not (parts.timers or parts.tables or attempts)
+        and (alike is None or constants.keys() >= set(alike.names))
+        and all(_only_shows(member) and not {member.label, None} & read for member in given.members(point.name)),
     )
 
 
@@ -104,6 +117,15 @@ def member_head(point: Point) -> Group | Imbed:
             return head
         case _:
             raise InternalError("physical", f"{point.name} has no head")
+
+
+def _only_shows(point: Point) -> bool:
+    """Whether a head only shows variables and constants by position."""
+    match member_head(point):
+        case Imbed(_, Derive(_, arguments)):
+            return all(isinstance(argument, Var | Number | Text | Bool) for argument in arguments)
+        case _:
+            return False
 
 
 def accumulates(e: Expression) -> bool:
@@ -143,6 +165,31 @@ def _left(e: Expression) -> Expression:
     if left is None:
         raise InternalError("physical", "a window without an event")
     return left
+
+
+def _found_by(
+    tests: Sequence[Formula], names: Sequence[str], sure: frozenset[str]
+) -> tuple[dict[str, str], tuple[Formula, ...]]:
+    """For each constant the variable that finds it: its own, or one that it is only asked to equal.
+
+    Also the tests without those that finding makes.
+    """
+    equal: dict[str, str] = {}
+    for test in tests:
+        equality = _equality(test, names)
+        if equality is not None and equality[1] in sure and equality[1] not in equal.values():
+            equal[equality[0]] = equality[1]
+    made = set(equal.items())
+    left = tuple(t for t in tests if _equality(t, names) not in made)
+    return {name: name for name in names if name in sure} | equal, left
+
+
+def _equality(test: Formula, names: Sequence[str]) -> tuple[str, str] | None:
+    match test:
+        case Holds(Comparison("=", Var(a), Var(b))) if (a in names) != (b in names):
+            return (a, b) if a in names else (b, a)
+        case _:
+            return None
 
 
 class _Windows:
@@ -298,7 +345,7 @@ class _Parts:
         self._facts = facts
         self._schemas = schemas
         self.leaves: list[Leaf] = []
-        self.detections: list[Detection] = []
+        self.detections: list[DetectionPlan] = []
         self.tests: list[Test] = []
         self.timers: list[RelativeTimer | Gap] = []
         self.tables: list[Table] = []
@@ -318,8 +365,11 @@ class _Parts:
                 self.tables.append(e)
             case _:
                 if isinstance(e, Detection):
-                    self.detections.append(e)
-                self.leaves.append(leaf(e, self._point, self._plan, self._schemas, self._facts))
+                    self.detections.append(DetectionPlan(e, tuple(self._leaf(use) for use in e.inputs)))
+                self.leaves.append(self._leaf(e))
+
+    def _leaf(self, e: Expression) -> Leaf:
+        return leaf(e, self._point, self._plan, self._schemas, self._facts)
 
 
 def leaf(e: Expression, point: str, plan: Plan, schemas: Mapping[str, Schema], facts: Facts | None = None) -> Leaf:

@@ -116,7 +116,7 @@ class _Explained:
     def _windows(self, name: str, physical: RulePlan) -> Iterator[str]:
         """The inputs that are looked for in windows: collected, or absent."""
         known = {leaf.name for leaf in physical.leaves}
-        inside = {event for d in physical.detections for use in find(d, Rename) for _, event in use.events}
+        inside = {event for d in physical.detections for use in find(d.detection, Rename) for _, event in use.events}
         for use in find(self._rewritten.plan.points[name].expression, Rename):
             if isinstance(use.input, Input) and not {event for _, event in use.events} & (known | inside):
                 yield self._label(use.input.point) or "any event"

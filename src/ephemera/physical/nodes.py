@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from ephemera.algebra.nodes import Detection, Gap, Group, Imbed, RelativeTimer, Table
+from ephemera.algebra.nodes import Calendar, Detection, Gap, Group, Imbed, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
+from ephemera.terms.nodes import Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +109,20 @@ Branch: TypeAlias = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class DetectionPlan:
+    """An algebra expression, and its inputs."""
+
+    detection: Detection
+    inputs: tuple[Leaf, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RulePlan:
     """A rule as engines run it: positive events first, from whichever of them is new, then all else."""
 
     point: str
     leaves: tuple[Leaf, ...]
-    detections: tuple[Detection, ...]
+    detections: tuple[DetectionPlan, ...]
     orders: tuple[Order, ...]
     """For each leaf in which order the others are searched when it is new."""
     tests: tuple[Formula, ...]
@@ -131,8 +140,68 @@ class RulePlan:
     """What the occurrence time covers."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Where it stands for rules that are alike: the constants of these that tuples find by a column, and by which."""
+    gives_rows: bool = False
+    """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
 
     def windows(self) -> Iterator[WindowPlan]:
         """All windows that it looks into."""
         steps = (step for branches in self.attempts for branch in branches for step in branch)
         return (step for step in steps if isinstance(step, WindowPlan))
+
+
+Needed: TypeAlias = tuple[tuple[tuple[str, int], ...], ...] | None
+"""For each reader of a history how long before now some stamps count; None if one needs everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryUse:
+    """What a rule needs of a history that it reads."""
+
+    history: str
+    stamps: tuple[str, str]
+    needed: Needed
+    is_whole: bool = False
+    """Whether it tests the events again, or tells them apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPlan:
+    """A history of a lane, for all its readers."""
+
+    stamps: tuple[str, str]
+    needed: Needed
+    reach: int | None
+    """How far before the bound a tuple may end and still matter; None is any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A query of a lane: what it matches."""
+
+    label: str | None
+    patterns: tuple[Pattern, ...]
+    keeps_events: bool = False
+    """Whether somebody needs the events whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanePlan:
+    """Rules that wait for the same sources, with all that they need to run."""
+
+    turns: tuple[tuple[tuple[str, ...], bool], ...]
+    """Queries and rules in the order in which they are computed; those that need each other, which is a cycle,
+    together."""
+    uses: Mapping[str, tuple[HistoryUse, ...]]
+    """For each rule what it reads."""
+    queries: Mapping[str, QueryPlan]
+    histories: Mapping[str, HistoryPlan]
+    """Those of the queries, and of the timers and algebra expressions of its rules."""
+    timers: Mapping[str, Calendar]
+    """The absolute timers, by their histories."""
+    days: tuple[str, ...]
+    """The calendars of which it reads the days."""
+
+    @property
+    def rules(self) -> tuple[str, ...]:
+        """The rules, in the order of the plan."""
+        return tuple(self.uses)

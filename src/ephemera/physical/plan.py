@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ephemera.algebra.nodes import Base, Plan
+from ephemera.algebra.nodes import Base, Input, Plan
 from ephemera.algebra.schema import Schema, schemas
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
-from ephemera.physical.clocked import by_the_clock
 from ephemera.physical.decompose import rule_plan
-from ephemera.physical.lane_grouping import Lanes, lanes_of
+from ephemera.physical.lanes import Lanes, by_the_clock, lanes_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.placement import Placement, stages
 from ephemera.rewrite.nodes import Rewrite, Rewritten
@@ -69,12 +68,18 @@ def physical_plan(
     names = frozenset(calendars)
     rewritten = optimize(plan, facts, rewrites)
     known = schemas(rewritten.plan)
+    read = frozenset(
+        rewritten.plan.points[i.point].label
+        for point in rewritten.plan.points.values()
+        for i in find(point.expression, Input)
+    )
+    ruled = {point.name: rule_plan(point, rewritten, known, read) for point in rewritten.rules}
     return PhysicalPlan(
         logical=plan,
         rewritten=rewritten,
         schemas=known,
-        rules={point.name: rule_plan(point, rewritten, known) for point in rewritten.rules},
-        lanes=lanes_of(rewritten, names),
+        rules=ruled,
+        lanes=lanes_of(rewritten, ruled, names),
         stages=stages(rewritten, known, names),
         calendars=names,
         clocked=by_the_clock(rules, names),

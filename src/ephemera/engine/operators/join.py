@@ -48,8 +48,6 @@ class RuleJoin:
     ) -> None:
         self.plan = plan
         self._parameters = parameters
-        self.gives_rows = False
-        """Whether a few answers may be given row by row."""
         self._histories = histories
         self._rows = rows
         self._filter = tests
@@ -123,7 +121,7 @@ class RuleJoin:
         """The tuples with something new in them."""
         rows = self._few.new(tick, self.seen) if self._few is not None else None
         if rows is not None:
-            if not rows or self.gives_rows:
+            if not rows or self.plan.gives_rows:
                 return rows or None
             return self._timed(of_rows(rows))
         found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]

@@ -74,8 +74,6 @@ class JoinConstants:
         }
         self.count = len(alike.members)
         self.constants = Constants([table[name] for name in found], self.count) if found else None
-        self.is_direct = len(self._rest) == 1
-        """Whether a tuple needs nothing else of the constants."""
 
     def may(self, batch: Batch) -> Batch:
         """The tuples that have constants."""
