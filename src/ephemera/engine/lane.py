@@ -70,7 +70,7 @@ class Lane:
         self.rules: dict[str, RuleJoin] = {}
         self.builders: dict[str, HeadBuilder] = {}
         self._parameters: dict[str, JoinConstants | None] = {}
-        for name in plan.rules:
+        for name in plan.uses:
             self._wire(physical.rules[name])
         self._tables: dict[Table, Batch] = {}
         self._days = StepEvents(0, -1)
@@ -193,7 +193,7 @@ class Lane:
         growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
         rules = [self.rules[name] for name in members if name in self.rules]
         for rule in rules:
-            rule.take_turns(grows=not rule.collected.isdisjoint(members))
+            rule.take_turns(grows=not rule.plan.collects.isdisjoint(members))
         first = self.tick
 
         def turn() -> int:

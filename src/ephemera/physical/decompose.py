@@ -46,7 +46,7 @@ from ephemera.physical.nodes import (
     Wanted,
     WindowPlan,
 )
-from ephemera.rewrite.nodes import Rewritten
+from ephemera.rewrite.optimize import Rewritten
 from ephemera.rules.scope import pattern_bindings
 from ephemera.syntax.nodes import Comparison, Derive
 from ephemera.terms.construct import direct_variables
@@ -96,6 +96,7 @@ def rule_plan(
         ends=ends,
         attempts=_summarized(attempts, head),
         having=having,
+        collects=frozenset(windows.collects),
         head=head,
         events=merge.events,
         constants=constants,
@@ -202,6 +203,8 @@ class _Windows:
         """All that is tested."""
         self.variables: set[str] = set()
         """All that is compared with what lies in windows and tables."""
+        self.collects: set[str] = set()
+        """The histories in which something has to be found."""
 
     def attempts(
         self, e: Expression, positive: Expression
@@ -273,6 +276,7 @@ class _Windows:
         leaf = self._leaf_of(right)
         self.conditions.append(condition)
         self.variables |= leaf.variables
+        self.collects |= {leaf.source} if kind != "absence" else set()
         ranges, tests = _ranges(leaf, condition, known)
         shared = leaf.variables & known
         is_exact = not tests and shared <= leaf.sure
@@ -286,7 +290,7 @@ def _ranges(leaf: Leaf, condition: Formula, known: Set[str]) -> tuple[tuple[Rang
     does so where events are points; where they are not, what is asked of a begin has to be tested, too.
     """
     opens, closes = begin(leaf.name), end(leaf.name)
-    not_after = (opens, closes) if leaf.is_point else (closes,)
+    not_after = (opens, closes) if leaf.longest == 0 else (closes,)
     ranges: list[Range] = []
     tests: list[Formula] = []
     for part in condition.parts if isinstance(condition, Every) else (condition,):
@@ -295,7 +299,7 @@ def _ranges(leaf: Leaf, condition: Formula, known: Set[str]) -> tuple[tuple[Rang
                 ranges.append(Range(earlier, None, limit - strict))
             case Distance(later, earlier, limit, strict) if earlier in (opens, closes) and _is_known(later, known):
                 ranges.append(Range(later, limit - strict, None))
-                tests += [] if leaf.is_point or earlier == closes else [part]
+                tests += [] if leaf.longest == 0 or earlier == closes else [part]
             case _:
                 tests.append(part)
     return tuple(ranges), (every(tests),) if tests else ()

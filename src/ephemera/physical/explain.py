@@ -15,6 +15,7 @@ from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, Range, RulePlan, Step, WindowPlan
 from ephemera.physical.placement import WHOLE, Group, position_of, shown_at
 from ephemera.physical.plan import PhysicalPlan
+from ephemera.rewrite.push_constants import constants
 from ephemera.syntax.nodes import Raise
 
 Plain: TypeAlias = dict[str, Any]
@@ -148,7 +149,7 @@ class _Explained:
     def _lane(self, sources: frozenset[str], lane: LanePlan) -> Plain:
         return {
             "sources": sorted(sources),
-            "rules": [{"rule": m.rule, "point": m.name} for name in lane.rules for m in self._members(name)],
+            "rules": [{"rule": m.rule, "point": m.name} for name in lane.uses for m in self._members(name)],
             "cycles": [list(map(self._shown_query, points)) for points, is_cycle in lane.turns if is_cycle],
             "histories": [
                 {
@@ -222,7 +223,7 @@ class _Explained:
     def _reading(self) -> Iterator[Plain]:
         catalogue = self._plan.catalogue
         asked = self._rewritten.columns
-        pushed = self._rewritten.constants
+        pushed = constants([self._plan])
         everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
         if asked is None:
             asked, pushed = everything, {}

@@ -18,7 +18,7 @@ from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.base.tree import find
 from ephemera.physical.nodes import HistoryPlan, HistoryUse, LanePlan, Needed, QueryPlan, RulePlan
-from ephemera.rewrite.nodes import Rewritten
+from ephemera.rewrite.optimize import Rewritten
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.patterns import pattern_label
 from ephemera.syntax.nodes import Event
@@ -42,7 +42,7 @@ class Lanes:
     def of(self, rules: Container[str]) -> dict[frozenset[str], LanePlan]:
         """The lanes of some of the rules."""
         restricted = {sources: _restricted(lane, rules) for sources, lane in self.plans.items()}
-        return {sources: lane for sources, lane in restricted.items() if lane.rules}
+        return {sources: lane for sources, lane in restricted.items() if lane.uses}
 
 
 def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str]) -> Lanes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -23,12 +23,7 @@ class Leaf:
     variables: frozenset[str]
     sure: frozenset[str]
     longest: int | None = None
-    """How long its events last at most; None is any time."""
-
-    @property
-    def is_point(self) -> bool:
-        """Whether its events have no length, so that one stamp says all."""
-        return self.longest == 0
+    """How long its events last at most; None is any time. If they have no length, one stamp says all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +130,8 @@ class RulePlan:
     """What is done when a tuple happens: with those that no branch of one attempt lets through, the next is made."""
     having: tuple[Formula, ...]
     """What is tested after the attempts, if there are several."""
+    collects: frozenset[str]
+    """The histories in which windows look for what has to be there."""
     head: Group | Imbed
     events: tuple[str, ...]
     """What the occurrence time covers."""
@@ -142,11 +139,6 @@ class RulePlan:
     """Where it stands for rules that are alike: the constants of these that tuples find by a column, and by which."""
     gives_rows: bool = False
     """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
-
-    def windows(self) -> Iterator[WindowPlan]:
-        """All windows that it looks into."""
-        steps = (step for branches in self.attempts for branch in branches for step in branch)
-        return (step for step in steps if isinstance(step, WindowPlan))
 
 
 Needed: TypeAlias = tuple[tuple[tuple[str, int], ...], ...] | None
@@ -192,7 +184,7 @@ class LanePlan:
     """Queries and rules in the order in which they are computed; those that need each other, which is a cycle,
     together."""
     uses: Mapping[str, tuple[HistoryUse, ...]]
-    """For each rule what it reads."""
+    """The rules, in the order of the plan, and what each reads."""
     queries: Mapping[str, QueryPlan]
     histories: Mapping[str, HistoryPlan]
     """Those of the queries, and of the timers and algebra expressions of its rules."""
@@ -200,8 +192,3 @@ class LanePlan:
     """The absolute timers, by their histories."""
     days: tuple[str, ...]
     """The calendars of which it reads the days."""
-
-    @property
-    def rules(self) -> tuple[str, ...]:
-        """The rules, in the order of the plan."""
-        return tuple(self.uses)

@@ -55,8 +55,6 @@ class RuleJoin:
         self.pending = Pending()
         self.seen = 0
         """The last tick of which everything was used."""
-        self.collected = frozenset(w.leaf.source for w in plan.windows() if w.kind != "absence")
-        """The histories that it collects from."""
         self._again: list[Batch] | None = None
         """What has happened in this step, where a collection may still grow."""
         self._looked_at = 0
@@ -91,7 +89,7 @@ class RuleJoin:
         """
         new = self._joined(tick)
         has_grown = self._again and any(
-            run.step > self.seen for name in self.collected for run in self._histories(name).flush()
+            run.step > self.seen for name in self.plan.collects for run in self._histories(name).flush()
         )
         self.seen = tick
         if isinstance(new, list):
@@ -268,7 +266,7 @@ def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
         name = leaf.names.get(own, own)
         if kept is None or name in kept:
             columns[name] = c
-    if leaf.is_point:
+    if leaf.longest == 0:
         opens, closes = begin(leaf.name), end(leaf.name)
         if opens in columns and closes in columns:
             columns[opens] = columns[closes]

@@ -11,7 +11,7 @@ from ephemera.kernels.equality import joins, paired
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.tail import FEW, Row, key_of
 from ephemera.physical.nodes import RulePlan
-from ephemera.rewrite.nodes import Alike, Rewritten
+from ephemera.rewrite.optimize import Alike, Rewritten
 
 MEMBER = "#member"
 """The column that says which of the rules a tuple is an answer of."""
