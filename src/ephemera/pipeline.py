@@ -1,8 +1,8 @@
 """This module is the whole road, stage by stage; it is the only one that knows them all.
 
 text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, which the oracle evaluates → `lower` → plan →
-`derive` → facts: how long everything must be kept → `prepare`, when a program is first to run: `optimize` → plan
-rewritten → `physical_plan` → what engines, Spark and `explain` read
+`derive` → facts: how long everything must be kept → `prepare`, when a program is first to run: it is planned, by
+`optimize` → plan rewritten → `physical_plan` → what engines, Spark and `explain` read
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from ephemera.engine.hosts.results import Run, notes_of
 from ephemera.engine.hosts.run_given import run_given, run_reading
 from ephemera.engine.never import Never
 from ephemera.engine.time.monotonic_clocks import wall_clock
-from ephemera.formats.compiled import Compiled, Reading, prepare
 from ephemera.formats.python_input import Options, is_spark_frame
+from ephemera.formats.reading import Reading
 from ephemera.physical import explain as physical_explain
+from ephemera.physical.plan import Compiled, prepare
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.emitted import asked_for
 from ephemera.rules.findings import Findings

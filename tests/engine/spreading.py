@@ -10,8 +10,8 @@ from ephemera.analysis.nodes import Facts
 from ephemera.engine.cluster.message import DEAD, OUT, SCATTERED, Shipment, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import span
-from ephemera.formats.compiled import prepare
 from ephemera.kernels.event_columns import of_events
+from ephemera.physical.plan import prepare
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Message, Outcome, World
 from ephemera.syntax.nodes import Raise

@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from ephemera.base.span import Source
 from ephemera.engine.hosts.batch import BatchRun
-from ephemera.formats.compiled import prepare
 from ephemera.kernels.tail import FEW
+from ephemera.physical.plan import prepare
 from ephemera.pipeline import check
+from ephemera.rewrite import REWRITES
 from ephemera.rewrite.optimize import optimize
 from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
@@ -89,7 +90,7 @@ def test_rules_that_are_alike_are_one(template: str) -> None:
     )
     assert checked.plan is not None
     assert checked.facts is not None
-    (found, *_) = optimize(checked.plan, checked.facts).alike.values()
+    (found, *_) = optimize(checked.plan, checked.facts, REWRITES).alike.values()
     assert len(found.members) == 3
 
 
@@ -105,4 +106,4 @@ def test_rules_that_differ_in_more_are_not_one() -> None:
     )
     assert checked.plan is not None
     assert checked.facts is not None
-    assert not optimize(checked.plan, checked.facts).alike
+    assert not optimize(checked.plan, checked.facts, REWRITES).alike

@@ -19,6 +19,7 @@ from ephemera.engine.cluster.source_progress import Progress
 from ephemera.engine.state.identity import ChangedData
 from ephemera.engine.state.sealed_files import Broken, seal
 from ephemera.engine.state.segments import Origin
+from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
 from ephemera.pipeline import compile
 from ephemera.rules.outcome import World
@@ -65,7 +66,7 @@ def batch_of(spread: DistributedProgram, number: int) -> Beat:
     lines = [{"event": "order", "time": 3 * number + k % 3, "data": [10 * number + k, k % 4]} for k in range(8)]
     lines += [{"event": "paid", "time": 3 * number, "data": [dice.randrange(10 * number + 5)]} for _ in range(4)]
     lines += [{"event": "call", "time": 3 * number + 2, "data": [k]} for k in range(4)]
-    return Beat([e for line in lines if isinstance(e := spread.compiled.read(line), Event)])
+    return Beat([e for line in lines if isinstance(e := read_event(line, spread.compiled), Event)])
 
 
 def go_on(folder: Path, first: int, last: int, spread: DistributedProgram | None = None) -> Counter[str]:

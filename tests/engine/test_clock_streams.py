@@ -18,9 +18,9 @@ from ephemera.analysis.relevance import derive
 from ephemera.engine.cluster.message import LATE
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import BatchRun
-from ephemera.formats.compiled import Compiled, prepare
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.history import FAR
+from ephemera.physical.plan import Compiled, prepare
 from ephemera.semantics.oracle import evaluate
 from tests.engine.living import Beat, Host, of_kind
 from tests.engine.spreading import outcome_of, spread_over

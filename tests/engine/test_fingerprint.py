@@ -17,8 +17,8 @@ from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.state.identity import AnotherProgram, compare, compared, program_of
 from ephemera.engine.state.snapshot import WrongSnapshot, restore, take
-from ephemera.formats.compiled import prepare
 from ephemera.kernels.history import FAR
+from ephemera.physical.plan import prepare
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Outcome, World
 from ephemera.spark.sinks.callback_sink import Rules

@@ -15,10 +15,10 @@ from ephemera.analysis.relevance import derive
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.state.identity import program_of
 from ephemera.engine.state.snapshot import restore, take
-from ephemera.formats.compiled import prepare
 from ephemera.kernels import history
 from ephemera.kernels import keys as numbering
 from ephemera.kernels.tail import FEW
+from ephemera.physical.plan import prepare
 from ephemera.semantics.oracle import evaluate
 from ephemera.stories.judge import judge
 from ephemera.stories.read import read_story

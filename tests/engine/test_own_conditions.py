@@ -13,10 +13,10 @@ from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
 from ephemera.base.span import Source
 from ephemera.engine.hosts.batch import BatchRun
-from ephemera.formats.compiled import prepare
 from ephemera.formats.json_events import read_object
 from ephemera.kernels import history
 from ephemera.kernels import keys as numbering
+from ephemera.physical.plan import prepare
 from ephemera.pipeline import check
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import World

@@ -15,8 +15,8 @@ from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.operators import fixpoint
-from ephemera.formats.compiled import prepare
 from ephemera.kernels import history
+from ephemera.physical.plan import prepare
 from ephemera.rules import series
 from ephemera.rules.outcome import Endless, World
 from ephemera.semantics.oracle import evaluate

@@ -14,8 +14,9 @@ from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.cluster.message import LATE
 from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.formats.compiled import prepare
+from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
+from ephemera.physical.plan import prepare
 from ephemera.pipeline import compile
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import World
@@ -72,7 +73,7 @@ def _written(within: int) -> _Written:
         for batch in range(400):
             seconds = range(20 * batch, 20 * batch + 20)
             lines = [{"event": "ab"[k % 2], "time": k, "data": [k * k % 97]} for k in seconds]
-            host.beat(Beat([e for line in lines if isinstance(e := compiled.read(line), Event)]))
+            host.beat(Beat([e for line in lines if isinstance(e := read_event(line, compiled), Event)]))
     shard = next(iter(host.shards.values()))
     stored = sum(len(h) for one in shard.engines for lane in one.lanes.values() for h in lane.histories.values())
     return _Written(stored, sum(host.bytes[200:]) / 200)

@@ -16,13 +16,13 @@ from ephemera.analysis.relevance import derive
 from ephemera.base.span import Source
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.operators.join import RuleJoin
-from ephemera.formats.compiled import prepare
 from ephemera.formats.json_events import read_object
 from ephemera.kernels import history
 from ephemera.kernels import keys as numbering
 from ephemera.kernels.columns import Batch as Columns
 from ephemera.kernels.columns import ints
 from ephemera.kernels.event_columns import Events, distinct
+from ephemera.physical.plan import prepare
 from ephemera.pipeline import check
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Outcome, World

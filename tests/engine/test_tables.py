@@ -20,8 +20,8 @@ import ephemera
 from ephemera.base.span import Source
 from ephemera.engine.hosts.tables import TableRun, run_table
 from ephemera.formats import decode_arrow
-from ephemera.formats.compiled import Compiled, prepare
 from ephemera.formats.json_events import read_time
+from ephemera.physical.plan import Compiled, prepare
 from ephemera.pipeline import check
 from ephemera.rules.outcome import World
 from ephemera.terms.events import Event

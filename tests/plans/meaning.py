@@ -10,7 +10,7 @@ from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
 from ephemera.base.span import Source
 from ephemera.formats.json_events import read_object, read_row, read_time
-from ephemera.physical.clocked import by_the_clock
+from ephemera.physical.lanes import by_the_clock
 from ephemera.pipeline import check
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Ruleset

@@ -20,6 +20,7 @@ import pyarrow.dataset as ds
 import ephemera
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.cluster.admission import TOO_LATE
+from ephemera.formats.reading import read_event
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.query import ONCE, Streaming
 from ephemera.spark.live.report import BatchReport
@@ -135,7 +136,7 @@ def _apart(files: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
     for begin in range(0, len(files), FILES):
         before = dict(bounds)
         for line in [line for file in files[begin : begin + FILES] for line in file]:
-            told = reader.read(line)
+            told = read_event(line, reader)
             if not hasattr(told, "term"):
                 good.append(line)
                 continue

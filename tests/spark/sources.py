@@ -10,9 +10,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import ephemera
-from ephemera.formats.compiled import Compiled
 from ephemera.formats.json_events import BadEvent
 from ephemera.kernels.event_columns import flat_term
+from ephemera.physical.plan import Compiled
 from ephemera.spark.read.flat_events import Source
 from ephemera.spark.read.scan import apart, read_rest
 from ephemera.terms.events import Event, Interval

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from ephemera.engine.cluster.message import LATE, Shipment
 from ephemera.formats.json_events import write_event
+from ephemera.formats.reading import read_event
 from ephemera.pipeline import Program, compile
 from ephemera.semantics.oracle import evaluate
 from ephemera.spark.batch.job import Job
@@ -49,7 +50,7 @@ def test_random_programs_answer_live_what_the_oracle_answers(spark: SparkSession
         compiled = program.compiled
         found = outcome_of(compiled.rules, compiled.plan, own)
         assert len(found.events) == len(set(found.events)), case.program
-        read = [e for event in case.events if isinstance(e := compiled.read(_line(event, program)), Event)]
+        read = [e for event in case.events if isinstance(e := read_event(_line(event, program), compiled), Event)]
         assert answers(found) == answers(evaluate(compiled.rules, read, case.world)), case.program
 
 

@@ -12,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ephemera.formats.compiled import Compiled
 from ephemera.formats.csv_rows import Sheet
 from ephemera.formats.decode_arrow import Reader
 from ephemera.formats.decode_cells import event_of_row
 from ephemera.formats.json_events import BadEvent
+from ephemera.formats.reading import read_event
+from ephemera.physical.plan import Compiled
 from ephemera.spark.read.flat_events import ANY, Source
 from ephemera.spark.read.scan import Input, read, source_of
 from tests.spark.sources import Judged, arriving, by_columns, by_python, compiled, everything, judged, rest, vouched
@@ -119,7 +120,7 @@ def lines_of(spark: SparkSession, tmp_path: Path, lines: list[bytes]) -> tuple[S
 
 def test_clean_lines_are_read_by_columns_and_give_the_same_events(spark: SparkSession, tmp_path: Path) -> None:
     source, one = lines_of(spark, tmp_path, [line.encode() for line in CLEAN])
-    assert judged([*by_columns(source, one)]) == judged([one.read(line) for line in CLEAN])
+    assert judged([*by_columns(source, one)]) == judged([read_event(line, one) for line in CLEAN])
     assert rest(source).collect() == []
 
 
@@ -131,13 +132,15 @@ def test_all_other_lines_are_read_as_the_local_engine_reads_them(spark: SparkSes
     ]
     source, one = lines_of(spark, tmp_path, [*lines, b"", b" \t\r"])
     assert [e.term for e in by_columns(source, one)] == []
-    assert judged(by_python(source, one)) == judged([one.read(line) for line in lines])
+    assert judged(by_python(source, one)) == judged([read_event(line, one) for line in lines])
 
 
 def test_the_two_halves_are_the_whole(spark: SparkSession, tmp_path: Path) -> None:
     lines = [line.encode() for line in (*CLEAN, *OTHERS)]
     source, one = lines_of(spark, tmp_path, lines)
-    assert judged([*by_columns(source, one), *by_python(source, one)]) == judged([one.read(line) for line in lines])
+    assert judged([*by_columns(source, one), *by_python(source, one)]) == judged(
+        [read_event(line, one) for line in lines]
+    )
     told = Counter(row["text"] for row in vouched(source).select("text").collect())
     assert told == {False: 12, True: 2}
 
@@ -317,7 +320,9 @@ def test_a_stream_of_lines_is_read_as_a_file_of_them(spark: SparkSession, tmp_pa
     frame = spark.readStream.option("lineSep", "\n").text(str(tmp_path / "events"))
     source = source_of(frame, "lines", one.rules.resolved.catalogue, everything(one))
     found = arriving(spark, source, tmp_path)
-    assert judged([*by_columns(found, one), *by_python(found, one)]) == judged([one.read(line) for line in lines])
+    assert judged([*by_columns(found, one), *by_python(found, one)]) == judged(
+        [read_event(line, one) for line in lines]
+    )
 
 
 def test_a_stream_of_columns_is_read_as_a_table(spark: SparkSession, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from ephemera.engine.cluster.message import READ
 from ephemera.formats.json_events import BadEvent
+from ephemera.formats.reading import read_event
 from ephemera.formats.xml_messages import messages, placed
 from ephemera.spark.batch.job import Job, start
 from ephemera.spark.read.scan import Input, read, source_of
@@ -23,7 +24,9 @@ def test_files_of_messages_give_what_they_give_the_local_engine(spark: SparkSess
     (tmp_path / "c.xml").write_text(f"<events>{good[:700]}")
     names = ["a.xml", "b c%20.xml", "c.xml"]
     one = compiled()
-    found = [placed(one.read(m), p) for name in names for p, m in messages([(tmp_path / name).read_bytes()], name)]
+    found = [
+        placed(read_event(m, one), p) for name in names for p, m in messages([(tmp_path / name).read_bytes()], name)
+    ]
     (source,) = read(spark, [Input(str(tmp_path), "xml")], one.rules.resolved.catalogue, everything(one))
     assert judged(by_python(source, one)) == judged(found)
     assert len(judged(found)[1]) == 3
@@ -53,4 +56,4 @@ def test_a_stream_of_files_of_messages_is_read(spark: SparkSession, tmp_path: Pa
     frame = spark.readStream.format("binaryFile").schema(schema).load(str(tmp_path / "events"))
     source = source_of(frame, "documents", one.rules.resolved.catalogue, everything(one))
     found = by_python(arriving(spark, source, tmp_path), one)
-    assert judged(found) == judged([one.read(m) for _, m in messages([message.encode()], "a.xml")])
+    assert judged(found) == judged([read_event(m, one) for _, m in messages([message.encode()], "a.xml")])

@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import ephemera
 from ephemera.cli.main import app
 from ephemera.formats.json_events import BadEvent
+from ephemera.formats.reading import read_event
 from ephemera.formats.xml_messages import messages, pieces, placed
 from ephemera.terms.events import Event
 
@@ -33,12 +34,12 @@ GOOD = """<?xml version="1.0" encoding="latin-1"?>
 def read(document: bytes, program: str = PROGRAM) -> list[Event | BadEvent]:
     compiled = ephemera.compile(program).compiled
     found = messages(pieces(document), "day.xml")
-    return [placed(compiled.read(message), place) for place, message in found]
+    return [placed(read_event(message, compiled), place) for place, message in found]
 
 
 def as_json(*given: tuple[str, Any, str]) -> list[Event | BadEvent]:
     compiled = ephemera.compile(PROGRAM).compiled
-    return [compiled.read(json.dumps({"event": e, "time": t, "xml": x})) for e, t, x in given]
+    return [read_event(json.dumps({"event": e, "time": t, "xml": x}), compiled) for e, t, x in given]
 
 
 def test_messages_are_what_they_are_as_xml_in_json() -> None:

@@ -26,11 +26,11 @@ from ephemera.base.scratch import scratch
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
 from ephemera.formats.arrow_columns import with_instants
 from ephemera.formats.check_columns import Offer, WrongColumns, check_columns, offer_of
-from ephemera.formats.compiled import Reading
 from ephemera.formats.csv_rows import BOM, COMPRESSED, BadFile, Row, Sheet, opened
 from ephemera.formats.decode_arrow import Reader
 from ephemera.formats.decode_cells import event_of_row
 from ephemera.formats.json_events import BadEvent, Message, decode_line, uses_text
+from ephemera.formats.reading import Reading, read_event
 from ephemera.formats.xml_messages import messages, placed
 from ephemera.pipeline import Program
 
@@ -253,7 +253,7 @@ def _add_cells(row: Row, name: str, reading: Reading) -> None:
 
 
 def _add_message(place: str, message: Message, reading: Reading) -> None:
-    event = placed(reading.compiled.read(message), place)
+    event = placed(read_event(message, reading.compiled), place)
     reading.take(event, as_text=uses_text(message.data, reading.compiled.rules.resolved.catalogue))
 
 

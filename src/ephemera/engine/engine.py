@@ -21,7 +21,7 @@ from ephemera.engine.time.watermarks import Watermarks, sources_of
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, of_events
 from ephemera.kernels.history import FAR
-from ephemera.physical.lane_grouping import CLOCK, UNNAMED
+from ephemera.physical.lanes import CLOCK, UNNAMED
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.terms.atoms import Names
@@ -65,8 +65,8 @@ class Engine:
         self.waiting_parts: dict[frozenset[str], list[Events]] = {}
         """For each lane the events that wait for its bound to pass them."""
         mine = part.mine if part is not None else {}
-        for names, rules in plan.lanes.of(plan.rules if part is None else part.rules).items():
-            self.lanes[names] = Lane(plan, rules, world.tables, self._clock, mine)
+        for names, lane in plan.lanes.of(plan.rules if part is None else part.rules).items():
+            self.lanes[names] = Lane(lane, plan, world.tables, self._clock, mine)
             self.waiting_parts[names] = []
         self.late: list[Event] = []
         """Events that came behind the bound of their source; whoever has dealt with them may clear it."""

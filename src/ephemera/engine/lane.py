@@ -11,12 +11,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from ephemera.algebra.attributes import EVENT, as_written, begin, end, moved
-from ephemera.algebra.nodes import Calendar, Input, Match, Point, Table
+from ephemera.algebra.attributes import as_written
+from ephemera.algebra.nodes import Table
 from ephemera.algebra.truth import Tester
-from ephemera.analysis.nodes import Relevance
-from ephemera.analysis.relevance import waiting_time
-from ephemera.base.tree import find
 from ephemera.engine.operators import fixpoint
 from ephemera.engine.operators.detect import Detector
 from ephemera.engine.operators.head import HeadBuilder, is_message
@@ -26,13 +23,12 @@ from ephemera.engine.operators.match_events import Matcher, timer_tuples, with_e
 from ephemera.engine.operators.step_events import StepEvents, Used
 from ephemera.engine.time.program_clock import Clock
 from ephemera.kernels.columns import UNBOUND, Batch, column, stack
-from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, of_events
+from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.tail import Row
 from ephemera.physical.decompose import member_head
-from ephemera.physical.evaluation_order import queries_of, told_apart, turns
-from ephemera.physical.nodes import RulePlan
+from ephemera.physical.nodes import LanePlan, Needed, RulePlan
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import DeadLetter
 from ephemera.rules.patterns import pattern_label
@@ -43,51 +39,41 @@ from ephemera.terms.events import Event
 from ephemera.terms.match import distinct
 from ephemera.terms.values import Term, Value
 
-Needed = list[list[tuple[str, int]]] | None
-"""For each reader how long before now some stamps count; None if one needs everything."""
-
 
 class Lane:
     """Rules that share a bound."""
 
     def __init__(
         self,
+        plan: LanePlan,
         physical: PhysicalPlan,
-        rules: Sequence[str],
         tables: Mapping[str, Sequence[Term]],
         clock: Clock,
         mine: Mapping[str, Callable[[Batch], Batch]] | None = None,
     ) -> None:
         """`mine` says for some queries which of their matches belong here."""
-        self._mine = mine or {}
-        plan, facts = physical.plan, physical.facts
-        self._plan = plan
-        self._facts = facts
+        self.plan = plan
         self._physical = physical
+        self._plan = physical.plan
         self._members = physical.rewritten.members
         self.state_names = physical.rewritten.names
         """What its rules and histories are called where they are stored."""
         self._rows = tables
         self._clock = clock
-        self._series = series_of(plan.growth)
-        self._tester = Tester(plan.catalogue, clock.days.calendars)
+        self._series = series_of(physical.plan.growth)
+        self._tester = Tester(physical.catalogue, clock.days.calendars)
         self._filter = Filter(self._tester, with_events)
-        self._own = frozenset(rules)
-        asked = queries_of(plan, rules)
-        self._names = [n for n in plan.points if n in self._own or n in asked]
-        self._turns = turns(self._names, plan)
-        self._with_events = told_apart(plan, rules)
-        self.histories: dict[str, History] = {}
-        self.detecting = Detector(physical, self._tester, self.histories)
+        self.histories = {name: History(one.stamps, one.reach) for name, one in plan.histories.items()}
+        self.detecting = Detector(self._tester, self.histories)
+        self._queries = {name: self._matcher(name, (mine or {}).get(name)) for name in plan.queries}
+        self._labels = {name: query.label for name, query in plan.queries.items()}
+        self._asked_labels = frozenset(self._labels.values())
         self.rules: dict[str, RuleJoin] = {}
         self.builders: dict[str, HeadBuilder] = {}
         self._parameters: dict[str, JoinConstants | None] = {}
-        self._read = {plan.points[i.point].label for p in plan.points.values() for i in find(p.expression, Input)}
-        """The labels of all events that some rule asks for."""
-        self._queries: dict[str, Matcher] = {}
-        self._calendars: dict[str, Calendar] = {}
+        for name in plan.uses:
+            self._wire(physical.rules[name])
         self._tables: dict[Table, Batch] = {}
-        self._needed: dict[str, Needed] = {}
         self._days = StepEvents(0, -1)
         """The days of calendars in this step: only queries by the name of a calendar see them."""
         self.bound = -FAR
@@ -101,80 +87,26 @@ class Lane:
         """Answers of this step that nobody reads, one by one."""
         self._used = Used(0, 0)
         """Which of the events from outside of this step some query has matched."""
-        for name in self._names:
-            self._prepare(plan.points[name])
-        self._labels = {query: plan.points[query].label for query in self._queries}
-        self._asked_labels = frozenset(self._labels.values())
-        self._asked_calendars = [name for name in physical.calendars if name in self._asked_labels]
-        for r in facts.relevance:
-            if r.point in self._own:
-                self._need(r)
-        for name, history in self.histories.items():
-            history.relevant = self.reach(name)
 
     # ---- what there is -------------------------------------------------------------------------------------
 
-    def _prepare(self, point: Point) -> None:
-        if point.kind == "query":
-            patterns = [m.pattern for m in find(point.expression, Match)]
-            keeps = point.name in self._with_events
-            only = self._asked_for(point.name)
-            self._queries[point.name] = Matcher(patterns, self._plan.catalogue, keeps_events=keeps, only=only)
-            self.histories[point.name] = History((BEGIN, END))
-            return
-        physical = self._physical.rules[point.name]
-        alike = self._physical.rewritten.alike.get(point.name)
-        parameters = JoinConstants(physical, alike) if alike is not None else None
-        for calendar in find(point.expression, Calendar):
-            self._calendars[f"{point.name}/{calendar.name}"] = calendar
-            self.histories[f"{point.name}/{calendar.name}"] = History((begin(calendar.name), end(calendar.name)))
-        for detection in physical.detections:
-            source = f"{point.name}/{detection.name}"
-            self.histories[source] = History((begin(detection.name), end(detection.name)))
-            waits = waiting_time(self._facts.cases.get(point.name, ()), end(detection.name))
-            self._needed[source] = None if waits is None else [[(end(detection.name), waits.bound - waits.is_strict)]]
-        self.rules[point.name] = RuleJoin(
-            physical,
-            self.histories.__getitem__,
-            self._table,
-            self._filter,
-            parameters,
-        )
-        for member in self._members(point.name):
-            head = member_head(member)
+    def _matcher(self, name: str, mine: Callable[[Batch], Batch] | None) -> Matcher:
+        """A query, with which of its matches are asked for here, where that is not all."""
+        query = self.plan.queries[name]
+        asked = asked_for(self._physical.rewritten, name)
+        both = mine or asked if mine is None or asked is None else lambda batch: mine(asked(batch))
+        return Matcher(query.patterns, self._plan.catalogue, keeps_events=query.keeps_events, only=both)
+
+    def _wire(self, rule: RulePlan) -> None:
+        """A rule with its constants and heads."""
+        alike = self._physical.rewritten.alike.get(rule.point)
+        parameters = JoinConstants(rule, alike) if alike is not None else None
+        self._parameters[rule.point] = parameters
+        self.rules[rule.point] = RuleJoin(rule, self.histories.__getitem__, self._table, self._filter, parameters)
+        for member in self._members(rule.point):
             series = self._series.get(member.rule or 0)
-            self.builders[member.name] = HeadBuilder(head, physical.events, self._plan.catalogue, self._tester, series)
-        self._parameters[point.name] = parameters
-        self.rules[point.name].gives_rows = self._may_give_rows(point, physical, parameters)
-
-    def _may_give_rows(self, point: Point, physical: RulePlan, parameters: JoinConstants | None) -> bool:
-        """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
-        names = [m.name for m in self._members(point.name)]
-        is_plain = not physical.timers and not physical.tables and physical.accumulated is physical.positive
-        is_direct = parameters is None or parameters.is_direct
-        return is_plain and is_direct and all(self.builders[n].is_simple and not self._is_read(n) for n in names)
-
-    def _is_read(self, rule: str) -> bool:
-        return self._plan.points[rule].label in self._read or None in self._read
-
-    def _asked_for(self, query: str) -> Callable[[Batch], Batch] | None:
-        """Which matches of a query are asked for here, where that is not all."""
-        mine, asked = self._mine.get(query), asked_for(self._physical.rewritten, query)
-        if mine is None or asked is None:
-            return mine or asked
-        return lambda batch: mine(asked(batch))
-
-    def _need(self, found: Relevance) -> None:
-        """How long a reader needs a history."""
-        is_query = found.input in self._queries
-        own = found.input if is_query else f"{found.point}/{found.name}"
-        event = EVENT if is_query else found.name
-        needed = self._needed.setdefault(own, [])
-        if not found.minimal:
-            self._needed[own] = None
-        elif needed is not None:
-            times = [(moved(b.stamp, event), b.time) for b in found.minimal if b.time is not None]
-            needed.append([(stamp, time.bound - time.is_strict) for stamp, time in times])
+            head = member_head(member)
+            self.builders[member.name] = HeadBuilder(head, rule.events, self._plan.catalogue, self._tester, series)
 
     def _table(self, table: Table) -> Batch:
         if table not in self._tables:
@@ -189,14 +121,11 @@ class Lane:
 
     def needed(self, name: str) -> Needed:
         """How long the readers of a history need it."""
-        return self._needed.get(name, [])
+        return self.plan.histories[name].needed
 
     def reach(self, name: str) -> int | None:
         """How far before the bound a tuple of a history may end and still matter; None is any time."""
-        needed = self.needed(name)
-        if needed is None:
-            return None
-        return max((min((time for _, time in reader), default=0) for reader in needed), default=0)
+        return self.plan.histories[name].reach
 
     def take_dead_letters(self) -> list[DeadLetter]:
         """The heads that had no value since the last time, each once."""
@@ -220,7 +149,7 @@ class Lane:
 
     def step(self, released: Sequence[Events], bound: int, calendar_until: int) -> dict[str, list[Events]]:
         """What the rules of the lane derive between the last bound and this one, from what was released by then."""
-        if self._asked_calendars:
+        if self.plan.days:
             self._tell_the_days(bound)
         pool = StepEvents(self.references, self.derived_references)
         given = sum(map(len, released))
@@ -233,7 +162,7 @@ class Lane:
         self.detecting.start()
         self.few = []
         derived: dict[str, list[Events]] = {}
-        for members, is_cycle in self._turns:
+        for members, is_cycle in self.plan.turns:
             if is_cycle:
                 self._take_turns(members, pool, bound, derived)
             else:
@@ -265,7 +194,7 @@ class Lane:
         growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
         rules = [self.rules[name] for name in members if name in self.rules]
         for rule in rules:
-            rule.take_turns(grows=not rule.collected.isdisjoint(members))
+            rule.take_turns(grows=not rule.plan.collects.isdisjoint(members))
         first = self.tick
 
         def turn() -> int:
@@ -363,13 +292,13 @@ class Lane:
     def _tell_the_days(self, bound: int) -> None:
         """The days of calendars since the last step."""
         self._days = StepEvents(0, self.derived_references)
-        days = [day for name in self._asked_calendars for day in self._clock.days(name, self.bound, bound)]
+        days = [day for name in self.plan.days for day in self._clock.days(name, self.bound, bound)]
         self._days.add(of_events(days, self._plan.catalogue.attributes))
         self.derived_references = self._days.next_derived
 
     def _tell_the_time(self, until: int) -> None:
         """The events of absolute timers since the last step."""
-        for source, calendar in self._calendars.items():
+        for source, calendar in self.plan.timers.items():
             events = self._clock.timers(calendar.pattern, self.bound, until)
             told = timer_tuples(calendar, events, self._plan.catalogue.attributes)
             if told is not None:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 
-from ephemera.algebra.nodes import Base, Input, Plan
+from ephemera.algebra.nodes import Base, Plan
 from ephemera.base.tree import find
+from ephemera.physical.lanes import all_read
 from ephemera.rules.emitted import emitted_label
 from ephemera.rules.nodes import Ruleset
 
@@ -36,20 +37,9 @@ def never(
     if not emit:
         return Never(tuple(sorted(missing)), tuple(n for n in every if n not in matched))
     heads = {n: emitted_label(rules.resolved.rules[n - 1].head) for n in every}
-    needed = _needed(plan, [n for n, label in heads.items() if label is None or label in emit])
+    asked = [n for n, label in heads.items() if label is None or label in emit]
+    needed = all_read(plan, [name for name, point in plan.points.items() if point.rule in asked])
     numbers = {plan.points[name].rule for name in needed}
     labels = {base.label for name in needed for base in find(plan.points[name].expression, Base)}
     came = tuple(sorted(label for label in missing if label in labels))
     return Never(came, tuple(n for n in every if n in numbers and n not in matched))
-
-
-def _needed(plan: Plan, numbers: Container[int]) -> set[str]:
-    """The points that some rules read, directly or through others, with those of the rules themselves."""
-    found: set[str] = set()
-    open_points = [name for name, point in plan.points.items() if point.rule is not None and point.rule in numbers]
-    while open_points:
-        name = open_points.pop()
-        if name not in found:
-            found.add(name)
-            open_points += [use.point for use in find(plan.points[name].expression, Input)]
-    return found

@@ -11,19 +11,11 @@ import pyarrow as pa
 import pyarrow.types as kinds
 
 from ephemera.algebra.attributes import position
-from ephemera.formats.arrow_columns import (
-    coded,
-    column_of,
-    is_instant,
-    is_numeric,
-    listed,
-    stamps_of,
-    whole_column,
-)
-from ephemera.formats.compiled import Compiled
+from ephemera.formats.arrow_columns import coded, column_of, is_instant, is_numeric, listed, stamps_of, whole_column
 from ephemera.formats.json_events import BadEvent, original_text, read_object
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.event_columns import BEGIN, END, Events, flat_values, of_events
+from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.events import Event
 

@@ -12,10 +12,11 @@ from dataclasses import replace
 from typing import Any
 
 from ephemera.formats.check_columns import Offer, WrongColumns, check_columns, refused_types
-from ephemera.formats.compiled import Compiled
 from ephemera.formats.csv_rows import BadFile, Row, Sheet, place_of
 from ephemera.formats.decode_arrow import only_label, stamp_columns, time_columns
 from ephemera.formats.json_events import BadEvent, original_text
+from ephemera.formats.reading import read_event
+from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
 from ephemera.terms.events import Event
 
@@ -41,7 +42,7 @@ def event_of_row(row: Row, name: str, compiled: Compiled) -> tuple[Event | BadEv
     if row.cells is None:
         return BadEvent(original_text(row.line.rstrip(b"\r\n")), f"{place_of(name, row)}: {row.complaint}"), None
     given = object_of_cells(row.cells, compiled.rules.resolved.catalogue)
-    event = compiled.read(given)
+    event = read_event(given, compiled)
     if isinstance(event, BadEvent):
         original = json.dumps(row.cells, ensure_ascii=False)
         return BadEvent(original, f"{place_of(name, row)}: {event.reason}", event.label), given

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypedDict
 
-from ephemera.formats.compiled import Given
 from ephemera.formats.json_events import Message
+from ephemera.formats.reading import Given
 from ephemera.terms.events import Event
 
 

@@ -121,12 +121,12 @@ def _ascends(values: Ints) -> bool:
 class History:
     """The tuples of one input, in runs, and the newest few of them row by row."""
 
-    def __init__(self, stamps: Sequence[str]) -> None:
+    def __init__(self, stamps: Sequence[str], relevant: int | None = None) -> None:
         self.stored: list[Run] = []
         """The runs without the newest rows."""
         self.tail = Tail()
         self.stamps = tuple(stamps)
-        self.relevant: int | None = None
+        self.relevant = relevant
         """For how long its tuples matter at most; None is any time."""
         self.collected = 0
         self.next_number = 0

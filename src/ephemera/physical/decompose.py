@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import replace
+from typing import Literal
 
-from ephemera.algebra.attributes import begin, end, is_constant, occurrence, reference
+from ephemera.algebra.attributes import begin, end, is_constant, is_moment, occurrence, reference
 from ephemera.algebra.nodes import (
     AntiSemiJoin,
     Calendar,
@@ -28,21 +30,34 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import TRUE, Formula
+from ephemera.algebra.scalar import TRUE, Distance, Every, Formula, Holds, every
 from ephemera.algebra.schema import Schema, schema
 from ephemera.analysis.nodes import Facts
 from ephemera.base.errors import InternalError
-from ephemera.physical.join_order import orders, split
-from ephemera.physical.live_columns import in_the_end
-from ephemera.physical.needs import needs
-from ephemera.physical.nodes import Leaf, RulePlan, Test
-from ephemera.physical.shared_constants import found_by
-from ephemera.rewrite.nodes import Rewritten
+from ephemera.physical.join_order import in_the_end, needs, orders, split
+from ephemera.physical.nodes import (
+    AbsentRows,
+    Branch,
+    DetectionPlan,
+    Leaf,
+    Range,
+    RulePlan,
+    Step,
+    Test,
+    Wanted,
+    WindowPlan,
+)
+from ephemera.rewrite.optimize import Rewritten
 from ephemera.rules.scope import pattern_bindings
+from ephemera.syntax.nodes import Comparison, Derive
+from ephemera.terms.construct import direct_variables
+from ephemera.terms.nodes import Aggregate, Bool, Number, Text, Var
 
 
-def rule_plan(point: Point, given: Rewritten, schemas: Mapping[str, Schema]) -> RulePlan:
-    """A rule as engines run it."""
+def rule_plan(
+    point: Point, given: Rewritten, schemas: Mapping[str, Schema], read: Set[str | None] = frozenset()
+) -> RulePlan:
+    """A rule as engines run it; `read` are the labels that some rule asks for."""
     plan, facts = given.plan, given.facts
     if not isinstance(point.expression, Project) or not isinstance(point.expression.input, Merge):
         raise InternalError("physical", f"{point.name} is no rule")
@@ -56,20 +71,20 @@ def rule_plan(point: Point, given: Rewritten, schemas: Mapping[str, Schema]) -> 
     early, late = split(parts.tests, leaves)
     sure = frozenset[str]().union(*(leaf.sure for leaf in leaves))
     alike = given.alike.get(point.name)
-    constants, late = found_by(late, alike.names, sure) if alike is not None else ({}, late)
-    above = _Above(positive)
-    above.take(head.input)
-    windows = {right: leaf(right, point.name, plan, schemas, facts) for right in above.leaves}
-    rights = [window.variables for window in windows.values()]
-    tables = [pattern_bindings(t.pattern).bound for t in (*parts.tables, *above.tables)]
+    constants, late = _found_by(late, alike.names, sure) if alike is not None else ({}, late)
+    tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
+    stamps = {side(name) for name in merge.events for side in (begin, end)}
+    variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())
+    windows = _Windows(variables | stamps, lambda right: leaf(right, point.name, plan, schemas, facts))
+    attempts, having = windows.attempts(head.input, positive)
     final = in_the_end(
         head,
         sure=sure,
         covers=merge.events,
         ends=ends,
         timers=parts.timers,
-        variables=frozenset[str]().union(*rights, *tables, constants.values(), *(_constants(leaf) for leaf in leaves)),
-        conditions=[*late, *above.conditions],
+        variables=windows.variables.union(*tables, constants.values(), *(_constants(leaf) for leaf in leaves)),
+        conditions=[*late, *windows.conditions],
     )
     return RulePlan(
         point=point.name,
@@ -80,12 +95,15 @@ def rule_plan(point: Point, given: Rewritten, schemas: Mapping[str, Schema]) -> 
         timers=tuple(parts.timers),
         tables=tuple(parts.tables),
         ends=ends,
-        positive=positive,
-        accumulated=head.input,
+        attempts=_summarized(attempts, head),
+        having=having,
+        collects=frozenset(windows.collects),
         head=head,
         events=merge.events,
-        windows=windows,
         constants=constants,
+        gives_rows=not (parts.timers or parts.tables or attempts)
+        and (alike is None or constants.keys() >= set(alike.names))
+        and all(_only_shows(member) and not {member.label, None} & read for member in given.members(point.name)),
     )
 
 
@@ -103,6 +121,15 @@ def member_head(point: Point) -> Group | Imbed:
             raise InternalError("physical", f"{point.name} has no head")
 
 
+def _only_shows(point: Point) -> bool:
+    """Whether a head only shows variables and constants by position."""
+    match member_head(point):
+        case Imbed(_, Derive(_, arguments)):
+            return all(isinstance(argument, Var | Number | Text | Bool) for argument in arguments)
+        case _:
+            return False
+
+
 def accumulates(e: Expression) -> bool:
     """Whether an operator gathers or forbids what lies in a window."""
     match e:
@@ -116,17 +143,11 @@ def accumulates(e: Expression) -> bool:
 
 def positive_part(e: Expression) -> Expression:
     """The part below all that accumulates."""
-    while any(accumulates(node) for node in _spine(e)):
-        e = _left(e)
-    return e
-
-
-def _spine(e: Expression) -> list[Expression]:
-    """An expression and those to its left."""
-    found = [e]
-    while (left := _left_or_none(found[-1])) is not None:
-        found.append(left)
-    return found
+    positive = e
+    while (left := _left_or_none(e)) is not None:
+        positive = left if accumulates(e) else positive
+        e = left
+    return positive
 
 
 def _left_or_none(e: Expression) -> Expression | None:
@@ -148,42 +169,176 @@ def _left(e: Expression) -> Expression:
     return left
 
 
-class _Above:
-    """What is done with tuples of positive events: the conditions, and the inputs and tables that are looked into."""
+def _found_by(
+    tests: Sequence[Formula], names: Sequence[str], sure: frozenset[str]
+) -> tuple[dict[str, str], tuple[Formula, ...]]:
+    """For each constant the variable that finds it: its own, or one that it is only asked to equal.
 
-    def __init__(self, positive: Expression) -> None:
-        self._positive = positive
+    Also the tests without those that finding makes.
+    """
+    equal: dict[str, str] = {}
+    for test in tests:
+        equality = _equality(test, names)
+        if equality is not None and equality[1] in sure and equality[1] not in equal.values():
+            equal[equality[0]] = equality[1]
+    made = set(equal.items())
+    left = tuple(t for t in tests if _equality(t, names) not in made)
+    return {name: name for name in names if name in sure} | equal, left
+
+
+def _equality(test: Formula, names: Sequence[str]) -> tuple[str, str] | None:
+    match test:
+        case Holds(Comparison("=", Var(a), Var(b))) if (a in names) != (b in names):
+            return (a, b) if a in names else (b, a)
+        case _:
+            return None
+
+
+class _Windows:
+    """Takes apart what is done with tuples of positive events, some variables and stamps of which are known."""
+
+    def __init__(self, known: frozenset[str], leaf_of: Callable[[Expression], Leaf]) -> None:
+        self._known = known
+        self._leaf_of = leaf_of
         self.conditions: list[Formula] = []
-        self.leaves: list[Expression] = []
-        self.tables: list[Table] = []
+        """All that is tested."""
+        self.variables: set[str] = set()
+        """All that is compared with what lies in windows and tables."""
+        self.collects: set[str] = set()
+        """The histories in which something has to be found."""
 
-    def take(self, e: Expression) -> None:
-        if e == self._positive:
-            return
+    def attempts(
+        self, e: Expression, positive: Expression
+    ) -> tuple[tuple[tuple[Branch, ...], ...], tuple[Formula, ...]]:
+        """What is done, attempt by attempt, and what is tested then.
+
+        Several attempts are a union: each goes on from the difference of what the last one began and ended with.
+        """
+        if e is positive:
+            return (), ()
+        whole, having = e, list[Formula]()
+        while isinstance(whole, Select):
+            having.insert(0, whole.condition)
+            whole = whole.input
+        if not isinstance(whole, Union):
+            return ((self._branch(e, positive)[0],),), ()
+        found: dict[int, list[Branch]] = {}
+        for one in whole.inputs:
+            branch, failed = self._branch(one, positive)
+            found.setdefault(failed, []).append(branch)
+        self.conditions += having
+        return tuple(tuple(found[number]) for number in sorted(found)), tuple(having)
+
+    def _branch(self, e: Expression, positive: Expression) -> tuple[Branch, int]:
+        """What is done one after the other, and how many attempts have failed before."""
+        above: list[Expression] = []
+        failed = 0
+        while e is not positive and not isinstance(e, Difference):
+            above.append(e)
+            e = _left(e)
+        while isinstance(e, Difference):
+            failed += 1
+            e = e.left
+        if e != positive:
+            raise InternalError("physical", f"{type(e).__name__} stands where nothing is accumulated")
+        known = set(self._known)
+        steps: list[Step] = []
+        for node in reversed(above):
+            steps.append(self._step(node, known))
+            if isinstance(steps[-1], WindowPlan) and steps[-1].kind == "collection":
+                leaf = steps[-1].leaf
+                known |= {begin(leaf.name), end(leaf.name), *leaf.variables}
+        return tuple(steps), failed
+
+    def _step(self, e: Expression, known: Set[str]) -> Step:
         match e:
-            case Select(inner, condition, _):
+            case Select(_, condition, _):
                 self.conditions.append(condition)
-                self.take(inner)
-            case Join(left, right, condition, _) | Cross(left, right, condition, _):
-                self._look_into(left, right, condition)
-            case SemiJoin(left, right, condition, _) | AntiSemiJoin(left, right, condition, _):
-                self._look_into(left, right, condition)
-            case Union(inputs):
-                for one in inputs:
-                    self.take(one)
-            case Difference(left, right):
-                self.take(left)
-                self.take(right)
+                return condition
+            case AntiSemiJoin(_, Table() as table):
+                self.variables |= pattern_bindings(table.pattern).bound
+                return AbsentRows(table)
+            case AntiSemiJoin(_, right, condition, _):
+                return self._window("absence", right, condition, known)
+            case SemiJoin(_, right, condition, _):
+                return self._window("presence", right, condition, known)
+            case Join(_, right, condition, _) | Cross(_, right, condition, _):
+                return self._window("collection", right, condition, known)
             case _:
                 raise InternalError("physical", f"{type(e).__name__} stands where nothing is accumulated")
 
-    def _look_into(self, left: Expression, right: Expression, condition: Formula) -> None:
-        self.take(left)
+    def _window(
+        self,
+        kind: Literal["absence", "presence", "collection"],
+        right: Expression,
+        condition: Formula,
+        known: Set[str],
+    ) -> WindowPlan:
+        leaf = self._leaf_of(right)
         self.conditions.append(condition)
-        if isinstance(right, Table):
-            self.tables.append(right)
-        else:
-            self.leaves.append(right)
+        self.variables |= leaf.variables
+        self.collects |= {leaf.source} if kind != "absence" else set()
+        ranges, tests = _ranges(leaf, condition, known)
+        shared = leaf.variables & known
+        is_exact = not tests and shared <= leaf.sure
+        return WindowPlan(leaf, kind, tuple(sorted(shared & leaf.sure)), ranges, tests, is_exact)
+
+
+def _ranges(leaf: Leaf, condition: Formula, known: Set[str]) -> tuple[tuple[Range, ...], tuple[Formula, ...]]:
+    """Where a condition wants the end of what lies in a window, and what is left of it to be tested.
+
+    A limit on an end, and a begin that is not before something, always narrow it. A begin that is not after something
+    does so where events are points; where they are not, what is asked of a begin has to be tested, too.
+    """
+    opens, closes = begin(leaf.name), end(leaf.name)
+    not_after = (opens, closes) if leaf.longest == 0 else (closes,)
+    ranges: list[Range] = []
+    tests: list[Formula] = []
+    for part in condition.parts if isinstance(condition, Every) else (condition,):
+        match part:
+            case Distance(later, earlier, limit, strict) if later in not_after and _is_known(earlier, known):
+                ranges.append(Range(earlier, None, limit - strict))
+            case Distance(later, earlier, limit, strict) if earlier in (opens, closes) and _is_known(later, known):
+                ranges.append(Range(later, limit - strict, None))
+                tests += [] if leaf.longest == 0 or earlier == closes else [part]
+            case _:
+                tests.append(part)
+    return tuple(ranges), (every(tests),) if tests else ()
+
+
+def _is_known(stamp: str, known: Set[str]) -> bool:
+    return is_moment(stamp) or stamp in known
+
+
+def _summarized(attempts: tuple[tuple[Branch, ...], ...], head: Group | Imbed) -> tuple[tuple[Branch, ...], ...]:
+    """The same, where a rule only counts, sums or asks for the extremes of what lies in one window."""
+    match attempts:
+        case (((WindowPlan(kind="collection", is_exact=True) as window,),),):
+            wanted = _wanted(head)
+            return attempts if wanted is None else (((replace(window, kind="summary", wanted=wanted),),),)
+        case _:
+            return attempts
+
+
+def _wanted(group: Group | Imbed) -> tuple[Wanted, ...] | None:
+    """The summary that a head asks for, if that is all it asks of its collection."""
+    if not isinstance(group, Group) or group.having or len(group.collections) != 1:
+        return None
+    head, binds = group.head, frozenset(group.collections[0].binds)
+    if not isinstance(head, Derive) or binds & frozenset[str]().union(*(direct_variables(a) for a in head.arguments)):
+        return None
+    wanted: list[Wanted] = []
+    for argument in head.arguments:
+        match argument:
+            case Aggregate("count", None, False, ()):
+                continue
+            case Aggregate("sum" | "avg" | "min" | "max" as function, Var(name), False, ()) if name in binds:
+                wanted.append(("sum" if function == "avg" else function, name))
+            case Var() | Number() | Text() | Bool():
+                continue
+            case _:
+                return None
+    return tuple(dict.fromkeys(wanted))
 
 
 class _Parts:
@@ -195,7 +350,7 @@ class _Parts:
         self._facts = facts
         self._schemas = schemas
         self.leaves: list[Leaf] = []
-        self.detections: list[Detection] = []
+        self.detections: list[DetectionPlan] = []
         self.tests: list[Test] = []
         self.timers: list[RelativeTimer | Gap] = []
         self.tables: list[Table] = []
@@ -215,8 +370,11 @@ class _Parts:
                 self.tables.append(e)
             case _:
                 if isinstance(e, Detection):
-                    self.detections.append(e)
-                self.leaves.append(leaf(e, self._point, self._plan, self._schemas, self._facts))
+                    self.detections.append(DetectionPlan(e, tuple(self._leaf(use) for use in e.inputs)))
+                self.leaves.append(self._leaf(e))
+
+    def _leaf(self, e: Expression) -> Leaf:
+        return leaf(e, self._point, self._plan, self._schemas, self._facts)
 
 
 def leaf(e: Expression, point: str, plan: Plan, schemas: Mapping[str, Schema], facts: Facts | None = None) -> Leaf:

@@ -1,4 +1,4 @@
-"""This module prints how a program runs: where each rule, in which order it joins, what travels, and what is read."""
+"""This module prints how a program runs: where each rule, by which searches, what travels, is kept, and is read."""
 
 from __future__ import annotations
 
@@ -6,22 +6,23 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ephemera.algebra.attributes import as_written, is_constant
-from ephemera.algebra.explain import formula
-from ephemera.algebra.nodes import Calendar, Input, Match, Point, Rename
+from ephemera.algebra.attributes import as_written, end, is_constant, is_moment
+from ephemera.algebra.explain import formula, operator
+from ephemera.algebra.nodes import Calendar, Match, Point
 from ephemera.base.time import describe
 from ephemera.base.tree import find
 from ephemera.physical.decompose import member_head
-from ephemera.physical.nodes import Order, Probe, Range, RulePlan
+from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, Range, RulePlan, Step, WindowPlan
 from ephemera.physical.placement import WHOLE, Group, position_of, shown_at
 from ephemera.physical.plan import PhysicalPlan
+from ephemera.rewrite.push_constants import constants
 from ephemera.syntax.nodes import Raise
 
 Plain: TypeAlias = dict[str, Any]
 
 
 def as_json(plan: PhysicalPlan) -> Plain:
-    """Groups with their rules, exchanges, what is gathered, and what is read; lengths of time in microseconds."""
+    """Groups with their rules, exchanges, what is gathered, lanes, and what is read; lengths in microseconds."""
     return _Explained(plan).all()
 
 
@@ -38,6 +39,7 @@ class _Explained:
             "groups": [self._group(number, group) for number, group in enumerate(self._stages.groups, 1)],
             "exchanges": list(self._exchanges()),
             "gathered": list(self._gathered()),
+            "lanes": [self._lane(sources, lane) for sources, lane in self._physical.lanes.plans.items()],
             "reading": list(self._reading()),
         }
 
@@ -84,7 +86,13 @@ class _Explained:
             "cut_by": None if key is None else as_written(key),
             "because": placed.because,
             "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
-            "windows": sorted(set(self._windows(name, physical))),
+            "detections": [operator(one.detection) for one in physical.detections],
+            "timers": [operator(timer) for timer in physical.timers],
+            "tables": [operator(table) for table in physical.tables],
+            "tests": [formula(test) for test in physical.tests],
+            "attempts": [[[self._step(s) for s in branch] for branch in branches] for branches in physical.attempts],
+            "having": [formula(test) for test in physical.having],
+            "gives_rows": physical.gives_rows,
         }
 
     def _members(self, name: str) -> Sequence[Point]:
@@ -114,13 +122,45 @@ class _Explained:
             "tests": [formula(test) for test in probe.tests],
         }
 
-    def _windows(self, name: str, physical: RulePlan) -> Iterator[str]:
-        """The inputs that are looked for in windows: collected, or absent."""
-        known = {leaf.name for leaf in physical.leaves}
-        inside = {event for d in physical.detections for use in find(d, Rename) for _, event in use.events}
-        for use in find(self._rewritten.plan.points[name].expression, Rename):
-            if isinstance(use.input, Input) and not {event for _, event in use.events} & (known | inside):
-                yield self._label(use.input.point) or "any event"
+    def _step(self, step: Step) -> Plain:
+        """What is done with a tuple that happens."""
+        match step:
+            case WindowPlan(leaf):
+                return {
+                    "window": self._source(leaf.source),
+                    "as": leaf.name,
+                    "kind": step.kind,
+                    "by": list(step.keys),
+                    "stamp": end(leaf.name) if step.ranges else None,
+                    "ranges": [{"of": r.known, "before": r.earliest, "after": r.latest} for r in step.ranges],
+                    "tests": [formula(test) for test in step.tests],
+                    "exact": step.is_exact,
+                    "wanted": [list(wanted) for wanted in step.wanted],
+                }
+            case AbsentRows(table):
+                return {"absent": operator(table)}
+            case _:
+                return {"test": formula(step)}
+
+    def _source(self, history: str) -> str:
+        """What is in a history: events of a label, or of a rule's own timer or algebra expression."""
+        return self._label(history) or "any event" if history in self._rewritten.plan.points else history
+
+    def _lane(self, sources: frozenset[str], lane: LanePlan) -> Plain:
+        return {
+            "sources": sorted(sources),
+            "rules": [{"rule": m.rule, "point": m.name} for name in lane.uses for m in self._members(name)],
+            "cycles": [list(map(self._shown_query, points)) for points, is_cycle in lane.turns if is_cycle],
+            "histories": [
+                {
+                    "history": self._shown_query(name),
+                    "kept": one.reach,
+                    "whole": name in lane.queries and lane.queries[name].keeps_events,
+                }
+                for name, one in lane.histories.items()
+            ],
+            "days": list(lane.days),
+        }
 
     # ---- what travels --------------------------------------------------------------------------------------
 
@@ -183,7 +223,7 @@ class _Explained:
     def _reading(self) -> Iterator[Plain]:
         catalogue = self._plan.catalogue
         asked = self._rewritten.columns
-        pushed = self._rewritten.constants
+        pushed = constants([self._plan])
         everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
         if asked is None:
             asked, pushed = everything, {}
@@ -217,6 +257,7 @@ def as_text(plan: PhysicalPlan) -> str:
     paragraphs = [_paragraph(group, found["exchanges"]) for group in sorted(found["groups"], key=lambda g: g["level"])]
     if found["gathered"]:
         paragraphs.append(["gathered at the end", *(f"  {g['label']}: {g['because']}" for g in found["gathered"])])
+    paragraphs.append([line for lane in found["lanes"] for line in _lane(lane)])
     paragraphs.append(["read", *(f"  {line}" for line in map(_read, found["reading"]))])
     return "\n\n".join("\n".join(lines) for lines in paragraphs)
 
@@ -257,18 +298,55 @@ def _rule(rule: Plain) -> Iterator[str]:
         yield f"  cut by {rule['cut_by']}"
     for order in rule["orders"]:
         tested = f", if {' and '.join(order['tests'])}" if order["tests"] else ""
-        steps = [f"{_step(step)}" for step in order["then"]]
-        if steps or tested:
-            yield f"  {order['new']} is new{tested}{': ' if steps else ''}{'; then '.join(steps)}"
-    if rule["windows"]:
-        yield f"  then what lies in windows: {', '.join(rule['windows'])}"
+        searches = "; then ".join(f"search {step['search']}{_searched(step)}" for step in order["then"])
+        if searches or tested:
+            yield f"  {order['new']} is new{tested}{': ' if searches else ''}{searches}"
+    yield from (f"  {line}" for line in (*rule["detections"], *rule["timers"], *rule["tables"]))
+    if rule["tests"]:
+        yield f"  if {' and '.join(rule['tests'])}"
+    for number, branches in enumerate(rule["attempts"]):
+        for branch in branches:
+            steps = "; then ".join(map(_accumulated, branch)) or "with nothing"
+            yield f"  {'if nothing came of that,' if number else 'then'} {steps}"
+    if rule["having"]:
+        yield f"  then if {' and '.join(rule['having'])}"
 
 
-def _step(step: Plain) -> str:
+def _accumulated(step: Plain) -> str:
+    if "test" in step:
+        return f"if {step['test']}"
+    if "absent" in step:
+        return f"without {step['absent']}"
+    wanted = ", ".join(["how many", *(f"{function} of {name}" for function, name in step["wanted"])])
+    kinds = {"absence": "without", "presence": "with", "collection": "collect", "summary": f"count ({wanted})"}
+    unfolded = "" if step["exact"] or step["kind"] == "collection" else ", unfolded"
+    return f"{kinds[step['kind']]} {step['window']} as {step['as']}{_searched(step)}{unfolded}"
+
+
+def _lane(lane: Plain) -> Iterator[str]:
+    """What the rules of a lane wait for, and what it keeps."""
+    sources = [source or "the input" for source in lane["sources"]]
+    yield f"lane of {' and '.join(sources) or 'the clock'}"
+    yield f"  runs {', '.join(rule['point'] for rule in lane['rules'])}"
+    yield from (f"  again and again until nothing is new: {', '.join(points)}" for points in lane["cycles"])
+    yield from (f"  reads the days of {name}" for name in lane["days"])
+    for history in lane["histories"]:
+        whole = ", with whole events" if history["whole"] else ""
+        yield f"  keeps {history['history']} {_kept(history['kept'])}{whole}"
+
+
+def _kept(reach: int | None) -> str:
+    if not reach:
+        return "forever" if reach is None else "while it is new"
+    is_strict = reach % 1_000 != 0 and (reach + 1) % 1_000 == 0
+    return f"for less than {describe(reach + 1)}" if is_strict else f"for {describe(reach)}"
+
+
+def _searched(step: Plain) -> str:
     by = [f"same {name}" for name in step["by"]]
     by += [_range(step["stamp"], Range(r["of"], r["before"], r["after"])) for r in step["ranges"]]
     tested = f", if {' and '.join(step['tests'])}" if step["tests"] else ""
-    return f"search {step['search']}{' by ' if by else ' whole'}{', '.join(by)}{tested}"
+    return f"{' by ' if by else ' whole'}{', '.join(by)}{tested}"
 
 
 def _range(stamp: str, r: Range) -> str:
@@ -281,7 +359,8 @@ def _range(stamp: str, r: Range) -> str:
 def _limit(known: str, by: int, sign: str) -> str:
     further = by - 1 if sign == ">" else by + 1
     is_strict = by % 1_000 != 0 and further % 1_000 == 0
-    return f"{sign}{'' if is_strict else '='} {known}{_moved(further if is_strict else by)}"
+    shown = f"{known}us" if is_moment(known) else known
+    return f"{sign}{'' if is_strict else '='} {shown}{_moved(further if is_strict else by)}"
 
 
 def _moved(by: int) -> str:

@@ -3,19 +3,26 @@
 From whichever event is new, the next is one that shares variables with what is known, else one that lies within a
 range of time, else the next in the body. The range of a stamp follows from all distances of the rule, not only from
 the conditions that name it (the closure of its temporal distance graph). What the ranges see to is not tested again.
+Joins carry only the columns that are still needed, where the head shows variables and constants: any other head may
+have no value, and then says all that was bound.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from ephemera.algebra.attributes import begin, end, occurrence, reference
-from ephemera.algebra.scalar import Distance, Every, Formula
+from ephemera.algebra.attributes import Stamp, begin, end, event_of, is_reference, is_stamp, occurrence, reference
+from ephemera.algebra.nodes import Gap, Group, Imbed, RelativeTimer
+from ephemera.algebra.scalar import Distance, Every, Formula, Holds, InsideCalendar, Matches, SameEvent, Some
 from ephemera.analysis.nodes import Facts
-from ephemera.physical.live_columns import along, columns_of
+from ephemera.base.tree import walk
 from ephemera.physical.nodes import Leaf, Order, Probe, Range, Test
+from ephemera.rules.scope import event_names, variable_names
+from ephemera.syntax.nodes import Derive
+from ephemera.terms.nodes import Bool, Number, Text, Var
 
+SIDES = (begin, end, reference, occurrence)
 MANY = 6
 """Of more leaves it is not asked what their ranges see to."""
 
@@ -55,15 +62,15 @@ def _from(
             granted.add_ranges(best)
         probes.append(replace(best, tests=_now(tests, known, [*known, leaf], granted)))
         known.append(leaf)
-    kept = along(probes, leaves, final)
+    kept = _along(probes, leaves, final)
     if final is not None:
-        kept[0] = (kept[0] or frozenset()).union(*(columns_of(f) for f in at_first))
+        kept[0] = (kept[0] or frozenset()).union(*(_columns_of(f) for f in at_first))
     carried = tuple(replace(probe, kept=names) for probe, names in zip(probes, kept[1:], strict=True))
     return Order(at_first, kept[0], carried)
 
 
 def _attributes(leaves: Sequence[Leaf]) -> frozenset[str]:
-    stamps = (side(leaf.name) for leaf in leaves for side in (begin, end, reference, occurrence))
+    stamps = (side(leaf.name) for leaf in leaves for side in SIDES)
     return frozenset(stamps).union(*(leaf.variables for leaf in leaves))
 
 
@@ -165,7 +172,7 @@ class _Distances:
     def __init__(self, point: str, facts: Facts) -> None:
         self._closures = [closure for _, closure in facts.cases.get(point, ())]
 
-    def ranges(self, stamp: str, known: Sequence[str]) -> tuple[Range, ...]:
+    def ranges(self, stamp: str, known: Sequence[Stamp]) -> tuple[Range, ...]:
         """How a stamp lies to those that are known."""
         found = (Range(other, self._most(stamp, other), self._most(other, stamp)) for other in known)
         return tuple(r for r in found if r.earliest is not None or r.latest is not None)
@@ -178,3 +185,83 @@ class _Distances:
             return None
         longest = max(known)
         return longest.bound - longest.is_strict
+
+
+# ---- what is needed ------------------------------------------------------------------------------------------
+
+
+def needs(f: Formula) -> frozenset[str]:
+    """The stamps, references and variables that a formula speaks of."""
+    named: set[str] = set()
+    for part in walk(f):
+        match part:
+            case Distance(later, earlier, _, _):
+                named |= {s for s in (later, earlier) if is_stamp(s)}
+            case SameEvent(left, right, _):
+                named |= {begin(left), begin(right)}
+            case Matches(event, _, known):
+                named |= {reference(event), *known}
+            case InsideCalendar(events, _):
+                named |= {begin(e) for e in events}
+            case Holds(condition):
+                named |= {begin(n.name) for n in event_names(condition, frozenset())}
+                named |= {n.name for n in variable_names(condition, frozenset())}
+            case _:
+                continue
+    return frozenset(named)
+
+
+def _columns_of(f: Formula) -> frozenset[str]:
+    """What a formula may look at; one that is not only about distances may look at all of an event."""
+    named = needs(f)
+    if all(isinstance(part, Distance | Every | Some) for part in walk(f)):
+        return named
+    events = {event_of(name) for name in named if is_stamp(name) or is_reference(name)}
+    return named | {side(event) for event in events for side in SIDES}
+
+
+def in_the_end(  # noqa: PLR0913
+    head: Group | Imbed,
+    *,
+    sure: frozenset[str],
+    covers: Iterable[str],
+    ends: Iterable[str],
+    timers: Iterable[RelativeTimer | Gap],
+    variables: Iterable[str],
+    conditions: Iterable[Formula],
+) -> frozenset[str] | None:
+    """What is needed when all positive events are joined; None is everything.
+
+    `variables` and `conditions` are those of timers, tables, windows and absences.
+    """
+    if not isinstance(head, Imbed) or not isinstance(head.head, Derive):
+        return None
+    shown: set[str] = set()
+    for argument in head.head.arguments:
+        match argument:
+            case Var(name) if name in sure:
+                shown.add(name)
+            case Number() | Text() | Bool():
+                continue
+            case _:
+                return None
+    shown |= {side(name) for name in covers for side in (begin, end)} | set(ends)
+    for timer in timers:
+        anchors = (timer.anchor,) if isinstance(timer, RelativeTimer) else (timer.first, timer.last)
+        shown |= {side(name) for name in anchors for side in (begin, end)}
+    return frozenset(shown).union(variables, *(_columns_of(c) for c in conditions))
+
+
+def _along(
+    probes: Sequence[Probe], leaves: Sequence[Leaf], final: frozenset[str] | None
+) -> list[frozenset[str] | None]:
+    """What is needed after each probe, and first of all before them."""
+    if final is None:
+        return [None] * (len(probes) + 1)
+    needed = final
+    found: list[frozenset[str] | None] = []
+    for probe in reversed(probes):
+        kept = needed.union(*(_columns_of(f) for f in probe.tests))
+        found.append(kept)
+        needed = kept | leaves[probe.leaf].variables | frozenset(r.known for r in probe.ranges)
+    return [needed, *reversed(found)]

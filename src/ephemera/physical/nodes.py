@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
-from ephemera.algebra.nodes import Detection, Expression, Gap, Group, Imbed, RelativeTimer, Table
+from ephemera.algebra.attributes import Time
+from ephemera.algebra.nodes import Calendar, Detection, Gap, Group, Imbed, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
+from ephemera.terms.nodes import Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +24,15 @@ class Leaf:
     variables: frozenset[str]
     sure: frozenset[str]
     longest: int | None = None
-    """How long its events last at most; None is any time."""
-
-    @property
-    def is_point(self) -> bool:
-        """Whether its events have no length, so that one stamp says all."""
-        return self.longest == 0
+    """How long its events last at most; None is any time. If they have no length, one stamp says all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Range:
     """How a stamp of a leaf lies to a stamp that is known: between `earliest` before it and `latest` after it."""
 
-    known: str
+    known: Time
+    """The stamp; in a window it may be a moment, too, such as `@0`."""
     earliest: int | None
     latest: int | None
 
@@ -72,13 +71,54 @@ class Order:
     probes: tuple[Probe, ...]
 
 
+Wanted: TypeAlias = tuple[str, str]
+"""The sum, least or greatest value of a variable: `sum`, `min` or `max`, and the variable."""
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPlan:
+    """How a window is looked into: by the values of some variables, and by a range of the ends of what lies in it."""
+
+    leaf: Leaf
+    kind: Literal["absence", "presence", "collection", "summary"]
+    """Nothing may be in it, or something must be; what is in it is gathered, or only summarized where that can be."""
+    keys: tuple[str, ...]
+    ranges: tuple[Range, ...]
+    tests: tuple[Formula, ...]
+    """What is tested then, apart from what the ranges see to."""
+    is_exact: bool
+    """Whether all that keys and ranges find lies in the window, so that it need not be unfolded."""
+    wanted: tuple[Wanted, ...] = ()
+    """What a summary has besides how much there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class AbsentRows:
+    """A table that may have no row for a tuple."""
+
+    table: Table
+
+
+Step: TypeAlias = WindowPlan | AbsentRows | Formula
+Branch: TypeAlias = tuple[Step, ...]
+"""What is done with tuples of positive events, one after the other: windows looked into, conditions tested."""
+
+
+@dataclass(frozen=True, slots=True)
+class DetectionPlan:
+    """An algebra expression, and its inputs."""
+
+    detection: Detection
+    inputs: tuple[Leaf, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class RulePlan:
     """A rule as engines run it: positive events first, from whichever of them is new, then all else."""
 
     point: str
     leaves: tuple[Leaf, ...]
-    detections: tuple[Detection, ...]
+    detections: tuple[DetectionPlan, ...]
     orders: tuple[Order, ...]
     """For each leaf in which order the others are searched when it is new."""
     tests: tuple[Formula, ...]
@@ -87,12 +127,69 @@ class RulePlan:
     tables: tuple[Table, ...]
     ends: tuple[str, ...]
     """The stamps of which the last says when a tuple happens."""
-    positive: Expression
-    accumulated: Expression
+    attempts: tuple[tuple[Branch, ...], ...]
+    """What is done when a tuple happens: with those that no branch of one attempt lets through, the next is made."""
+    having: tuple[Formula, ...]
+    """What is tested after the attempts, if there are several."""
+    collects: frozenset[str]
+    """The histories in which windows look for what has to be there."""
     head: Group | Imbed
     events: tuple[str, ...]
     """What the occurrence time covers."""
-    windows: Mapping[Expression, Leaf] = field(default_factory=dict)
-    """The inputs that are looked for in windows."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Where it stands for rules that are alike: the constants of these that tuples find by a column, and by which."""
+    gives_rows: bool = False
+    """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
+
+
+Needed: TypeAlias = tuple[tuple[tuple[str, int], ...], ...] | None
+"""For each reader of a history how long before now some stamps count; None if one needs everything."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryUse:
+    """What a rule needs of a history that it reads."""
+
+    history: str
+    stamps: tuple[str, str]
+    needed: Needed
+    is_whole: bool = False
+    """Whether it tests the events again, or tells them apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPlan:
+    """A history of a lane, for all its readers."""
+
+    stamps: tuple[str, str]
+    needed: Needed
+    reach: int | None
+    """How far before the bound a tuple may end and still matter; None is any time."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryPlan:
+    """A query of a lane: what it matches."""
+
+    label: str | None
+    patterns: tuple[Pattern, ...]
+    keeps_events: bool = False
+    """Whether somebody needs the events whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class LanePlan:
+    """Rules that wait for the same sources, with all that they need to run."""
+
+    turns: tuple[tuple[tuple[str, ...], bool], ...]
+    """Queries and rules in the order in which they are computed; those that need each other, which is a cycle,
+    together."""
+    uses: Mapping[str, tuple[HistoryUse, ...]]
+    """The rules, in the order of the plan, and what each reads."""
+    queries: Mapping[str, QueryPlan]
+    histories: Mapping[str, HistoryPlan]
+    """Those of the queries, and of the timers and algebra expressions of its rules."""
+    timers: Mapping[str, Calendar]
+    """The absolute timers, by their histories."""
+    days: tuple[str, ...]
+    """The calendars of which it reads the days."""

@@ -20,7 +20,7 @@ from ephemera.algebra.schema import Schema
 from ephemera.base.tree import find
 from ephemera.physical.decompose import leaf, member_head, positive_part
 from ephemera.rewrite.narrow_columns import blanks
-from ephemera.rewrite.nodes import Rewritten
+from ephemera.rewrite.optimize import Rewritten
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, NamedAtom, Var

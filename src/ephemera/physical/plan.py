@@ -6,23 +6,24 @@ It is made once. Engines, Spark, checkpoints and `explain` read it, and change n
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
-from ephemera.algebra.nodes import Base, Plan
+from ephemera.algebra.nodes import Base, Input, Plan
 from ephemera.algebra.schema import Schema, schemas
+from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
-from ephemera.physical.clocked import by_the_clock
 from ephemera.physical.decompose import rule_plan
-from ephemera.physical.lane_grouping import Lanes, lanes_of
+from ephemera.physical.lanes import Lanes, by_the_clock, lanes_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.placement import Placement, stages
-from ephemera.rewrite.nodes import Rewrite, Rewritten
-from ephemera.rewrite.optimize import REWRITES, optimize
+from ephemera.rewrite import REWRITES
+from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize
 from ephemera.rules.nodes import Catalogue, Ruleset
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class PhysicalPlan:
     """How a program runs."""
 
@@ -35,8 +36,6 @@ class PhysicalPlan:
     """How each rule that runs is evaluated."""
     lanes: Lanes
     """Which rules wait for the same sources."""
-    stages: Placement
-    """How the rules are spread over partitions."""
     calendars: frozenset[str]
     """The names of the calendars that it runs with."""
     clocked: frozenset[int]
@@ -45,6 +44,15 @@ class PhysicalPlan:
     """The types of events that should come from outside."""
     reach: int
     """How far before an answer an absolute timer of it may lie."""
+
+    @cached_property
+    def stages(self) -> Placement:
+        """How the rules are spread over partitions; only who spreads them asks."""
+        return stages(self.rewritten, self.schemas, self.calendars)
+
+    def __getstate__(self) -> dict[str, object]:
+        """What travels is going to be spread: that is decided once, here."""
+        return {**self.__dict__, "stages": self.stages}
 
     @property
     def plan(self) -> Plan:
@@ -62,6 +70,29 @@ class PhysicalPlan:
         return self.logical.catalogue
 
 
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A program as engines need it."""
+
+    rules: Ruleset
+    plan: Plan
+    facts: Facts
+    limits: Limits
+    physical: PhysicalPlan
+
+    def beside(self, calendars: Iterable[str]) -> Compiled:
+        """The same as it runs with some calendars."""
+        names = frozenset(calendars)
+        if names == self.physical.calendars:
+            return self
+        return replace(self, physical=physical_plan(self.rules, self.plan, self.facts, names))
+
+
+def prepare(rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = ()) -> Compiled:
+    """A program as engines need it, with how it runs."""
+    return Compiled(rules, plan, facts, Limits(plan, facts), physical_plan(rules, plan, facts, calendars))
+
+
 def physical_plan(
     rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = (), rewrites: Sequence[Rewrite] = REWRITES
 ) -> PhysicalPlan:
@@ -69,13 +100,18 @@ def physical_plan(
     names = frozenset(calendars)
     rewritten = optimize(plan, facts, rewrites)
     known = schemas(rewritten.plan)
+    read = frozenset(
+        rewritten.plan.points[i.point].label
+        for point in rewritten.plan.points.values()
+        for i in find(point.expression, Input)
+    )
+    ruled = {point.name: rule_plan(point, rewritten, known, read) for point in rewritten.rules}
     return PhysicalPlan(
         logical=plan,
         rewritten=rewritten,
         schemas=known,
-        rules={point.name: rule_plan(point, rewritten, known) for point in rewritten.rules},
-        lanes=lanes_of(rewritten, names),
-        stages=stages(rewritten, known, names),
+        rules=ruled,
+        lanes=lanes_of(rewritten, ruled, names),
         calendars=names,
         clocked=by_the_clock(rules, names),
         awaited=_awaited(plan, names),

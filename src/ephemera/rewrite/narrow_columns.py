@@ -14,7 +14,7 @@ from ephemera.algebra.attributes import is_blank
 from ephemera.algebra.nodes import Detection, Group, Input, Match, Plan, Point, Rename
 from ephemera.algebra.scalar import Matches, SameEvent
 from ephemera.base.tree import find
-from ephemera.rewrite.nodes import Rewritten
+from ephemera.rewrite.optimize import Rewritten
 from ephemera.terms.nodes import Anonymous, Atom, NamedAtom, Pattern, Var
 
 

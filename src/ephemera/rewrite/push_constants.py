@@ -8,23 +8,20 @@ never too little. So a constant counts only where equality in columns is surely 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from typing import TypeAlias
 
 from ephemera.algebra.nodes import Input, Match, Plan, Point, Rename
 from ephemera.base.tree import find
-from ephemera.rewrite.nodes import Asked, Constant, Rewritten
 from ephemera.rules.nodes import Schema
 from ephemera.terms.nodes import Atom, Bool, NamedAtom, Number, Pattern, Text
 
+Constant: TypeAlias = bool | int | float | str
+Asked: TypeAlias = tuple[tuple[str, Constant], ...]
+"""Attributes with the constants that one use of a type asks for."""
 EXACT = 2**53
 """Whole numbers up to here are doubles, too."""
 MANY = 64
 """So many uses of a type are told apart; if there are more, only a common attribute helps."""
-
-
-def push_constants(given: Rewritten) -> Rewritten:
-    """The same, with the constants by which types of events can be filtered."""
-    return replace(given, constants=constants([given.plan]))
 
 
 def constants(plans: Sequence[Plan]) -> Mapping[str, tuple[Asked, ...]]:

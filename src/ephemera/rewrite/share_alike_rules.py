@@ -30,7 +30,7 @@ from ephemera.algebra.renaming import Renaming
 from ephemera.algebra.scalar import Holds
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find, rebuild
-from ephemera.rewrite.nodes import Alike, Rewritten
+from ephemera.rewrite.optimize import Alike, Rewritten
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, Bool, Label, Number, Text, Var
 from ephemera.terms.nodes import Expression as HeadExpression

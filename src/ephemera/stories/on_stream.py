@@ -16,6 +16,7 @@ from typing import Any
 from ephemera.base.scratch import scratch
 from ephemera.engine.cluster.message import BAD, LATE
 from ephemera.formats.json_events import BadEvent, read_time
+from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.checkpoint import Checkpoint
@@ -55,7 +56,7 @@ def beats(number: int, one: Ready, *, at_once: bool) -> Iterator[Beat]:
 
 def _end(one: Ready, event: dict[str, Any]) -> int:
     """When an event of a story ends; what is none comes first."""
-    read = one.program.compiled.read(line_of(event))
+    read = read_event(line_of(event), one.program.compiled)
     return read.time.end if isinstance(read, Event) else -FAR
 
 
@@ -120,6 +121,6 @@ def _found(sink: MemorySink, told: Sequence[Sequence[Beat]], stories: Sequence[R
             label = shipment.label or json.loads(letter["event"])["event"]
             one.bad.append(BadEvent(letter["event"], letter["reason"], label))
         elif shipment.group == LATE:
-            event = stories[number].program.compiled.read(json.loads(bytes(shipment.load))["event"])
+            event = read_event(json.loads(bytes(shipment.load))["event"], stories[number].program.compiled)
             one.late += [event] if isinstance(event, Event) else []
     return found

@@ -23,14 +23,13 @@ from ephemera.engine.engine import Engine, Found, Part
 from ephemera.engine.hosts.batch import SLICE
 from ephemera.engine.operators.join_constants import asked_for
 from ephemera.engine.operators.match_events import Matcher
-from ephemera.formats.compiled import Compiled
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.event_columns import END, REFERENCE, Events, distinct, of_events
 from ephemera.kernels.history import FAR
 from ephemera.kernels.keys import hash_columns
 from ephemera.physical.placement import WHOLE, Placement, position_of
-from ephemera.physical.plan import PhysicalPlan
+from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.rules.outcome import World
 from ephemera.syntax.nodes import Derive, Raise
 from ephemera.terms.text import to_text

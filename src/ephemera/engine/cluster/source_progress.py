@@ -14,7 +14,7 @@ from typing import Any
 
 from ephemera.engine.time.watermarks import Watermarks, sources_of
 from ephemera.kernels.history import FAR
-from ephemera.physical.lane_grouping import UNNAMED
+from ephemera.physical.lanes import UNNAMED
 from ephemera.rules.nodes import Catalogue
 
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ephemera.engine.engine import Engine, Found
-from ephemera.formats.compiled import Compiled
 from ephemera.kernels.event_columns import END, of_events
+from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import Message, Outcome, World
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event

@@ -27,7 +27,6 @@ from ephemera.engine.stats import Stats, stats_of
 from ephemera.engine.time.idle_sources import IdleSources
 from ephemera.engine.time.monotonic_clocks import Clock, MonotonicClock, passing, wall_clock
 from ephemera.formats.check_columns import check_columns, offer_of
-from ephemera.formats.compiled import Compiled, Given, given_message
 from ephemera.formats.decode_arrow import Reader, bad_events, stamped
 from ephemera.formats.flat_reader import FlatReader
 from ephemera.formats.json_events import (
@@ -40,8 +39,10 @@ from ephemera.formats.json_events import (
     write_event,
 )
 from ephemera.formats.python_input import one, several
+from ephemera.formats.reading import Given, given_message, read_event
 from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.history import FAR
+from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.syntax.nodes import Raise
@@ -242,7 +243,7 @@ class LiveEngine:
             return quick
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
             message = Message(message.original, at_time(message.data, _as_text(self._arrival()), self._catalogue))
-        event = self._compiled.read(message)
+        event = read_event(message, self._compiled)
         if isinstance(event, Event):
             self._keys.note(message.data)
             self._as_numbers = self._as_numbers and not uses_text(message.data, self._catalogue)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 from ephemera.engine.engine import Engine, Found
 from ephemera.engine.time.watermarks import Watermarks
-from ephemera.formats.compiled import Compiled
 from ephemera.kernels.history import FAR
+from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import World
 
 

@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from ephemera.engine.hosts.batch import BatchRun as History
 from ephemera.formats.check_columns import check_columns, offer_of
-from ephemera.formats.compiled import Compiled
 from ephemera.formats.decode_arrow import BadRow, Read, Reader
 from ephemera.formats.encode_arrow import Writer
 from ephemera.kernels.event_columns import END, Events
+from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import DeadLetter, Outcome, World
 from ephemera.terms.events import Event
 

@@ -7,22 +7,19 @@ from typing import Any
 
 from ephemera.algebra import instances
 from ephemera.algebra.attributes import end, is_variable, reference
-from ephemera.algebra.nodes import Detection, Rename
 from ephemera.algebra.truth import Tester
 from ephemera.engine.operators.match_events import with_events
 from ephemera.kernels.columns import ints, stack
 from ephemera.kernels.history import History
 from ephemera.kernels.tail import of_rows
-from ephemera.physical.decompose import leaf
-from ephemera.physical.plan import PhysicalPlan
+from ephemera.physical.nodes import DetectionPlan, Leaf
 from ephemera.terms.values import key
 
 
 class Detector:
     """The algebra expressions of a lane, whose instances go into histories of their own."""
 
-    def __init__(self, plan: PhysicalPlan, tester: Tester, histories: Mapping[str, History]) -> None:
-        self._plan = plan
+    def __init__(self, tester: Tester, histories: Mapping[str, History]) -> None:
         self._tester = tester
         self._histories = histories
         self.count = 0
@@ -38,9 +35,10 @@ class Detector:
         """What was given to some rules in this step was not."""
         self._given = {name: given for name, given in self._given.items() if name.split("/")[0] not in rules}
 
-    def detect(self, point: str, detection: Detection, after: int, until: int, tick: int) -> None:
+    def detect(self, point: str, plan: DetectionPlan, after: int, until: int, tick: int) -> None:
         """The instances of an expression that end after one time and until another."""
-        inputs = [self._tuples(use) for use in detection.inputs if isinstance(use, Rename)]
+        detection = plan.detection
+        inputs = [self._tuples(leaf) for leaf in plan.inputs]
         given = self._given.setdefault(f"{point}/{detection.name}", set())
         stop, which = end(detection.name), reference(detection.name)
         new = [
@@ -56,9 +54,8 @@ class Detector:
         self.count += len(new)
         self._histories[f"{point}/{detection.name}"].append(batch.with_columns({which: numbers}), tick)
 
-    def _tuples(self, use: Rename) -> list[dict[str, Any]]:
-        found = leaf(use, "", self._plan.plan, self._plan.schemas)
-        runs = [run.batch.renamed(found.names) for run in self._histories[found.source].flush()]
+    def _tuples(self, leaf: Leaf) -> list[dict[str, Any]]:
+        runs = [run.batch.renamed(leaf.names) for run in self._histories[leaf.source].flush()]
         return with_events(stack(runs)).rows() if runs else []
 
 

@@ -80,14 +80,6 @@ class HeadBuilder:
             self.undefined += [(dict(rows[0].variables), TOO_FAR) for _, rows, _ in self._groups(batch.take(far))]
         return batch.take(~far)
 
-    @property
-    def is_simple(self) -> bool:
-        """Whether the head only shows variables and constants by position."""
-        head = self.head.head
-        if not isinstance(self.head, Imbed) or not isinstance(head, Derive):
-            return False
-        return len(self._shown[1]) == len(head.arguments)
-
     def simple(self, row: Mapping[str, Any]) -> Event:
         """The event of one tuple, for a simple head."""
         label, shown = self._shown

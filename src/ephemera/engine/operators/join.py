@@ -7,41 +7,30 @@ the head is built.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from ephemera.algebra.attributes import begin, end, hidden
-from ephemera.algebra.nodes import (
-    AntiSemiJoin,
-    Cross,
-    Difference,
-    Expression,
-    Gap,
-    Join,
-    RelativeTimer,
-    Select,
-    SemiJoin,
-    Table,
-    Union,
-)
+from ephemera.algebra.nodes import Gap, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
 from ephemera.algebra.timers import offsets
-from ephemera.base.errors import InternalError
 from ephemera.base.time import LATEST
 from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.join_rows import RowJoin
 from ephemera.engine.operators.pending import Pending
-from ephemera.engine.operators.window import Looked, Wanted, keys_of, look, stretch, summarized, summary_of
+from ephemera.engine.operators.window import in_window, look, question, summarized
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, stack
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History, Question, search
-from ephemera.kernels.keys import hash_columns, joins, paired
+from ephemera.kernels.keys import joins, paired
 from ephemera.kernels.tail import Row, of_rows
-from ephemera.physical.nodes import Leaf, Probe, RulePlan
+from ephemera.physical.nodes import AbsentRows, Branch, Leaf, Probe, RulePlan, WindowPlan
 
 ROW = hidden("row")
 """The column that tells the tuples of a step apart."""
+PLACE = hidden("place")
+"""The same within a window that is looked into."""
 
 Histories = Callable[[str], History]
 Rows = Callable[[Table], Batch]
@@ -60,22 +49,15 @@ class RuleJoin:
     ) -> None:
         self.plan = plan
         self._parameters = parameters
-        self.gives_rows = False
-        """Whether a few answers may be given row by row."""
         self._histories = histories
         self._rows = rows
         self._filter = tests
-        self._summary = summary_of(plan)
         self._few = RowJoin(plan, histories, tests.tester, parameters) if RowJoin.can(plan) else None
         self.pending = Pending()
         self.seen = 0
         """The last tick of which everything was used."""
-        self.collected = frozenset(self._collected(plan.accumulated))
-        """The histories that it collects from."""
         self._again: list[Batch] | None = None
         """What has happened in this step, where a collection may still grow."""
-        self._outer: frozenset[str] = frozenset()
-        """What positive events and tables bind: accumulated queries test it, and leave it as it is."""
         self._looked_at = 0
 
     @property
@@ -108,7 +90,7 @@ class RuleJoin:
         """
         new = self._joined(tick)
         has_grown = self._again and any(
-            run.step > self.seen for name in self.collected for run in self._histories(name).flush()
+            run.step > self.seen for name in self.plan.collects for run in self._histories(name).flush()
         )
         self.seen = tick
         if isinstance(new, list):
@@ -128,14 +110,7 @@ class RuleJoin:
         if not any(map(len, due)):
             return None
         batch = stack(due)
-        short = self._summarized(batch)
-        if short is not None:
-            return short
-        if self.plan.accumulated is self.plan.positive:
-            return batch
-        self._outer = frozenset(batch.columns)
-        numbered = batch.with_columns({ROW: ints(np.arange(len(batch)))})
-        return self._evaluate(self.plan.accumulated, numbered)
+        return self._accumulated(batch) if self.plan.attempts else batch
 
     def wait_for(self, batch: Batch) -> None:
         """Tuples that have not happened yet, from an earlier life."""
@@ -145,29 +120,11 @@ class RuleJoin:
         """The tuples with something new in them."""
         rows = self._few.new(tick, self.seen) if self._few is not None else None
         if rows is not None:
-            if not rows or self.gives_rows:
+            if not rows or self.plan.gives_rows:
                 return rows or None
             return self._timed(of_rows(rows))
         found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]
         return self._timed(stack(found)) if found else None
-
-    def _summarized(self, batch: Batch) -> Batch | None:
-        """The tuples with counts, sums and extremes of their windows, where nothing else is asked of these."""
-        if self._summary is None:
-            return None
-        leaf = self.plan.windows[self._summary.right]
-        found = self._looked(batch, leaf, self._summary.condition, self._summary.wanted)
-        return summarized(batch, found) if found is not None else None
-
-    def _looked(self, batch: Batch, leaf: Leaf, condition: Formula, wanted: Sequence[Wanted]) -> Looked | None:
-        keys = keys_of(leaf, batch)
-        if keys is None:
-            return None
-        window = stretch(batch, leaf, condition)
-        if not window.says_all:
-            return None
-        asked = _asked(batch, leaf, keys, end(leaf.name), window.least, window.most)
-        return look(leaf, self._histories(leaf.source), asked, wanted)
 
     def happens(self, batch: Batch) -> Ints:
         """When each tuple happens."""
@@ -195,7 +152,7 @@ class RuleJoin:
 
     def _probed(self, batch: Batch, probe: Probe, until: int) -> Batch:
         leaf = self.plan.leaves[probe.leaf]
-        asked = _asked(batch, leaf, probe.keys, probe.stamp, *_range(batch, probe))
+        asked = question(batch, leaf, probe.keys, probe.stamp, probe.ranges)
         return self._searched(batch, leaf, asked, until, probe.tests, probe.kept)
 
     def _searched(  # noqa: PLR0913, PLR0917
@@ -254,66 +211,53 @@ class RuleJoin:
 
     # ---- collections and absences --------------------------------------------------------------------------
 
-    def _evaluate(self, e: Expression, ready: Batch) -> Batch:
-        if e == self.plan.positive:
-            return ready
-        match e:
-            case Select(inner, condition, _):
-                return self._filter.keep(condition, self._evaluate(inner, ready))
-            case Join(left, right, condition, _) | Cross(left, right, condition, _):
-                return self._in_window(self._evaluate(left, ready), right, condition)
-            case SemiJoin(left, right, condition, _):
-                batch = self._evaluate(left, ready)
-                return batch.take(self._has_any(batch, right, condition))
-            case AntiSemiJoin(left, right, condition, _):
-                batch = self._evaluate(left, ready)
-                return batch.take(~self._has_any(batch, right, condition))
-            case Union(inputs):
-                return stack([self._evaluate(one, ready) for one in inputs])
-            case Difference(left, right):
-                batch = self._evaluate(left, ready)
-                return batch.take(~np.isin(batch[ROW], self._evaluate(right, ready)[ROW]))
-            case _:
-                raise InternalError("engine", f"{type(e).__name__} stands where nothing is accumulated")
+    def _accumulated(self, batch: Batch) -> Batch:
+        """The tuples with what their windows hold; those that one attempt leaves nothing of go on to the next."""
+        outer = frozenset(batch.columns)
+        left = batch.with_columns({ROW: ints(np.arange(len(batch)))})
+        found: list[Batch] = []
+        for branches in self.plan.attempts:
+            if found:
+                left = left.take(~np.isin(left[ROW], np.concatenate([done[ROW] for done in found])))
+            found += [self._through(branch, left, outer) for branch in branches]
+        return self._tested(stack(found), self.plan.having)
 
-    def _collected(self, e: Expression) -> Iterator[str]:
-        """The histories that accumulated queries of an expression find events in that have to be there."""
-        if e == self.plan.positive:
-            return
-        match e:
-            case Join(left, right) | Cross(left, right) | SemiJoin(left, right):
-                yield from [] if isinstance(right, Table) else [self.plan.windows[right].source]
-                yield from self._collected(left)
-            case Select(inner) | AntiSemiJoin(inner) | Difference(inner):
-                yield from self._collected(inner)
-            case Union(inputs):
-                yield from (name for one in inputs for name in self._collected(one))
-            case _:
-                return
+    def _through(self, branch: Branch, batch: Batch, outer: frozenset[str]) -> Batch:
+        """What is left of some tuples; what positive events and tables bind is tested by windows, and left as it is."""
+        for step in branch:
+            if not len(batch):
+                break
+            match step:
+                case WindowPlan():
+                    batch = self._window(step, batch, outer)
+                case AbsentRows(table):
+                    batch = batch.take(~_among(self._table_pairs(batch, table)[0], len(batch)))
+                case _:
+                    batch = self._filter.keep(step, batch)
+        return batch
 
-    def _has_any(self, batch: Batch, right: Expression, condition: Formula) -> Mask:
-        if not isinstance(right, Table):
-            found = self._looked(batch, self.plan.windows[right], condition, ())
-            if found is not None:
-                return np.asarray(found.counts > 0, dtype=np.bool_)
-        place = hidden("place")
-        placed = batch.with_columns({place: ints(np.arange(len(batch)))})
-        pairs = self._in_window(placed, right, condition)
-        mask = np.zeros(len(batch), dtype=np.bool_)
-        mask[pairs[place]] = True
-        return mask
+    def _window(self, window: WindowPlan, batch: Batch, outer: frozenset[str]) -> Batch:
+        """The tuples with what is in their windows, or those in whose windows something is, or nothing."""
+        looked = look(window, self._histories(window.leaf.source), batch) if window.kind != "collection" else None
+        if window.kind in ("collection", "summary"):
+            return self._unfolded(window, batch, outer) if looked is None else summarized(batch, looked)
+        if looked is None:
+            placed = batch.with_columns({PLACE: ints(np.arange(len(batch)))})
+            is_there = _among(self._unfolded(window, placed, outer)[PLACE], len(batch))
+        else:
+            is_there = looked.counts > 0
+        return batch.take(is_there if window.kind == "presence" else ~is_there)
 
-    def _in_window(self, batch: Batch, right: Expression, condition: Formula) -> Batch:
-        if not len(batch):
-            return batch
-        if isinstance(right, Table):
-            rows, others, found = self._table_pairs(batch, right)
-            return self._filter.keep(condition, paired(batch, rows, found, others, settled=self._outer))
-        leaf = self.plan.windows[right]
-        keys = sorted(k for k in leaf.sure if k in batch.columns and batch.columns[k].kind != "any")
-        window = stretch(batch, leaf, condition)
-        asked = _asked(batch, leaf, keys, end(leaf.name), window.least, window.most)
-        return self._searched(batch, leaf, asked, FAR, (condition,), settled=self._outer)
+    def _unfolded(self, window: WindowPlan, batch: Batch, outer: frozenset[str]) -> Batch:
+        """Each tuple with each of what lies in its window."""
+        return self._searched(batch, window.leaf, in_window(batch, window), FAR, window.tests, settled=outer)
+
+
+def _among(rows: Ints, count: int) -> Mask:
+    """Which of so many rows are among some."""
+    found: Mask = np.zeros(count, dtype=np.bool_)
+    found[rows] = True
+    return found
 
 
 def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
@@ -323,7 +267,7 @@ def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
         name = leaf.names.get(own, own)
         if kept is None or name in kept:
             columns[name] = c
-    if leaf.is_point:
+    if leaf.longest == 0:
         opens, closes = begin(leaf.name), end(leaf.name)
         if opens in columns and closes in columns:
             columns[opens] = columns[closes]
@@ -346,25 +290,6 @@ def _agreeing(  # noqa: PLR0913, PLR0917
             if not agree.all():
                 rows, others = rows[agree], others[agree]
     return paired(batch, rows, other, others, kept, settled)
-
-
-def _asked(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, least: Ints, most: Ints) -> Question:  # noqa: PLR0913, PLR0917
-    """What is asked of the history of a leaf, in its own names."""
-    own = {new: old for old, new in leaf.names.items()}
-    columns = tuple(batch.columns[k] for k in keys)
-    hashes = hash_columns(columns, len(batch))
-    return Question(tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), least, most, columns)
-
-
-def _range(batch: Batch, probe: Probe) -> tuple[Ints, Ints]:
-    least = np.full(len(batch), -FAR, dtype=np.int64)
-    most = np.full(len(batch), FAR, dtype=np.int64)
-    for r in probe.ranges:
-        if r.earliest is not None:
-            least = np.maximum(least, batch[r.known] - r.earliest)
-        if r.latest is not None:
-            most = np.minimum(most, batch[r.known] + r.latest)
-    return least, most
 
 
 def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:

@@ -11,7 +11,7 @@ from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
 from ephemera.kernels.keys import hash_columns, joins, paired
 from ephemera.kernels.tail import FEW, Row, key_of
 from ephemera.physical.nodes import RulePlan
-from ephemera.rewrite.nodes import Alike, Rewritten
+from ephemera.rewrite.optimize import Alike, Rewritten
 
 MEMBER = hidden("member")
 """The column that says which of the rules a tuple is an answer of."""
@@ -74,8 +74,6 @@ class JoinConstants:
         }
         self.count = len(alike.members)
         self.constants = Constants([table[name] for name in found], self.count) if found else None
-        self.is_direct = len(self._rest) == 1
-        """Whether a tuple needs nothing else of the constants."""
 
     def may(self, batch: Batch) -> Batch:
         """The tuples that have constants."""

@@ -9,27 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
-from ephemera.algebra.attributes import begin, end, hidden
-from ephemera.algebra.nodes import Cross, Group, Join, Rename
-from ephemera.algebra.scalar import Distance, Every, Formula
+from ephemera.algebra.attributes import end, hidden
 from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints
-from ephemera.kernels.filter import is_known, times
+from ephemera.kernels.filter import times
 from ephemera.kernels.history import FAR, History, Question, Run, extremes, ranges, running_sum
-from ephemera.physical.nodes import Leaf, RulePlan
-from ephemera.syntax.nodes import Derive
-from ephemera.terms.construct import direct_variables
-from ephemera.terms.nodes import Aggregate, Bool, Number, Text, Var
+from ephemera.kernels.keys import hash_columns
+from ephemera.physical.nodes import Leaf, Range, Wanted, WindowPlan
 
 COUNT = hidden("count")
 LARGEST_SUM = 1 << 62
-
-
-Wanted: TypeAlias = tuple[str, str]
-"""The sum, least or greatest value of a variable: `sum`, `min` or `max`, and the variable."""
 
 
 def named(wanted: Wanted) -> str:
@@ -37,36 +28,27 @@ def named(wanted: Wanted) -> str:
     return hidden(" ".join(wanted))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Stretch:
-    """For each of some rows the range in which what lies in its window ends."""
+def question(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, limits: Sequence[Range]) -> Question:
+    """What is asked of the history of a leaf for each row, in its own names."""
+    own = {new: old for old, new in leaf.names.items()}
+    columns = tuple(batch.columns[k] for k in keys)
+    hashes = hash_columns(columns, len(batch))
+    return Question(
+        tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), *_between(batch, limits), columns
+    )
 
-    least: Ints
-    most: Ints
-    says_all: bool
-    """Whether whatever ends in the range lies in the window: nothing else is asked of it but equal variables."""
 
-
-def stretch(batch: Batch, leaf: Leaf, condition: Formula) -> Stretch:
-    """The range of ends that a window's condition, with its own conditions on time, leaves for each row.
-
-    A limit on an end, and a begin that is not before something, always narrow it. A begin that is not after something
-    does so where events are points.
-    """
-    opens, closes = begin(leaf.name), end(leaf.name)
-    not_after = (opens, closes) if leaf.is_point else (closes,)
+def _between(batch: Batch, limits: Sequence[Range]) -> tuple[Ints, Ints]:
+    """For each row the least and the greatest stamp that is asked for."""
     least = np.full(len(batch), -FAR, dtype=np.int64)
     most = np.full(len(batch), FAR, dtype=np.int64)
-    says_all = leaf.is_point
-    for part in condition.parts if isinstance(condition, Every) else (condition,):
-        match part:
-            case Distance(later, earlier, limit, strict) if later in not_after and is_known(batch, earlier):
-                most = np.minimum(most, times(batch, earlier) + _near(limit) - strict)
-            case Distance(later, earlier, limit, strict) if earlier in (opens, closes) and is_known(batch, later):
-                least = np.maximum(least, times(batch, later) - _near(limit) + strict)
-            case _:
-                says_all = False
-    return Stretch(least, most, says_all)
+    for limit in limits:
+        known = times(batch, limit.known)
+        if limit.earliest is not None:
+            least = np.maximum(least, known - _near(limit.earliest))
+        if limit.latest is not None:
+            most = np.minimum(most, known + _near(limit.latest))
+    return least, most
 
 
 def _near(limit: int) -> int:
@@ -74,12 +56,10 @@ def _near(limit: int) -> int:
     return max(-FAR, min(limit, FAR))
 
 
-def keys_of(leaf: Leaf, batch: Batch) -> list[str] | None:
-    """The variables that a leaf shares with a batch, if an index can tell them all."""
-    shared = sorted(v for v in leaf.variables if v in batch.columns)
-    if any(v not in leaf.sure or batch.columns[v].kind == "any" for v in shared):
-        return None
-    return shared
+def in_window(batch: Batch, window: WindowPlan) -> Question:
+    """What is asked of the history of a window; keys that are of no one kind are left to be compared."""
+    keys = [k for k in window.keys if k in batch.columns and batch.columns[k].kind != "any"]
+    return question(batch, window.leaf, keys, end(window.leaf.name), window.ranges)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,9 +70,15 @@ class Looked:
     found: dict[Wanted, Column]
 
 
-def look(leaf: Leaf, history: History, asked: Question, wanted: Sequence[Wanted]) -> Looked | None:
-    """How much is in each window, and what else is wanted; None if two keys share a hash, or it cannot be had so."""
-    own = {new: old for old, new in leaf.names.items()}
+def look(window: WindowPlan, history: History, batch: Batch) -> Looked | None:
+    """How much is in each window, and what else is wanted.
+
+    None if the window has to be unfolded: what is asked does not say all, two keys share a hash, or sums get too large.
+    """
+    asked = in_window(batch, window) if window.is_exact else None
+    if asked is None or len(asked.keys) < len(window.keys):
+        return None
+    own = {new: old for old, new in window.leaf.names.items()}
     counts = np.zeros(len(asked.least), dtype=np.int64)
     found: dict[Wanted, Column] = {}
     for run in history.flush():
@@ -105,7 +91,7 @@ def look(leaf: Leaf, history: History, asked: Question, wanted: Sequence[Wanted]
             return None
         if len(full) < len(asking):
             asking, starts, stops = asking[full], starts[full], stops[full]
-        for one in wanted:
+        for one in window.wanted:
             kind, so_far = run.batch.columns[own[one[1]]].kind, found.get(one)
             if so_far is not None and so_far.kind != kind:
                 return None
@@ -140,39 +126,6 @@ def _combined(function: str, before: Array, more: Array, had: Mask) -> Array:
 def _may_overflow(run: Run, name: str, count: int) -> bool:
     values = run.batch[name]
     return max(abs(int(values.max())), abs(int(values.min()))) * count >= LARGEST_SUM
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """A rule that only counts, sums or asks for the extremes of what lies in one window."""
-
-    right: Rename
-    condition: Formula
-    wanted: tuple[Wanted, ...]
-
-
-def summary_of(plan: RulePlan) -> Summary | None:
-    """The summary that a rule asks for, if that is all it asks of its collection."""
-    e, group = plan.accumulated, plan.head
-    if not isinstance(e, Join | Cross) or e.left != plan.positive or not isinstance(e.right, Rename):
-        return None
-    if not isinstance(group, Group) or group.having or len(group.collections) != 1:
-        return None
-    head, binds = group.head, frozenset(group.collections[0].binds)
-    if not isinstance(head, Derive) or binds & frozenset[str]().union(*(direct_variables(a) for a in head.arguments)):
-        return None
-    wanted: list[Wanted] = []
-    for argument in head.arguments:
-        match argument:
-            case Aggregate("count", None, False, ()):
-                continue
-            case Aggregate("sum" | "avg" | "min" | "max" as function, Var(name), False, ()) if name in binds:
-                wanted.append(("sum" if function == "avg" else function, name))
-            case Var() | Number() | Text() | Bool():
-                continue
-            case _:
-                return None
-    return Summary(e.right, e.condition, tuple(dict.fromkeys(wanted)))
 
 
 def summarized(batch: Batch, looked: Looked) -> Batch:

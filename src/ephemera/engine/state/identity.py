@@ -19,7 +19,7 @@ from ephemera.algebra.fingerprint import digest, rule_names
 from ephemera.algebra.nodes import Plan
 from ephemera.base.errors import EphemeraError
 from ephemera.base.time import describe
-from ephemera.formats.compiled import Compiled
+from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue, Schema, Source
 from ephemera.rules.outcome import World
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from ephemera.kernels.columns import Ints, Mask
 from ephemera.kernels.history import FAR
-from ephemera.physical.lane_grouping import UNNAMED
+from ephemera.physical.lanes import UNNAMED
 from ephemera.rules.nodes import Catalogue
 
 

@@ -23,10 +23,10 @@ from ephemera.base.errors import EphemeraWarning
 from ephemera.engine.cluster.message import BAD, DEAD, OUT, Shipment, unpack
 from ephemera.engine.hosts.results import Run
 from ephemera.formats.check_columns import Offer, check_columns
-from ephemera.formats.compiled import Compiled
 from ephemera.formats.decode_arrow import stamp_columns
 from ephemera.formats.encode_typed_arrow import Counting, Held, Layout, layout
 from ephemera.formats.json_events import BadEvent
+from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.spark.batch.job import Job, start

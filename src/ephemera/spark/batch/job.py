@@ -15,11 +15,11 @@ from pyspark.sql import functions as f
 
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.check_columns import check_columns
-from ephemera.formats.compiled import Compiled
 from ephemera.formats.json_events import uses_text
+from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
-from ephemera.rewrite.nodes import Asked
-from ephemera.rewrite.push_constants import constants
+from ephemera.physical.plan import Compiled
+from ephemera.rewrite.push_constants import Asked, constants
 from ephemera.rules.outcome import World
 from ephemera.spark.read import parquet
 from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, TEXT, Form, Source
@@ -182,7 +182,7 @@ def _constants(jobs: Sequence[Job]) -> Mapping[str, tuple[Asked, ...]]:
     if any(job.asks_the_clock for job in jobs):
         return {}
     plans = [job.compiled.physical for job in jobs]
-    return plans[0].rewritten.constants if len(plans) == 1 else constants([plan.logical for plan in plans])
+    return constants([plan.logical for plan in plans])
 
 
 def _number(event: Column, labels: Sequence[str]) -> Column:
@@ -253,7 +253,7 @@ class _Texts:
             if vouched.num_rows:
                 yield pa.RecordBatch.from_pydict({"text": [True]})
             for message in rest_messages(self.compiled, self.form, rest):
-                if uses_text(message.data, catalogue) and isinstance(self.compiled.read(message), Event):
+                if uses_text(message.data, catalogue) and isinstance(read_event(message, self.compiled), Event):
                     yield pa.RecordBatch.from_pydict({"text": [True]})
 
 

@@ -24,6 +24,7 @@ from ephemera.engine.cluster.source_progress import Progress
 from ephemera.formats.check_columns import Offer, WrongColumns, check_columns
 from ephemera.formats.csv_rows import BadFile
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text, uses_text
+from ephemera.formats.reading import read_event
 from ephemera.kernels.event_columns import Events, of_events
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.task import Turn, turn_of_task
@@ -259,7 +260,7 @@ class ToldLines:
                 gate.closes = row["closes"] if row["closes"] is not None else gate.closes
                 gate.ends = gate.ends or bool(row["ends"])
                 continue
-            event = entrance.spread.compiled.read(line)
+            event = read_event(line, entrance.spread.compiled)
             gate.texts = gate.texts or (
                 isinstance(event, Event) and _use_texts([decode_line(line.encode())], entrance.spread)
             )

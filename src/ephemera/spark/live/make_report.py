@@ -10,7 +10,7 @@ from ephemera.engine.cluster.message import HEARD, READ, STATS, Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress, lag_of, read_word
 from ephemera.kernels.history import FAR
-from ephemera.physical.lane_grouping import UNNAMED
+from ephemera.physical.lanes import UNNAMED
 from ephemera.spark.live.report import BatchReport, HistoryReport, SourceReport, StateReport
 from ephemera.spark.read.route_rows import notes_of
 from ephemera.spark.sinks.folder_sink import counts_of

@@ -16,6 +16,7 @@ from ephemera.algebra.attributes import position
 from ephemera.engine.cluster.message import BAD, READ, Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.json_events import BadEvent
+from ephemera.formats.reading import read_event
 from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
 from ephemera.kernels.event_columns import BEGIN, END, Events, of_events
@@ -238,7 +239,7 @@ class FromLines:
             events: dict[int, list[Event]] = {}
             pairs = zip(batch.column("program").to_pylist(), batch.column("line").to_pylist(), strict=True)
             for number, line in pairs:
-                event = self.spreads[number].compiled.read(line)
+                event = read_event(line, self.spreads[number].compiled)
                 if isinstance(event, BadEvent):
                     yield bad_shipment(self.spreads[number], event)
                 else:

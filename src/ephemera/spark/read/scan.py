@@ -20,14 +20,15 @@ from pyspark.sql import functions as f
 
 from ephemera.base.errors import InternalError
 from ephemera.formats.check_columns import Offer, check_columns, refused_types
-from ephemera.formats.compiled import Compiled, Given, given_message
 from ephemera.formats.csv_rows import BadFile, Row, Sheet, row_of, sheet_of
 from ephemera.formats.decode_arrow import Reader
 from ephemera.formats.decode_cells import event_of_row, events_of_sheet, object_of_cells
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text
+from ephemera.formats.reading import Given, given_message, read_event
 from ephemera.formats.seen_keys import Keys
 from ephemera.formats.xml_messages import messages, pieces, placed
-from ephemera.rewrite.nodes import Asked
+from ephemera.physical.plan import Compiled
+from ephemera.rewrite.push_constants import Asked
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.read.csv_columns import flat_cells
 from ephemera.spark.read.csv_files import LINE, Sheets, name_of, open_csv
@@ -271,7 +272,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[str, Row]]:
 
 
 def _read_one(compiled: Compiled, given: Given, original: object) -> Event | BadEvent:
-    return _told_with(original, compiled.read, given)
+    return _told_with(original, read_event, given, compiled)
 
 
 def _told_with(original: object, read: Callable[..., T], *given: Any) -> T:

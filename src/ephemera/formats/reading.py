@@ -1,18 +1,13 @@
-"""This module holds a program as engines need it, and reads events as it declares them."""
+"""This module reads events one by one as a program declares them, and gathers those of a run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ephemera.algebra.nodes import Plan
-from ephemera.analysis.limits import Limits
-from ephemera.analysis.nodes import Facts
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text, read_message, uses_text
 from ephemera.formats.seen_keys import Keys
-from ephemera.physical.plan import PhysicalPlan, physical_plan
-from ephemera.rules.nodes import Ruleset
+from ephemera.physical.plan import Compiled
 from ephemera.terms.events import Event
 
 if TYPE_CHECKING:
@@ -22,35 +17,13 @@ Given: TypeAlias = Mapping[str, Any] | str | bytes | Message
 """An event as it is given: an object, a line of JSON, or such a line decoded."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """A program as engines need it."""
-
-    rules: Ruleset
-    plan: Plan
-    facts: Facts
-    limits: Limits
-    physical: PhysicalPlan
-
-    def beside(self, calendars: Iterable[str]) -> Compiled:
-        """The same as it runs with some calendars."""
-        names = frozenset(calendars)
-        if names == self.physical.calendars:
-            return self
-        return replace(self, physical=physical_plan(self.rules, self.plan, self.facts, names))
-
-    def read(self, given: Given) -> Event | BadEvent:
-        """An event from an object or a line of JSON, or what is wrong with it."""
-        message = given_message(given)
-        event = read_message(message, self.rules.resolved.catalogue)
-        if isinstance(event, Event) and (complaint := self.limits.complaint(event)) is not None:
-            return BadEvent(original_text(message.original), complaint, event.term.label)
-        return event
-
-
-def prepare(rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = ()) -> Compiled:
-    """A program as engines need it, with how it runs."""
-    return Compiled(rules, plan, facts, Limits(plan, facts), physical_plan(rules, plan, facts, calendars))
+def read_event(given: Given, compiled: Compiled) -> Event | BadEvent:
+    """An event from an object or a line of JSON, or what is wrong with it."""
+    message = given_message(given)
+    event = read_message(message, compiled.rules.resolved.catalogue)
+    if isinstance(event, Event) and (complaint := compiled.limits.complaint(event)) is not None:
+        return BadEvent(original_text(message.original), complaint, event.term.label)
+    return event
 
 
 class Reading:
@@ -76,7 +49,7 @@ class Reading:
     def add(self, given: Given) -> None:
         """One more event."""
         message = given_message(given)
-        event = self.compiled.read(message)
+        event = read_event(message, self.compiled)
         if isinstance(event, Event):
             self.keys.note(message.data)
         self.take(event, as_text=uses_text(message.data, self.compiled.rules.resolved.catalogue))

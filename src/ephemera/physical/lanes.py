@@ -1,0 +1,266 @@
+"""This module groups the rules of a plan into lanes, by the sources that they wait for, and plans what each lane holds.
+
+Rules that derive one label wait for the sources of all of them, since what two of them derive is one event, which is
+given once. A rule that reads nothing but the clock and calendars waits for no source. What it answers goes with all of
+them. Rules that wait for fewer sources and read what it derives need that by their own bounds: then it runs a second
+time in a lane without sources, which goes with the fastest of them, only to tell those rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, replace
+
+from ephemera.algebra.attributes import EVENT, begin, end, moved
+from ephemera.algebra.nodes import Base, Calendar, Detection, Expression, Input, Match, Plan, Rename
+from ephemera.algebra.scalar import Matches
+from ephemera.analysis.nodes import Relevance
+from ephemera.analysis.relevance import waiting_time
+from ephemera.base.tree import find
+from ephemera.physical.nodes import HistoryPlan, HistoryUse, LanePlan, Needed, QueryPlan, RulePlan
+from ephemera.rewrite.optimize import Rewritten
+from ephemera.rules.nodes import Ruleset
+from ephemera.rules.patterns import pattern_label
+from ephemera.syntax.nodes import Event
+
+UNNAMED = ""
+"""The source of all events that no stream carries."""
+CLOCK: frozenset[str] = frozenset()
+"""The lane of what waits for no source, and tells others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The rules of a plan by the sources that they wait for, those that wait for the fewest first."""
+
+    plans: Mapping[frozenset[str], LanePlan]
+    every: frozenset[str]
+    """All sources."""
+    told_ahead: frozenset[str]
+    """The rules that run in the lane of the clock, too, which tells the others what they derive."""
+
+    def of(self, rules: Container[str]) -> dict[frozenset[str], LanePlan]:
+        """The lanes of some of the rules."""
+        restricted = {sources: _restricted(lane, rules) for sources, lane in self.plans.items()}
+        return {sources: lane for sources, lane in restricted.items() if lane.uses}
+
+
+def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str]) -> Lanes:
+    """The lanes of the rules of a plan, and what they tell each other."""
+    plan = given.plan
+    depends, every = _dependencies(plan, calendars)
+    for name, one in given.alike.items():  # rules that run as one wait for the sources of all of them
+        depends[name] = depends[name].union(*(depends[m.name] for m in one.members))
+    free = [name for name in rules if not depends[name]]
+    ahead = any(depends[name] not in (CLOCK, every) and not all_read(plan, [name]).isdisjoint(free) for name in rules)
+    names: dict[frozenset[str], list[str]] = {}
+    for name in rules:
+        names.setdefault(depends[name] or every, []).append(name)
+        if ahead and name in free:
+            names.setdefault(CLOCK, []).append(name)
+    uses = _Uses(given, rules)
+    return Lanes(
+        {sources: uses.lane(names[sources], calendars) for sources in sorted(names, key=len)},
+        every,
+        frozenset(m for name in free for m in (name, *(m.name for m in given.members(name)))) if ahead else CLOCK,
+    )
+
+
+def all_read(plan: Plan, names: Iterable[str]) -> set[str]:
+    """Some points, and all that they read, directly or through others."""
+    found: set[str] = set()
+    left = list(names)
+    while left:
+        name = left.pop()
+        if name not in found:
+            found.add(name)
+            left += [use.point for use in find(plan.points[name].expression, Input)]
+    return found
+
+
+# ---- what a lane holds ---------------------------------------------------------------------------------------
+
+
+class _Uses:
+    """What the rules of a plan read, and for how long."""
+
+    def __init__(self, given: Rewritten, rules: Mapping[str, RulePlan]) -> None:
+        self._plan = given.plan
+        self._facts = given.facts
+        self._relevance: dict[str, list[Relevance]] = {}
+        for one in given.facts.relevance:
+            self._relevance.setdefault(one.point, []).append(one)
+        self._uses = {name: tuple(self._of_rule(rule)) for name, rule in rules.items()}
+
+    def lane(self, rules: Sequence[str], calendars: Set[str]) -> LanePlan:
+        """What a lane with some rules holds."""
+        uses = {name: self._uses[name] for name in rules}
+        asked = {use.history for own in uses.values() for use in own}
+        names = [name for name in self._plan.points if name in uses or name in asked]
+        queries = {name: self._query(name) for name in names if name not in uses}
+        labels = {query.label for query in queries.values()}
+        timers = {f"{name}/{one.name}": one for name in rules for one in find(self._expression(name), Calendar)}
+        return _laid_out(
+            LanePlan(
+                tuple(_turns(names, self._plan)),
+                uses,
+                queries,
+                {},
+                timers,
+                tuple(sorted(name for name in calendars if name in labels)),
+            )
+        )
+
+    def _expression(self, name: str) -> Expression:
+        return self._plan.points[name].expression
+
+    def _query(self, name: str) -> QueryPlan:
+        patterns = tuple(match.pattern for match in find(self._expression(name), Match))
+        return QueryPlan(self._plan.points[name].label, patterns)
+
+    def _of_rule(self, rule: RulePlan) -> Iterator[HistoryUse]:
+        """The histories of the queries that a rule reads, and of its own timers and algebra expressions."""
+        point = rule.point
+        relevance = self._relevance.get(point, [])
+        told_apart = _told_apart(self._expression(point))
+        for query in dict.fromkeys(i.point for i in find(self._expression(point), Input)):
+            needed = _needed((one for one in relevance if one.input == query), EVENT)
+            yield HistoryUse(query, (begin(EVENT), end(EVENT)), needed, is_whole=query in told_apart)
+        for timer in find(self._expression(point), Calendar):
+            needed = _needed((one for one in relevance if one.name == timer.name), timer.name)
+            yield HistoryUse(f"{point}/{timer.name}", (begin(timer.name), end(timer.name)), needed)
+        for one in rule.detections:
+            name = one.detection.name
+            waits = waiting_time(self._facts.cases.get(point, ()), end(name))
+            needed = None if waits is None else (((end(name), waits.bound - waits.is_strict),),)
+            yield HistoryUse(f"{point}/{name}", (begin(name), end(name)), needed)
+
+
+def _needed(relevance: Iterable[Relevance], event: str) -> Needed:
+    """For each reader of a history how long before now some stamps count."""
+    readers: list[tuple[tuple[str, int], ...]] = []
+    for one in relevance:
+        if not one.minimal:
+            return None
+        times = [(moved(bound.stamp, event), bound.time) for bound in one.minimal if bound.time is not None]
+        readers.append(tuple((stamp, time.bound - time.is_strict) for stamp, time in times))
+    return tuple(readers)
+
+
+def _told_apart(expression: Expression) -> set[str]:
+    """The queries whose events a rule tests again, or an algebra expression tells apart."""
+    tested = {m.event for m in find(expression, Matches)}
+    inner = {i for d in find(expression, Detection) for i in d.inputs}
+    return {
+        use.input.point
+        for use in find(expression, Rename)
+        if isinstance(use.input, Input) and (use.events[0][1] in tested or use in inner)
+    }
+
+
+def _turns(names: Sequence[str], plan: Plan) -> Iterator[tuple[tuple[str, ...], bool]]:
+    """The points of a lane in the order of the plan, those of a cycle together."""
+    cycles = {name: frozenset(cycle) for cycle in plan.cycles for name in cycle}
+    done: set[str] = set()
+    for name in names:
+        if name not in done:
+            members = tuple(n for n in names if n in cycles[name]) if name in cycles else (name,)
+            done.update(members)
+            yield members, name in cycles
+
+
+def _restricted(lane: LanePlan, rules: Container[str]) -> LanePlan:
+    """A lane with some of its rules only."""
+    uses = {name: used for name, used in lane.uses.items() if name in rules}
+    if len(uses) == len(lane.uses):
+        return lane
+    asked = {use.history for used in uses.values() for use in used}
+    turns = ((tuple(n for n in members if n in uses or n in asked), is_cycle) for members, is_cycle in lane.turns)
+    queries = {name: query for name, query in lane.queries.items() if name in asked}
+    labels = {query.label for query in queries.values()}
+    return _laid_out(
+        replace(
+            lane,
+            turns=tuple(turn for turn in turns if turn[0]),
+            uses=uses,
+            queries=queries,
+            timers={name: timer for name, timer in lane.timers.items() if name in asked},
+            days=tuple(name for name in lane.days if name in labels),
+        )
+    )
+
+
+def _laid_out(lane: LanePlan) -> LanePlan:
+    """A lane with its histories, each as long as any of its rules needs it, and as whole."""
+    readers: dict[str, list[HistoryUse]] = {name: [] for name in lane.queries}
+    for used in lane.uses.values():
+        for use in used:
+            readers.setdefault(use.history, []).append(use)
+    whole = {name: any(use.is_whole for use in uses) for name, uses in readers.items()}
+    return replace(
+        lane,
+        queries={name: replace(query, keeps_events=whole[name]) for name, query in lane.queries.items()},
+        histories={name: _history(uses) for name, uses in readers.items()},
+    )
+
+
+def _history(uses: Sequence[HistoryUse]) -> HistoryPlan:
+    needs = [use.needed for use in uses]
+    known = [needed for needed in needs if needed is not None]
+    if len(known) < len(needs):
+        return HistoryPlan(uses[0].stamps, None, None)
+    readers = tuple(reader for needed in known for reader in needed)
+    reach = max((min((time for _, time in reader), default=0) for reader in readers), default=0)
+    return HistoryPlan(uses[0].stamps, readers, reach)
+
+
+# ---- sources and the clock -----------------------------------------------------------------------------------
+
+
+def by_the_clock(rules: Ruleset, calendars: Set[str]) -> frozenset[int]:
+    """The rules that absolute timers or calendars take part in, directly or through what they ask for."""
+    asked = {
+        number: {str(label) for e in find(rule.body, Event) if (label := pattern_label(e.pattern)) is not None}
+        for number, rule in enumerate(rules.resolved.rules, 1)
+    }
+    timed = {n for n, labels in asked.items() if "timer:datetime" in labels or labels & calendars}
+    while True:
+        needs = {n for n in asked if n not in timed and any(timed & set(d.rules) for d in rules.dependencies[n - 1])}
+        if not needs:
+            return frozenset(timed)
+        timed |= needs
+
+
+def _dependencies(plan: Plan, calendars: Container[str]) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
+    """For each point the sources that its tuples depend on, and all sources."""
+    depends: dict[str, frozenset[str]] = dict.fromkeys(plan.points, CLOCK)
+    derived = plan.catalogue.derived
+    sources = plan.catalogue.sources
+    carried_by = {label: one.name for one in sources for label in one.carries}
+
+    def source(label: str) -> frozenset[str]:
+        """What a label is read from; calendars, and what rules derive and no stream carries, need no source."""
+        name = carried_by.get(label, UNNAMED)
+        is_inner = label in calendars or (name == UNNAMED and label in derived)
+        return CLOCK if is_inner else frozenset([name])
+
+    labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
+    used = CLOCK.union(*(source(label) for label in labels if label is not None))
+    every = used | frozenset(one.name for one in sources) or frozenset([UNNAMED])
+    rules = {name: point.rule for name, point in plan.points.items() if point.kind == "rule"}
+    same = [[name for name, rule in rules.items() if rule in numbers] for numbers in derived.values()]
+    changed = True
+    while changed:
+        changed = False
+        for name, point in plan.points.items():
+            bases = [every if b.label is None else source(b.label) for b in find(point.expression, Base)]
+            inputs = [depends[i.point] for i in find(point.expression, Input)]
+            both = CLOCK.union(*bases, *inputs)
+            if not both <= depends[name]:
+                depends[name] |= both
+                changed = True
+        for names in same:
+            both = CLOCK.union(*(depends[name] for name in names))
+            changed = changed or any(depends[name] != both for name in names)
+            depends |= dict.fromkeys(names, both)
+    return depends, every
