@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 
@@ -81,9 +81,18 @@ def test_a_head_without_a_value_says_what_was_bound_as_its_author_called_it() ->
         assert [dict(letter.variables) for letter in letters] == [{"o.s": 7}]
 
 
+@pytest.mark.parametrize(("name", "read"), [("x", {"a", "b"}), ("_1", {"a", "b"}), ("_", set())])
+def test_what_an_author_calls_a_number_after_an_underscore_is_read(name: str, read: set[str]) -> None:
+    declared = "EVENT move(a: int, b: int); EVENT tick(n: int);"
+    program = ephemera.compile(f"{declared} stays(n) <- m: move({name}, {name}), t: tick(n), {{m, t}} within 5;")
+    columns = program.compiled.physical.rewritten.columns
+    assert columns is not None
+    assert columns["move"] == read
+
+
 def test_every_name_is_of_one_kind() -> None:
     kinds = (is_stamp, is_reference, is_occurrence, is_variable, is_constant)
-    made = {
+    made: dict[Callable[[str], bool] | None, list[str]] = {
         is_stamp: [side(name) for side in (begin, end) for name in (*NAMES, primitive("e", 1))],
         is_reference: [reference(name) for name in NAMES],
         is_occurrence: [occurrence(name) for name in NAMES],

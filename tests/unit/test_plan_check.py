@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ephemera.algebra.attributes import TERM, begin, end
+from ephemera.algebra.attributes import TERM, Variable, begin, end
 from ephemera.algebra.check import check_plan
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import (
@@ -45,7 +45,7 @@ def plan() -> Plan:
 
 
 def use(query: str, name: str, variable: str = "x") -> Rename:
-    return Rename(Input(query), (("$", name),), (("v1", variable),))
+    return Rename(Input(query), (("$", name),), ((Variable("v1"), Variable(variable)),))
 
 
 A, B = use("a(v1)", "i"), use("b(v1)", "j")
@@ -86,7 +86,7 @@ def test_a_sound_plan_passes(expression: Expression) -> None:
         (Select(A, Holds(Comparison("=", Var("z"), Number(1)))), "tests z"),
         (Project(A, (TERM,)), "keeps $term"),
         (Rename(A, (("k", "l"),), ()), "renames k"),
-        (Rename(A, (), (("z", "y"),)), "renames z"),
+        (Rename(A, (), ((Variable("z"), Variable("y")),)), "renames z"),
         (RelativeTimer(A, "w", "extend", "j", 1), "is anchored to j"),
         (RelativeTimer(A, "i", "extend", "i", 1), "is called i"),
         (Merge(Join(A, B), "r", ("i",)), "would forget j.e"),

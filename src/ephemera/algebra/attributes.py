@@ -11,16 +11,17 @@
 | `$term`, `#row`|              | what the author of a rule never sees                                 |
 | `@1700000000`  | `Moment`     | nothing: a fixed time, which stands in formulas where stamps stand   |
 
-Names are texts, so that tables find them as fast as Python can and Arrow and stored state have them as they are; the
-types are for the type checker alone. No name can be read in two ways: only names of events and variables are somebody
-else's choice, the former stand before the last dot, and a variable whose name is more than a word has it in backquotes,
-as in the program (`variable`), where no name has a backquote in it.
+Names are texts, so that tables find them as fast as Python can (those that every row has are interned), and Arrow and
+stored state have them as they are; the types are for the type checker alone. No name can be read in two ways: only
+names of events and variables are somebody else's choice, the former stand before the last dot, and a variable whose
+name is more than a word has it in backquotes, as in the program (`variable`), where no name has a backquote in it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from sys import intern
 from typing import Any, NewType, TypeAlias, TypeGuard
 
 from ephemera.syntax.lexer import is_plain_name
@@ -49,17 +50,17 @@ _CONSTANT = re.compile(r"#(?:(.+)#)?([0-9]+)", re.DOTALL)
 
 def begin(event: str) -> Stamp:
     """The stamp of an event's begin."""
-    return Stamp(f"{event}.s")
+    return Stamp(intern(f"{event}.s"))
 
 
 def end(event: str) -> Stamp:
     """The stamp of an event's end."""
-    return Stamp(f"{event}.e")
+    return Stamp(intern(f"{event}.e"))
 
 
 def reference(event: str) -> Reference:
     """The attribute that says which event it is."""
-    return Reference(f"{event}.ref")
+    return Reference(intern(f"{event}.ref"))
 
 
 def occurrence(event: str) -> Occurrence:
@@ -74,7 +75,7 @@ def moment(microseconds: int) -> Moment:
 
 def position(k: int) -> str:
     """The column of the k-th value of a flat event."""
-    return f"@{k}"
+    return intern(f"@{k}")
 
 
 def hidden(what: str) -> str:
@@ -89,6 +90,11 @@ def variable(name: str) -> Variable:
     ('id', '`o.s`', '`_3`')
     """
     return Variable(name if is_plain_name(name) and not _BLANK.fullmatch(name) else f"`{name}`")
+
+
+def variables(names: Iterable[str]) -> tuple[Variable, ...]:
+    """The variables of a rule whose variables are called as their attributes are, in the order of their names."""
+    return tuple(map(Variable, sorted(names)))
 
 
 def constant(place: int, event: str | None = None) -> Variable:

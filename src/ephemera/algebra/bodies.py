@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
-from ephemera.algebra.attributes import EVENT, TERM, begin, end, reference
+from ephemera.algebra.attributes import EVENT, TERM, begin, end, reference, variables
 from ephemera.algebra.conditions import formula
 from ephemera.algebra.detections import bound_by, detection
 from ephemera.algebra.nodes import (
@@ -155,7 +155,7 @@ class Body:
         found = pattern_bindings(pattern)
         if not (found.perhaps | found.never) & elsewhere:
             return self._queries.use(Asking(pattern), name), []
-        test = Matches(name, pattern, tuple(sorted(known | bound(pattern))))
+        test = Matches(name, pattern, variables(known | bound(pattern)))
         return self._queries.use(Asking(pattern, tested=True), name), [test]
 
     def _joined(self, left: Expression, right: Expression, bound: frozenset[str]) -> Expression:
@@ -290,7 +290,7 @@ class Body:
             stamps = [stamp for n in positive for stamp in (begin(n), end(n))]
             by = (*(reference(n) for n in happened), *stamps, *sorted(plain_variables(normal.head)))
             collections = tuple(self._collection(k, c) for k, c in enumerate(normal.collects))
-            built: Expression = Group(whole, by, tuple(sorted(self._own)), collections, normal.head, normal.having)
+            built: Expression = Group(whole, by, variables(self._own), collections, normal.head, normal.having)
         else:
             for condition in normal.having:
                 whole = Select(whole, formula(condition, self._catalogue.zone))
@@ -298,8 +298,8 @@ class Body:
         return Project(Merge(built, EVENT, tuple(positive)), (TERM,))
 
     def _collection(self, k: int, collect: CollectLiteral) -> Collection:
-        told_apart_by = sorted(self._own | bound(collect.event.pattern))
-        return Collection(collect.event.name, tuple(told_apart_by), tuple(sorted(self._binds(k))))
+        told_apart_by = variables(self._own | bound(collect.event.pattern))
+        return Collection(collect.event.name, told_apart_by, variables(self._binds(k)))
 
 
 def _united(parts: Sequence[Expression]) -> Expression:

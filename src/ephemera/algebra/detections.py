@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from ephemera.algebra.attributes import primitive
+from ephemera.algebra.attributes import primitive, variables
 from ephemera.algebra.conditions import length
 from ephemera.algebra.nodes import Composition, Detected, Detection, Expression, Limit, Primitive
 from ephemera.algebra.queries import Asking, Queries
@@ -36,8 +36,8 @@ def detection(literal: AlgebraLiteral, queries: Queries) -> Detection:
                 found = pattern_bindings(e)
                 tested = bool((found.perhaps | found.never) & shared)
                 inputs.append(queries.use(Asking(e, tested), name))
-                known = tuple(sorted(shared | found.bound))
+                known = variables(shared | found.bound)
                 return Primitive(len(inputs) - 1, Matches(name, e, known) if tested else TRUE)
 
     expression = lowered(literal.expression)
-    return Detection(literal.name, tuple(inputs), expression, literal.restricted, tuple(sorted(shared)))
+    return Detection(literal.name, tuple(inputs), expression, literal.restricted, variables(shared))

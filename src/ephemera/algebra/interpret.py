@@ -140,7 +140,7 @@ class Interpreter:
                 whole = self.evaluate(inner, source)
                 return ({a: v for a, v in t.items() if a in attributes or is_stamp(a)} for t in whole)
             case Rename(inner, renamed, variables):
-                names = dict(variables)
+                names: dict[str, str] = dict(variables)
                 for old, new in renamed:
                     names |= {begin(old): begin(new), end(old): end(new), reference(old): reference(new)}
                 return ({names.get(a, a): v for a, v in t.items()} for t in self.evaluate(inner, source))

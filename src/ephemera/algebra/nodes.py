@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias, get_args
 
+from ephemera.algebra.attributes import Variable
 from ephemera.algebra.scalar import TRUE, Formula
 from ephemera.rules.nodes import Catalogue, Growth, NormalRule
 from ephemera.syntax.nodes import AlgebraOperator, Condition, Head
@@ -84,7 +85,7 @@ class Rename:
 
     input: Expression
     events: tuple[tuple[str, str], ...]
-    variables: tuple[tuple[str, str], ...]
+    variables: tuple[tuple[Variable, Variable], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,8 +131,8 @@ class Collection:
     """A collected event among the attributes, and the variables that tell its pairs apart."""
 
     name: str
-    variables: tuple[str, ...]
-    binds: tuple[str, ...]
+    variables: tuple[Variable, ...]
+    binds: tuple[Variable, ...]
     """Those that only it gives a value."""
 
 
@@ -141,7 +142,7 @@ class Group:
 
     input: Expression
     by: tuple[str, ...]
-    own: tuple[str, ...]
+    own: tuple[Variable, ...]
     """The variables of positive events: they tell bindings apart."""
     collections: tuple[Collection, ...]
     head: Head
@@ -239,7 +240,7 @@ class Detection:
     inputs: tuple[Expression, ...]
     expression: Detected
     restricted: bool
-    shared: tuple[str, ...]
+    shared: tuple[Variable, ...]
     """The variables of several primitives; instances are found for each of their values apart."""
 
 

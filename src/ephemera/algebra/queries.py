@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ephemera.algebra.attributes import EVENT
+from ephemera.algebra.attributes import EVENT, Variable
 from ephemera.algebra.nodes import Base, Expression, Input, Match, Point, Rename, Union
 from ephemera.base.tree import rebuild, walk
 from ephemera.rules.dependencies import Asked, Graph
@@ -52,7 +52,7 @@ class Queries:
         stream = self._stream(asking.pattern)
         query = self._query(stream, numbered)
         known = frozenset[str]().union(*(bound(v) for v in variants))
-        variables = tuple((number, own) for own, number in numbers.items() if own in known)
+        variables = tuple((Variable(number), Variable(own)) for own, number in numbers.items() if own in known)
         return Rename(Input(query), ((EVENT, name),), variables)
 
     def _stream(self, pattern: Pattern) -> Expression:

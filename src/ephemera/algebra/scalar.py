@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ephemera.algebra.attributes import Time, begin, end
+from ephemera.algebra.attributes import Time, Variable, begin, end
 from ephemera.syntax.nodes import Comparison, IsNull
 from ephemera.terms.nodes import Pattern
 
@@ -41,7 +41,7 @@ class Matches:
 
     event: str
     pattern: Pattern
-    known: tuple[str, ...]
+    known: tuple[Variable, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def schema(e: Expression, points: Mapping[str, Schema], catalogue: Catalogue) ->
             inside = schema(inner, points, catalogue)
             return {a: v for a, v in inside.items() if a in attributes or is_stamp(a)}
         case Rename(inner, events, variables):
-            names = dict(variables)
+            names: dict[str, str] = dict(variables)
             for old, new in events:
                 names |= {begin(old): begin(new), end(old): end(new), reference(old): reference(new)}
             return {names.get(a, a): v for a, v in schema(inner, points, catalogue).items()}

@@ -41,7 +41,7 @@ class Tester:
             case SameEvent(left, right, same):
                 return (t[reference(left)] == t[reference(right)]) is same
             case Matches(event, pattern, known):
-                values = {v: t[v] for v in known if v in t}
+                values: dict[str, Value] = {v: t[v] for v in known if v in t}
                 found = match_event(pattern, t[reference(event)], values, self._catalogue.attributes)
                 return any(s.keys() <= values.keys() for s in found)
             case InsideCalendar(events, calendar):

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from ephemera.algebra.attributes import constant, is_constant
+from ephemera.algebra.attributes import Variable, constant, is_constant
 from ephemera.algebra.fingerprint import Print
 from ephemera.algebra.nodes import (
     Calendar,
@@ -149,7 +149,7 @@ class _Abstract:
         self._constants: dict[str, Value] = {}
         self._changed: dict[object, object] = {}
         """What stands several times in the expression, as all below an optional collection does, is named once."""
-        self.queries: dict[str, tuple[Atom, dict[str, str]]] = {}
+        self.queries: dict[str, tuple[Atom, dict[Variable, Variable]]] = {}
         self.is_plain = not any(True for _ in find(point.expression, (Calendar, Detection)))
         if self.is_plain:
             self.expression = self._abstract(self.canonical.of(point.expression))
@@ -194,7 +194,7 @@ class _Abstract:
                 if pattern is None:
                     return node
                 atom, constants = pattern
-                names: dict[str, str] = {constant(k): constant(k, event) for k in constants}
+                names = {constant(k): constant(k, event) for k in constants}
                 self._constants |= {constant(k, event): value for k, value in constants.items()}
                 if point in self.queries:
                     self.is_plain = False  # the same query twice: its constants would have two names
