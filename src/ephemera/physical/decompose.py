@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from ephemera.algebra.attributes import begin, end, is_constant, is_moment, occurrence, reference
@@ -20,7 +21,6 @@ from ephemera.algebra.nodes import (
     Input,
     Join,
     Merge,
-    Plan,
     Point,
     Project,
     RelativeTimer,
@@ -32,7 +32,6 @@ from ephemera.algebra.nodes import (
 )
 from ephemera.algebra.scalar import TRUE, Distance, Every, Formula, Holds, every
 from ephemera.algebra.schema import Schema, schema
-from ephemera.analysis.nodes import Facts
 from ephemera.base.errors import InternalError
 from ephemera.physical.join_order import in_the_end, needs, orders, split
 from ephemera.physical.nodes import (
@@ -58,13 +57,13 @@ def rule_plan(
     point: Point, given: Rewritten, schemas: Mapping[str, Schema], read: Set[str | None] = frozenset()
 ) -> RulePlan:
     """A rule as engines run it; `read` are the labels that some rule asks for."""
-    plan, facts = given.plan, given.facts
     if not isinstance(point.expression, Project) or not isinstance(point.expression.input, Merge):
         raise InternalError("physical", f"{point.name} is no rule")
     merge = point.expression.input
     head = member_head(point)
     positive = positive_part(head.input)
-    parts = _Parts(point.name, plan, facts, schemas)
+    leaf_of = partial(leaf, point=point.name, given=given, schemas=schemas)
+    parts = _Parts(leaf_of)
     parts.take(positive)
     leaves = tuple(parts.leaves)
     ends = (*(end(leaf.name) for leaf in leaves), *(end(t.name) for t in parts.timers))
@@ -75,7 +74,7 @@ def rule_plan(
     tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
     stamps = {side(name) for name in merge.events for side in (begin, end)}
     variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())
-    windows = _Windows(variables | stamps, lambda right: leaf(right, point.name, plan, schemas, facts))
+    windows = _Windows(variables | stamps, leaf_of)
     attempts, having = windows.attempts(head.input, positive)
     final = in_the_end(
         head,
@@ -90,7 +89,7 @@ def rule_plan(
         point=point.name,
         leaves=leaves,
         detections=tuple(parts.detections),
-        orders=orders(leaves, point.name, facts, early, final),
+        orders=orders(leaves, point.name, given.facts, early, final),
         tests=late,
         timers=tuple(parts.timers),
         tables=tuple(parts.tables),
@@ -144,13 +143,13 @@ def accumulates(e: Expression) -> bool:
 def positive_part(e: Expression) -> Expression:
     """The part below all that accumulates."""
     positive = e
-    while (left := _left_or_none(e)) is not None:
+    while (left := _left(e)) is not None:
         positive = left if accumulates(e) else positive
         e = left
     return positive
 
 
-def _left_or_none(e: Expression) -> Expression | None:
+def _left(e: Expression) -> Expression | None:
     match e:
         case Join(left) | Cross(left) | SemiJoin(left) | AntiSemiJoin(left) | Difference(left):
             return left
@@ -160,13 +159,6 @@ def _left_or_none(e: Expression) -> Expression | None:
             return inner
         case _:
             return None
-
-
-def _left(e: Expression) -> Expression:
-    left = _left_or_none(e)
-    if left is None:
-        raise InternalError("physical", "a window without an event")
-    return left
 
 
 def _found_by(
@@ -233,14 +225,15 @@ class _Windows:
         """What is done one after the other, and how many attempts have failed before."""
         above: list[Expression] = []
         failed = 0
-        while e is not positive and not isinstance(e, Difference):
-            above.append(e)
-            e = _left(e)
-        while isinstance(e, Difference):
-            failed += 1
-            e = e.left
-        if e != positive:
-            raise InternalError("physical", f"{type(e).__name__} stands where nothing is accumulated")
+        while e != positive:
+            left = _left(e)
+            if left is None:
+                raise InternalError("physical", f"{type(e).__name__} stands where nothing is accumulated")
+            if isinstance(e, Difference):
+                failed += 1
+            else:
+                above.append(e)
+            e = left
         known = set(self._known)
         steps: list[Step] = []
         for node in reversed(above):
@@ -290,24 +283,24 @@ def _ranges(leaf: Leaf, condition: Formula, known: Set[str]) -> tuple[tuple[Rang
     A limit on an end, and a begin that is not before something, always narrow it. A begin that is not after something
     does so where events are points; where they are not, what is asked of a begin has to be tested, too.
     """
+
+    def is_known(stamp: str) -> bool:
+        return is_moment(stamp) or stamp in known
+
     opens, closes = begin(leaf.name), end(leaf.name)
     not_after = (opens, closes) if leaf.longest == 0 else (closes,)
     ranges: list[Range] = []
     tests: list[Formula] = []
     for part in condition.parts if isinstance(condition, Every) else (condition,):
         match part:
-            case Distance(later, earlier, limit, strict) if later in not_after and _is_known(earlier, known):
+            case Distance(later, earlier, limit, strict) if later in not_after and is_known(earlier):
                 ranges.append(Range(earlier, None, limit - strict))
-            case Distance(later, earlier, limit, strict) if earlier in (opens, closes) and _is_known(later, known):
+            case Distance(later, earlier, limit, strict) if earlier in (opens, closes) and is_known(later):
                 ranges.append(Range(later, limit - strict, None))
                 tests += [] if leaf.longest == 0 or earlier == closes else [part]
             case _:
                 tests.append(part)
     return tuple(ranges), (every(tests),) if tests else ()
-
-
-def _is_known(stamp: str, known: Set[str]) -> bool:
-    return is_moment(stamp) or stamp in known
 
 
 def _summarized(attempts: tuple[tuple[Branch, ...], ...], head: Group | Imbed) -> tuple[tuple[Branch, ...], ...]:
@@ -344,11 +337,8 @@ def _wanted(group: Group | Imbed) -> tuple[Wanted, ...] | None:
 class _Parts:
     """What the positive part of a rule is made of."""
 
-    def __init__(self, point: str, plan: Plan, facts: Facts, schemas: Mapping[str, Schema]) -> None:
-        self._point = point
-        self._plan = plan
-        self._facts = facts
-        self._schemas = schemas
+    def __init__(self, leaf_of: Callable[[Expression], Leaf]) -> None:
+        self._leaf_of = leaf_of
         self.leaves: list[Leaf] = []
         self.detections: list[DetectionPlan] = []
         self.tests: list[Test] = []
@@ -370,23 +360,19 @@ class _Parts:
                 self.tables.append(e)
             case _:
                 if isinstance(e, Detection):
-                    self.detections.append(DetectionPlan(e, tuple(self._leaf(use) for use in e.inputs)))
-                self.leaves.append(self._leaf(e))
-
-    def _leaf(self, e: Expression) -> Leaf:
-        return leaf(e, self._point, self._plan, self._schemas, self._facts)
+                    self.detections.append(DetectionPlan(e, tuple(map(self._leaf_of, e.inputs))))
+                self.leaves.append(self._leaf_of(e))
 
 
-def leaf(e: Expression, point: str, plan: Plan, schemas: Mapping[str, Schema], facts: Facts | None = None) -> Leaf:
+def leaf(e: Expression, point: str, given: Rewritten, schemas: Mapping[str, Schema]) -> Leaf:
     """An input of a rule; calendars and algebra expressions have a history for each rule."""
-    inside = schema(e, schemas, plan.catalogue)
+    inside = schema(e, schemas, given.plan.catalogue)
     variables = frozenset(a for a, v in inside.items() if v.kind == "data")
     sure = frozenset(a for a in variables if not inside[a].optional)
     match e:
         case Rename(Input(source), ((old, new),), renamed):
             sides = ((side(old), side(new)) for side in (begin, end, reference, occurrence))
-            longest = facts.longest(source) if facts is not None else None
-            return Leaf(new, source, {**dict(sides), **dict(renamed)}, variables, sure, longest)
+            return Leaf(new, source, {**dict(sides), **dict(renamed)}, variables, sure, given.facts.longest(source))
         case Calendar(name, _) | Detection(name):
             return Leaf(name, f"{point}/{name}", {}, variables, sure)
         case _:

@@ -58,9 +58,9 @@ def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str
         names.setdefault(depends[name] or every, []).append(name)
         if ahead and name in free:
             names.setdefault(CLOCK, []).append(name)
-    uses = _Uses(given, rules)
+    whole = _whole(given, rules, calendars)
     return Lanes(
-        {sources: uses.lane(names[sources], calendars) for sources in sorted(names, key=len)},
+        {sources: _restricted(whole, names[sources]) for sources in sorted(names, key=len)},
         every,
         frozenset(m for name in free for m in (name, *(m.name for m in given.members(name)))) if ahead else CLOCK,
     )
@@ -81,59 +81,38 @@ def all_read(plan: Plan, names: Iterable[str]) -> set[str]:
 # ---- what a lane holds ---------------------------------------------------------------------------------------
 
 
-class _Uses:
-    """What the rules of a plan read, and for how long."""
+def _whole(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str]) -> LanePlan:
+    """All rules as one lane."""
+    relevance: dict[str, list[Relevance]] = {}
+    for one in given.facts.relevance:
+        relevance.setdefault(one.point, []).append(one)
+    uses = {name: tuple(_uses(rule, given, relevance.get(name, ()))) for name, rule in rules.items()}
+    asked = {use.history for used in uses.values() for use in used}
+    points = given.plan.points
+    queries = {
+        name: QueryPlan(point.label, tuple(match.pattern for match in find(point.expression, Match)))
+        for name, point in points.items()
+        if name in asked
+    }
+    turns = tuple(_turns([name for name in points if name in uses or name in queries], given.plan))
+    timers = {f"{name}/{timer.name}": timer for name in uses for timer in find(points[name].expression, Calendar)}
+    return _laid_out(LanePlan(turns, uses, queries, {}, timers, tuple(sorted(calendars))))
 
-    def __init__(self, given: Rewritten, rules: Mapping[str, RulePlan]) -> None:
-        self._plan = given.plan
-        self._facts = given.facts
-        self._relevance: dict[str, list[Relevance]] = {}
-        for one in given.facts.relevance:
-            self._relevance.setdefault(one.point, []).append(one)
-        self._uses = {name: tuple(self._of_rule(rule)) for name, rule in rules.items()}
 
-    def lane(self, rules: Sequence[str], calendars: Set[str]) -> LanePlan:
-        """What a lane with some rules holds."""
-        uses = {name: self._uses[name] for name in rules}
-        asked = {use.history for own in uses.values() for use in own}
-        names = [name for name in self._plan.points if name in uses or name in asked]
-        queries = {name: self._query(name) for name in names if name not in uses}
-        labels = {query.label for query in queries.values()}
-        timers = {f"{name}/{one.name}": one for name in rules for one in find(self._expression(name), Calendar)}
-        return _laid_out(
-            LanePlan(
-                tuple(_turns(names, self._plan)),
-                uses,
-                queries,
-                {},
-                timers,
-                tuple(sorted(name for name in calendars if name in labels)),
-            )
-        )
-
-    def _expression(self, name: str) -> Expression:
-        return self._plan.points[name].expression
-
-    def _query(self, name: str) -> QueryPlan:
-        patterns = tuple(match.pattern for match in find(self._expression(name), Match))
-        return QueryPlan(self._plan.points[name].label, patterns)
-
-    def _of_rule(self, rule: RulePlan) -> Iterator[HistoryUse]:
-        """The histories of the queries that a rule reads, and of its own timers and algebra expressions."""
-        point = rule.point
-        relevance = self._relevance.get(point, [])
-        told_apart = _told_apart(self._expression(point))
-        for query in dict.fromkeys(i.point for i in find(self._expression(point), Input)):
-            needed = _needed((one for one in relevance if one.input == query), EVENT)
-            yield HistoryUse(query, (begin(EVENT), end(EVENT)), needed, is_whole=query in told_apart)
-        for timer in find(self._expression(point), Calendar):
-            needed = _needed((one for one in relevance if one.name == timer.name), timer.name)
-            yield HistoryUse(f"{point}/{timer.name}", (begin(timer.name), end(timer.name)), needed)
-        for one in rule.detections:
-            name = one.detection.name
-            waits = waiting_time(self._facts.cases.get(point, ()), end(name))
-            needed = None if waits is None else (((end(name), waits.bound - waits.is_strict),),)
-            yield HistoryUse(f"{point}/{name}", (begin(name), end(name)), needed)
+def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> Iterator[HistoryUse]:
+    """The histories of the queries that a rule reads, and of its own timers and algebra expressions."""
+    expression = given.plan.points[rule.point].expression
+    told_apart = _told_apart(expression)
+    for query in dict.fromkeys(i.point for i in find(expression, Input)):
+        needed = _needed((one for one in relevance if one.input == query), EVENT)
+        yield HistoryUse(query, (begin(EVENT), end(EVENT)), needed, is_whole=query in told_apart)
+    for name in (timer.name for timer in find(expression, Calendar)):
+        needed = _needed((one for one in relevance if one.name == name), name)
+        yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
+    for name in (one.detection.name for one in rule.detections):
+        waits = waiting_time(given.facts.cases.get(rule.point, ()), end(name))
+        needed = None if waits is None else (((end(name), waits.bound - waits.is_strict),),)
+        yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
 
 
 def _needed(relevance: Iterable[Relevance], event: str) -> Needed:
@@ -176,16 +155,13 @@ def _restricted(lane: LanePlan, rules: Container[str]) -> LanePlan:
         return lane
     asked = {use.history for used in uses.values() for use in used}
     turns = ((tuple(n for n in members if n in uses or n in asked), is_cycle) for members, is_cycle in lane.turns)
-    queries = {name: query for name, query in lane.queries.items() if name in asked}
-    labels = {query.label for query in queries.values()}
     return _laid_out(
         replace(
             lane,
             turns=tuple(turn for turn in turns if turn[0]),
             uses=uses,
-            queries=queries,
+            queries={name: query for name, query in lane.queries.items() if name in asked},
             timers={name: timer for name, timer in lane.timers.items() if name in asked},
-            days=tuple(name for name in lane.days if name in labels),
         )
     )
 
@@ -196,11 +172,16 @@ def _laid_out(lane: LanePlan) -> LanePlan:
     for used in lane.uses.values():
         for use in used:
             readers.setdefault(use.history, []).append(use)
-    whole = {name: any(use.is_whole for use in uses) for name, uses in readers.items()}
+    queries = {
+        name: replace(query, keeps_events=any(use.is_whole for use in readers[name]))
+        for name, query in lane.queries.items()
+    }
+    labels = {query.label for query in queries.values()}
     return replace(
         lane,
-        queries={name: replace(query, keeps_events=whole[name]) for name, query in lane.queries.items()},
+        queries=queries,
         histories={name: _history(uses) for name, uses in readers.items()},
+        days=tuple(name for name in lane.days if name in labels),
     )
 
 

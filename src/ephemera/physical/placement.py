@@ -147,7 +147,7 @@ class _Spreading:
         found: list[Use] = []
         for e in find(point.expression, Rename):
             if isinstance(e.input, Input):
-                one = leaf(e, point.name, self._plan, self._schemas)
+                one = leaf(e, point.name, self._given, self._schemas)
                 own = {new: old for old, new in one.names.items()}
                 names = {v: own.get(v, v) for v in one.variables}
                 found.append(Use(one.source, self._plan.points[one.source].label, names, one.sure))
