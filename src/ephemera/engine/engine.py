@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -77,8 +78,8 @@ class Engine:
         """The types of events from outside that have not come yet."""
         self.matched: set[int] = set()
         """The numbers of the rules that have given something, or a head without a value."""
-        self.journal: dict[frozenset[str], list[Events]] | None = None
-        """For each lane what came to wait since it was last taken down; None if nobody does that."""
+        self._added: dict[frozenset[str], list[Events]] | None = None
+        """For each lane what came to wait since somebody asked for that; None if nobody ever did."""
 
     def send(self, events: Sequence[Event]) -> Found:
         """Events in the order in which they arrive; what is certain then."""
@@ -220,8 +221,37 @@ class Engine:
     def _hold(self, names: frozenset[str], parts: Sequence[Events]) -> None:
         """Events wait in a lane."""
         self.waiting_parts[names] += parts
-        if self.journal is not None:
-            self.journal.setdefault(names, []).extend(parts)
+        if self._added is not None:
+            self._added.setdefault(names, []).extend(parts)
+
+    # ---- state; that of lanes is with them -----------------------------------------------------------------
+
+    def checkpoint(self) -> dict[str, Any]:
+        """How far its sources are and how much it has given, as JSON has it."""
+        return {"bounds": self.sources.bounds, "first": self.sources.first, "given": self.given}
+
+    def restore(self, bounds: Mapping[str, int], given: int, first: int | None = None) -> None:
+        """Stands where another stood."""
+        self.sources.bounds.update(bounds)
+        self.sources.first = first if first is not None else self.sources.first
+        self.given = given
+
+    def added(self) -> dict[frozenset[str], list[Events]]:
+        """For each lane what came to wait since this was last asked; from the first time on it is written down."""
+        added, self._added = self._added, {}
+        return added or {}
+
+    def wait_again(self, names: frozenset[str], part: Events) -> None:
+        """Events that waited in a lane in an earlier life."""
+        self.waiting_parts[names].append(part)
+
+    def expire(self) -> None:
+        """Drops what is dead where the lanes stand."""
+        for names, lane in self.lanes.items():
+            _, self.waiting_parts[names] = split(self.waiting_parts[names], lane.bound)
+            lane.expire()
+
+    # ---- steps ---------------------------------------------------------------------------------------------
 
     def _step(self, calendar_until: int | None) -> Found:
         found = Found()

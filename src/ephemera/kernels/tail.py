@@ -7,7 +7,7 @@ a table of the rows of each key, and become a columnar run when there are many, 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ephemera.kernels.columns import UNBOUND, Batch, column
@@ -26,12 +26,9 @@ Entry: TypeAlias = tuple[int, Row]
 class Tail:
     """Rows in the order in which they arrived."""
 
-    def __init__(self) -> None:
-        self.entries: deque[Entry] = deque()
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.entries: deque[Entry] = deque(entries)
         self._by_key: dict[tuple[str, ...], dict[Any, deque[Entry]]] = {}
-
-    def __len__(self) -> int:
-        return len(self.entries)
 
     def append(self, step: int, row: Row) -> None:
         """One more row."""
@@ -70,8 +67,8 @@ class Tail:
                 rows.setdefault(key_of(entry[1], keys), deque()).append(entry)
         return rows.get(values, ())
 
-    def take_all(self) -> Iterator[tuple[int, Batch]]:
-        """All rows by columns, those of a step together; nothing is left."""
+    def by_step(self) -> Iterator[tuple[int, Batch]]:
+        """All rows by columns, those of a step together."""
         rows: list[Row] = []
         step = 0
         for number, row in self.entries:
@@ -82,8 +79,6 @@ class Tail:
             rows.append(row)
         if rows:
             yield step, of_rows(rows)
-        self.entries.clear()
-        self._by_key.clear()
 
 
 def of_rows(rows: Sequence[Row]) -> Batch:

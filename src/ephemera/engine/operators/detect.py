@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ephemera.algebra import instances
 from ephemera.algebra.nodes import Detection, Rename
 from ephemera.algebra.scalar import end, reference
 from ephemera.algebra.truth import Tester
-from ephemera.engine.operators.match_events import with_events
+from ephemera.engine.operators.match import with_events
 from ephemera.kernels.columns import ints, stack
 from ephemera.kernels.history import History
 from ephemera.kernels.tail import of_rows
@@ -19,7 +19,7 @@ from ephemera.terms.values import key
 
 
 class Detector:
-    """The algebra expressions of a lane, whose instances go into histories of their own."""
+    """The operator of a lane's algebra expressions: it owns the histories of their instances, and numbers these."""
 
     def __init__(self, plan: PhysicalPlan, tester: Tester, histories: Mapping[str, History]) -> None:
         self._plan = plan
@@ -30,18 +30,31 @@ class Detector:
         self._given: dict[str, set[Any]] = {}
         """For each expression the instances that were given in this step."""
 
+    def count_on(self, count: int) -> None:
+        """Numbers instances from there on."""
+        self.count = count
+
     def start(self) -> None:
         """A step begins."""
         self._given = {}
 
-    def take_back(self, rules: Collection[str]) -> None:
-        """What was given to some rules in this step was not."""
-        self._given = {name: given for name, given in self._given.items() if name.split("/")[0] not in rules}
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind what was given in this step; what it returns goes back to that, but for the numbers."""
+        given = {name: set(instances) for name, instances in self._given.items()}
 
-    def detect(self, point: str, detection: Detection, after: int, until: int, tick: int) -> None:
-        """The instances of an expression that end after one time and until another."""
+        def go_back() -> None:
+            self._given = {name: set(instances) for name, instances in given.items()}
+
+        return go_back
+
+    def step(self, rule: str, after: int, until: int, tick: int) -> None:
+        """The instances of a rule's expressions that end after one time and until another."""
+        for detection in self._plan.rules[rule].detections:
+            self._detect(f"{rule}/{detection.name}", detection, after, until, tick)
+
+    def _detect(self, source: str, detection: Detection, after: int, until: int, tick: int) -> None:
         inputs = [self._tuples(use) for use in detection.inputs if isinstance(use, Rename)]
-        given = self._given.setdefault(f"{point}/{detection.name}", set())
+        given = self._given.setdefault(source, set())
         stop, which = end(detection.name), reference(detection.name)
         new = [
             t
@@ -54,7 +67,7 @@ class Detector:
         batch = of_rows([{n: v for n, v in t.items() if n != which} for t in new])
         numbers = ints(range(self.count, self.count + len(new)))
         self.count += len(new)
-        self._histories[f"{point}/{detection.name}"].append(batch.with_columns({which: numbers}), tick)
+        self._histories[source].append(batch.with_columns({which: numbers}), tick)
 
     def _tuples(self, use: Rename) -> list[dict[str, Any]]:
         found = leaf(use, "", self._plan.plan, self._plan.schemas)

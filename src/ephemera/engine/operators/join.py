@@ -32,7 +32,7 @@ from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.join_rows import RowJoin
 from ephemera.engine.operators.pending import Pending
 from ephemera.engine.operators.window import Looked, Wanted, keys_of, look, stretch, summarized, summary_of
-from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, stack
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
 from ephemera.kernels.equality import joins, paired
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.hashing import hash_columns
@@ -67,7 +67,7 @@ class RuleJoin:
         self._filter = tests
         self._summary = summary_of(plan)
         self._few = RowJoin(plan, histories, tests.tester, parameters) if RowJoin.can(plan) else None
-        self.pending = Pending()
+        self.pending = Pending(plan.ends)
         self.seen = 0
         """The last tick of which everything was used."""
         self.collected = frozenset(self._collected(plan.accumulated))
@@ -83,9 +83,15 @@ class RuleJoin:
         """How many pairs of tuples were looked at."""
         return self._looked_at + (self._few.examined if self._few is not None else 0)
 
-    @examined.setter
-    def examined(self, count: int) -> None:
-        self._looked_at = count
+    @property
+    def counts(self) -> list[int]:
+        """The last tick of which everything was used, and how many pairs of tuples were looked at."""
+        return [self.seen, self.examined]
+
+    def count_on(self, seen: int, examined: int) -> None:
+        """Counts on from there."""
+        self.seen = seen
+        self._looked_at += examined - self.examined
 
     def mark(self) -> Callable[[], None]:
         """Keeps in mind how far it is; what it returns goes back to that."""
@@ -115,7 +121,7 @@ class RuleJoin:
             return new
         due = self.pending.take(bound)
         if new is not None:
-            happens = self.happens(new)
+            happens = self.pending.expiry(new)
             ready = happens <= bound
             if ready.all():
                 due.append(new)
@@ -136,10 +142,6 @@ class RuleJoin:
         self._outer = frozenset(batch.columns)
         numbered = batch.with_columns({ROW: ints(np.arange(len(batch)))})
         return self._evaluate(self.plan.accumulated, numbered)
-
-    def wait_for(self, batch: Batch) -> None:
-        """Tuples that have not happened yet, from an earlier life."""
-        self.pending.add(batch, self.happens(batch))
 
     def _joined(self, tick: int) -> Batch | list[Row] | None:
         """The tuples with something new in them."""
@@ -168,10 +170,6 @@ class RuleJoin:
             return None
         asked = _asked(batch, leaf, keys, end(leaf.name), window.least, window.most)
         return look(leaf, self._histories(leaf.source), asked, wanted)
-
-    def happens(self, batch: Batch) -> Ints:
-        """When each tuple happens."""
-        return latest(batch, self.plan.ends)
 
     # ---- positive events -----------------------------------------------------------------------------------
 

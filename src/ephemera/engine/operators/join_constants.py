@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ephemera.kernels.equality import joins, paired
 from ephemera.kernels.hashing import hash_columns
 from ephemera.kernels.tail import FEW, Row, key_of
 from ephemera.physical.nodes import RulePlan
-from ephemera.rewrite.nodes import Alike, Rewritten
+from ephemera.rewrite.nodes import Alike
 
 MEMBER = "#member"
 """The column that says which of the rules a tuple is an answer of."""
@@ -103,12 +103,3 @@ def known_constants(alike: Alike, names: Mapping[str, str]) -> tuple[Constants, 
     places = [alike.names.index(name) for name in names.values()]
     columns = [column([row[p] for row in alike.rows]) for p in places]
     return Constants(columns, len(alike.rows)), tuple(names)
-
-
-def asked_for(given: Rewritten, query: str) -> Callable[[Batch], Batch] | None:
-    """Which matches rules ask for of a query that was made for several, where they are alike."""
-    if query not in given.queries:
-        return None
-    rule, names = given.queries[query]
-    constants, own = known_constants(given.alike[rule], names)
-    return lambda batch: batch.take(constants.known(batch, own))

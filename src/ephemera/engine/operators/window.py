@@ -17,7 +17,8 @@ from ephemera.algebra.nodes import Cross, Group, Join, Rename
 from ephemera.algebra.scalar import Distance, Every, Formula, begin, end
 from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints
 from ephemera.kernels.filter import is_stamp, stamp
-from ephemera.kernels.history import FAR, History, Question, Run, extremes, ranges, running_sum
+from ephemera.kernels.history import FAR, History, Question, Run, ranges
+from ephemera.kernels.range_extremes import extremes, running_sum
 from ephemera.physical.nodes import Leaf, RulePlan
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.construct import direct_variables
@@ -122,7 +123,7 @@ def _of_run(run: Run, asked: Question, function: str, name: str, count: int, sta
     """What is wanted of the windows' parts in one run."""
     kind = run.batch.columns[name].kind
     if function != "sum" and kind in ("int", "float"):
-        return extremes(run, asked, name, greatest=function == "max").of(starts, stops)
+        return extremes(run, asked, name, function).of(starts, stops)
     if kind != "int" or _may_overflow(run, name, count):
         return None
     running = running_sum(run, asked, name)
