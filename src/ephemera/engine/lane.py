@@ -107,9 +107,11 @@ class Lane:
                 self._need(r)
         for name, history in self.histories.items():
             history.keep(self._needed.get(name, []))
-        self._detector: Detector | None = None
-        if any(physical.rules[name].detections for name in self.rules):
-            self._detector = Detector(physical, self._tester, self.histories)
+        self._detector = (
+            Detector(physical, self._tester, self.histories)
+            if any(r.plan.detections for r in self.rules.values())
+            else None
+        )
 
     # ---- what there is -------------------------------------------------------------------------------------
 
@@ -304,7 +306,8 @@ class Lane:
         """A rule's part of a step; how many new events it gave."""
         rule = self.rules[name]
         if self._detector is not None:
-            self._detector.step(name, self.bound, bound, self.tick)
+            for detection in rule.plan.detections:
+                self._detector.step(name, detection, self.bound, bound, self.tick)
         found = rule.step(self.tick, bound)
         if found is None:
             return 0

@@ -125,14 +125,14 @@ def _ascends(values: Ints) -> bool:
 class History:
     """The tuples of one input, in runs, and the newest few of them row by row; it knows for how long they matter."""
 
-    def __init__(self, stamps: Sequence[str]) -> None:
+    def __init__(self, stamps: Sequence[str], relevant: int | None = None, needed: Needed = None) -> None:
         self.stored: list[Run] = []
         """The runs without the newest rows."""
         self.tail: Tail | None = None
         """The newest rows, as soon as there were so few."""
         self.stamps = tuple(stamps)
-        self._needed: Needed = None
-        self.relevant: int | None = None
+        self._needed = needed
+        self.relevant = relevant
         """How far before the bound a tuple may end and still matter; None is any time."""
         self.collected = 0
         self.next_number = 0

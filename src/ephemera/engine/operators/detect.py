@@ -47,12 +47,9 @@ class Detector:
 
         return go_back
 
-    def step(self, rule: str, after: int, until: int, tick: int) -> None:
-        """The instances of a rule's expressions that end after one time and until another."""
-        for detection in self._plan.rules[rule].detections:
-            self._detect(f"{rule}/{detection.name}", detection, after, until, tick)
-
-    def _detect(self, source: str, detection: Detection, after: int, until: int, tick: int) -> None:
+    def step(self, point: str, detection: Detection, after: int, until: int, tick: int) -> None:
+        """The instances of an expression of a rule that end after one time and until another."""
+        source = f"{point}/{detection.name}"
         inputs = [self._tuples(use) for use in detection.inputs if isinstance(use, Rename)]
         given = self._given.setdefault(source, set())
         stop, which = end(detection.name), reference(detection.name)

@@ -103,10 +103,11 @@ class Changelog:
         """Goes on from what was written down."""
         for piece in pieces:
             self._put(piece)
+        self._engine.restore(words)
         for name, lane in self._lanes.items():
             lane.restore(words["lanes"][name])
-        self._engine.restore(words["bounds"], words["given"], words["first"])
-        self._engine.expire()
+            self._engine.release(self._sources[name], lane.bound)
+            lane.expire()
         self._begin()
 
     def _put(self, piece: Piece) -> None:
@@ -114,6 +115,6 @@ class Changelog:
         batch = from_arrow(piece.table)
         if kind == WAITING:
             events = Events(rest[0], batch, int(which) if which else None, self._engine.attributes(rest[0]))
-            self._engine.wait_again(self._sources[lane], events)
+            self._engine.hold(self._sources[lane], [events])
         else:
             self._tables[lane][kind, which].restore(batch)

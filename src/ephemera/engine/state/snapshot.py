@@ -202,7 +202,7 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
     for part in manifest["waiting"]:
         batch = from_arrow(snapshot.segments[part["segment"]])
         events = Events(part["label"], batch, part["arity"], catalogue.attributes(part["label"]))
-        engine.wait_again(frozenset(part["lane"]), events)
+        engine.hold(frozenset(part["lane"]), [events])
     for state in manifest["lanes"]:
         lane = engine.lanes[frozenset(state["sources"])]
         tables = tables_of(lane)
@@ -213,4 +213,4 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
         for name, segment in state["pending"].items():
             tables[PENDING, name].restore(from_arrow(snapshot.segments[segment]))
         lane.restore(state["counted"])
-    engine.restore(manifest["bounds"], manifest["given"])
+    engine.restore(manifest)
