@@ -22,8 +22,8 @@ from ephemera.algebra.fingerprint import digest
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.engine import Engine
 from ephemera.engine.lane import Lane
+from ephemera.engine.state.durable_files import WAY_OUT, Broken, seal, unseal
 from ephemera.engine.state.identity import AnotherProgram, compare
-from ephemera.engine.state.sealed_files import WAY_OUT, Broken, seal, unseal
 from ephemera.engine.state.stored_tables import HISTORY, PENDING, tables_of
 from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.event_columns import Events
