@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ephemera.engine.operators.window import Extremes
 from ephemera.kernels import groups as grouping
 from ephemera.kernels import history as histories
 from ephemera.kernels import numbering
@@ -19,7 +20,6 @@ from ephemera.kernels.groups import aggregate, grouped
 from ephemera.kernels.hashing import fingerprints, hash_column, hash_columns
 from ephemera.kernels.history import History, Question, search
 from ephemera.kernels.numbering import all_distinct, numbered, sorted_by
-from ephemera.kernels.range_extremes import Extremes
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time, equal, key
 from tests.strategies.data import AT_THE_LIMITS
