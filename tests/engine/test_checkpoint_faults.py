@@ -16,8 +16,8 @@ import pytest
 from ephemera.engine.cluster.message import OUT, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress
+from ephemera.engine.state.durable_files import Broken, seal
 from ephemera.engine.state.identity import ChangedData
-from ephemera.engine.state.sealed_files import Broken, seal
 from ephemera.engine.state.segments import Origin
 from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR

@@ -13,7 +13,7 @@ import pytest
 import ephemera
 from ephemera.algebra.nodes import Match
 from ephemera.base.tree import find
-from ephemera.engine.operators.match_events import Matcher
+from ephemera.engine.operators.match import Matcher
 from ephemera.formats.flat_reader import FlatReader
 from ephemera.formats.json_events import read_object
 from ephemera.kernels.columns import Batch

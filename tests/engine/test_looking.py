@@ -25,7 +25,8 @@ CHANGING = {"append", "add", "clear", "discard", "extend", "insert", "pop", "pop
 
 def state(engine: Engine) -> list[tuple[list[int], list[Entry], int]]:
     histories = [history for lane in engine.lanes.values() for history in lane.histories.values()]
-    return [([run.number for run in h.stored], list(h.tail.entries), h.next_number) for h in histories]
+    tails = [list(history.tail.entries) if history.tail is not None else [] for history in histories]
+    return [([run.number for run in h.stored], tail, h.next_number) for h, tail in zip(histories, tails, strict=True)]
 
 
 def test_statistics_leave_the_newest_rows_where_they_are() -> None:

@@ -14,7 +14,7 @@ from ephemera.algebra.interpret import Given, interpret
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.hosts.batch import BatchRun
-from ephemera.engine.operators import fixpoint
+from ephemera.engine.operators import step_events
 from ephemera.kernels import history
 from ephemera.physical.plan import prepare
 from ephemera.rules import series
@@ -100,7 +100,7 @@ def test_recursion_of_size_answers_what_the_oracle_answers(graph: Graph, data: s
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(history, "FEW", data.draw(st.sampled_from([0, 2, 16])))
         patch.setattr(history, "MANY", 5)
-        patch.setattr(fixpoint, "PORTION", data.draw(st.sampled_from([1, 16])))
+        patch.setattr(step_events, "PORTION", data.draw(st.sampled_from([1, 16])))
         found = BatchRun(prepare(graph.ruleset, plan, derive(plan)), graph.events, World()).run(cuts)
     assert answers(found) == expected
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 import ephemera
+from ephemera.engine.state.durable_files import seal
 from ephemera.engine.state.identity import ChangedData
-from ephemera.engine.state.sealed_files import seal
 from ephemera.engine.state.snapshot import FORMAT, KIND, MANIFEST, WrongSnapshot, load
 
 PROGRAM = """

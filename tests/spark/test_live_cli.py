@@ -23,7 +23,7 @@ from typer.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app
-from ephemera.engine.state.sealed_files import seal
+from ephemera.engine.state.durable_files import seal
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.host import Host, Stopped
 from ephemera.spark.live.sources import open_inlets

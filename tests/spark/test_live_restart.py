@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ephemera
-from ephemera.engine.state.sealed_files import Broken
+from ephemera.engine.state.durable_files import Broken
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.checkpoint import WrongCheckpoint
 from ephemera.spark.live.query import ONCE, SeveralWays, Streaming

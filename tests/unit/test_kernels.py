@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from ephemera.engine.operators.window import Extremes
 from ephemera.kernels import groups as grouping
 from ephemera.kernels import history as histories
 from ephemera.kernels import keys as numbering
@@ -26,7 +27,6 @@ from ephemera.kernels.keys import (
     same,
     sorted_by,
 )
-from ephemera.kernels.range_extremes import Extremes
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time, equal, key
 from tests.strategies.data import AT_THE_LIMITS

@@ -31,9 +31,8 @@ from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.watch import shown_batches
 from ephemera.connect.atomic_files import CannotWrite
 from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
-from ephemera.engine.state.durable_files import WrongPlace
+from ephemera.engine.state.durable_files import Broken, WrongPlace
 from ephemera.engine.state.identity import ChangedData
-from ephemera.engine.state.sealed_files import Broken
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.json_events import read_time
 from ephemera.pipeline import Program

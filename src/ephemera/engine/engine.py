@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -77,8 +78,8 @@ class Engine:
         """The types of events from outside that have not come yet."""
         self.matched: set[int] = set()
         """The numbers of the rules that have given something, or a head without a value."""
-        self.journal: dict[frozenset[str], list[Events]] | None = None
-        """For each lane what came to wait since it was last taken down; None if nobody does that."""
+        self._added: dict[frozenset[str], list[Events]] | None = None
+        """For each lane what came to wait since somebody asked for that; None if nobody ever did."""
 
     def send(self, events: Sequence[Event]) -> Found:
         """Events in the order in which they arrive; what is certain then."""
@@ -207,21 +208,15 @@ class Engine:
         late: Mask | None = None
         for names in self.waiting_parts:
             if source in names:
-                self._hold(names, [part])
+                self.hold(names, [part])
             elif names == CLOCK and not self.lanes[names].asks_for(part.label):
                 continue
             elif source == UNNAMED and (is_derived or self.lanes[names].asks_for(None)):
                 in_time = part.batch[END] > self.lanes[names].bound
                 late = ~in_time if late is None else late | ~in_time
-                self._hold(names, [part.take(in_time)])
+                self.hold(names, [part.take(in_time)])
         if late is not None and late.any():
             self._be_late(part.take(late).events())
-
-    def _hold(self, names: frozenset[str], parts: Sequence[Events]) -> None:
-        """Events wait in a lane."""
-        self.waiting_parts[names] += parts
-        if self.journal is not None:
-            self.journal.setdefault(names, []).extend(parts)
 
     def _step(self, calendar_until: int | None) -> Found:
         found = Found()
@@ -229,7 +224,7 @@ class Engine:
             bound = self.sources.bound(names) if names != CLOCK else self.sources.fastest(self._laid_out.every)
             if bound <= lane.bound:
                 continue
-            released, self.waiting_parts[names] = split(self.waiting_parts[names], bound)
+            released = self.release(names, bound)
             derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
@@ -261,7 +256,35 @@ class Engine:
         found.derived += parts if self._part is not None else []
         for others in self.waiting_parts:
             if others > names and not (names == CLOCK and others == self._laid_out.every):
-                self._hold(others, parts)
+                self.hold(others, parts)
+
+    # ---- what waits, and what is kept of it ----------------------------------------------------------------
+
+    def hold(self, names: frozenset[str], parts: Sequence[Events]) -> None:
+        """Events wait in a lane."""
+        self.waiting_parts[names] += parts
+        if self._added is not None:
+            self._added.setdefault(names, []).extend(parts)
+
+    def release(self, names: frozenset[str], bound: int) -> list[Events]:
+        """The events that wait in a lane no longer, as its bound passes them."""
+        released, self.waiting_parts[names] = split(self.waiting_parts[names], bound)
+        return released
+
+    def added(self) -> dict[frozenset[str], list[Events]]:
+        """For each lane what came to wait since this was last asked; from the first time on it is written down."""
+        added, self._added = self._added, {}
+        return added or {}
+
+    def checkpoint(self) -> dict[str, Any]:
+        """How far its sources are and how much it has given, as JSON has it; the state of lanes is with them."""
+        return {"bounds": self.sources.bounds, "first": self.sources.first, "given": self.given}
+
+    def restore(self, counted: Mapping[str, Any]) -> None:
+        """Stands where another stood."""
+        self.sources.bounds.update(counted["bounds"])
+        self.sources.first = counted.get("first", self.sources.first)
+        self.given = counted["given"]
 
 
 def _once(events: Iterable[Event]) -> list[Event]:

@@ -7,28 +7,28 @@ until nothing is new. At the end the histories forget what no rule can need any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from ephemera.algebra.attributes import as_written
 from ephemera.algebra.nodes import Table
 from ephemera.algebra.truth import Tester
-from ephemera.engine.operators import fixpoint
 from ephemera.engine.operators.detect import Detector
 from ephemera.engine.operators.head import HeadBuilder, is_message
 from ephemera.engine.operators.join import RuleJoin
-from ephemera.engine.operators.join_constants import MEMBER, JoinConstants, asked_for
-from ephemera.engine.operators.match_events import Matcher, timer_tuples, with_events
-from ephemera.engine.operators.step_events import StepEvents, Used
+from ephemera.engine.operators.join_constants import MEMBER, JoinConstants
+from ephemera.engine.operators.match import AbsoluteTimer, Matcher, Query, asked_for, with_events
+from ephemera.engine.operators.step_events import StepEvents, Used, run_to_fixpoint
 from ephemera.engine.time.program_clock import Clock
-from ephemera.kernels.columns import UNBOUND, Batch, column, stack
+from ephemera.kernels.columns import UNBOUND, Batch, column
 from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.tail import Row
 from ephemera.physical.decompose import member_head
-from ephemera.physical.nodes import LanePlan, Needed, RulePlan
+from ephemera.physical.nodes import LanePlan, RulePlan
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import DeadLetter
 from ephemera.rules.patterns import pattern_label
@@ -63,16 +63,21 @@ class Lane:
         self._series = series_of(physical.plan.growth)
         self._tester = Tester(physical.catalogue, clock.days.calendars)
         self._filter = Filter(self._tester, with_events)
-        self.histories = {name: History(one.stamps, one.reach) for name, one in plan.histories.items()}
-        self.detecting = Detector(self._tester, self.histories)
-        self._queries = {name: self._matcher(name, (mine or {}).get(name)) for name in plan.queries}
+        self.histories = {name: History(one.stamps, one.reach, one.needed) for name, one in plan.histories.items()}
+        self._queries = {name: self._query(name, (mine or {}).get(name)) for name in plan.queries}
+        self._timers = [
+            AbsoluteTimer(timer, self.histories[name], physical.catalogue.attributes)
+            for name, timer in plan.timers.items()
+        ]
+        rules = [physical.rules[name] for name in plan.uses]
+        self._detector = Detector(self._tester, self.histories) if any(rule.detections for rule in rules) else None
         self._labels = {name: query.label for name, query in plan.queries.items()}
         self._asked_labels = frozenset(self._labels.values())
         self.rules: dict[str, RuleJoin] = {}
         self.builders: dict[str, HeadBuilder] = {}
         self._parameters: dict[str, JoinConstants | None] = {}
-        for name in plan.uses:
-            self._wire(physical.rules[name])
+        for rule in rules:
+            self._wire(rule)
         self._tables: dict[Table, Batch] = {}
         self._days = StepEvents(0, -1)
         """The days of calendars in this step: only queries by the name of a calendar see them."""
@@ -90,12 +95,13 @@ class Lane:
 
     # ---- what there is -------------------------------------------------------------------------------------
 
-    def _matcher(self, name: str, mine: Callable[[Batch], Batch] | None) -> Matcher:
+    def _query(self, name: str, mine: Callable[[Batch], Batch] | None) -> Query:
         """A query, with which of its matches are asked for here, where that is not all."""
-        query = self.plan.queries[name]
+        plan = self.plan.queries[name]
         asked = asked_for(self._physical.rewritten, name)
         both = mine or asked if mine is None or asked is None else lambda batch: mine(asked(batch))
-        return Matcher(query.patterns, self._plan.catalogue, keeps_events=query.keeps_events, only=both)
+        matcher = Matcher(plan.patterns, self._plan.catalogue, keeps_events=plan.keeps_events, only=both)
+        return Query(matcher, self.histories[name])
 
     def _wire(self, rule: RulePlan) -> None:
         """A rule with its constants and heads."""
@@ -119,24 +125,15 @@ class Lane:
             self._tables[table] = Batch(columns, len(found))
         return self._tables[table]
 
-    def needed(self, name: str) -> Needed:
-        """How long the readers of a history need it."""
-        return self.plan.histories[name].needed
-
-    def reach(self, name: str) -> int | None:
-        """How far before the bound a tuple of a history may end and still matter; None is any time."""
-        return self.plan.histories[name].reach
-
     def take_dead_letters(self) -> list[DeadLetter]:
         """The heads that had no value since the last time, each once."""
         found: dict[tuple[int, str], DeadLetter] = {}
         for name, builder in self.builders.items():
             number = self._plan.points[name].rule or 0
-            for found_by, reason in builder.undefined:
+            for found_by, reason in builder.take_undefined():
                 variables = self._as_written(name, found_by)
                 which = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
                 found.setdefault(which, DeadLetter(number, variables, reason))
-            builder.undefined.clear()
         return list(found.values())
 
     def _as_written(self, rule: str, variables: Mapping[str, Value]) -> Mapping[str, Value]:
@@ -159,7 +156,8 @@ class Lane:
         self._used = Used(self.references, new)
         self.tick += 1
         self._tell_the_time(calendar_until)
-        self.detecting.start()
+        if self._detector is not None:
+            self._detector.start()
         self.few = []
         derived: dict[str, list[Events]] = {}
         for members, is_cycle in self.plan.turns:
@@ -172,7 +170,7 @@ class Lane:
         self.unused += new - self._used.count
         self.references = pool.next_reference
         self.derived_references = min(pool.next_derived, self.derived_references)
-        self.forget()
+        self._tidy()
         return derived
 
     def asks_for(self, label: str | None) -> bool:
@@ -204,34 +202,30 @@ class Lane:
                 history.compact(seen + 1, first)
             return sum(self._member(name, pool, bound, derived) for name in members)
 
-        own = [history for name, history in self.histories.items() if name.split("/")[0] in members]
-        state = (pool.mark(), *(h.mark() for h in own), *(r.mark() for r in rules), self._mark_given(members, derived))
-        fixpoint.run(turn, pool, growing, state)
+        names = [m.name for name in members if name in self.rules for m in self._members(name)]
 
-    def _mark_given(self, rules: Collection[str], derived: dict[str, list[Events]]) -> Callable[[], None]:
-        """Before some rules give anything in a step; what it returns takes back what they have given then."""
-        names = [m.name for name in rules if name in self.rules for m in self._members(name)]
-        letters = {name: len(self.builders[name].undefined) for name in names}
-
-        def go_back() -> None:
-            self.detecting.take_back(rules)
-            for name, count in letters.items():
+        def drop_derived() -> None:
+            for name in names:
                 derived.pop(name, None)
-                del self.builders[name].undefined[count:]
 
-        return go_back
+        owned = [history for name, history in self.histories.items() if name.split("/")[0] in members]
+        heads = [self.builders[name] for name in names]
+        marks = [pool.mark(), *(h.mark() for h in owned), *(r.mark() for r in rules), *(h.mark() for h in heads)]
+        marks += [self._detector.mark()] if self._detector is not None else []
+        marks.append(drop_derived)
+        run_to_fixpoint(turn, pool, growing, marks)
 
     def _member(self, name: str, pool: StepEvents, bound: int, derived: dict[str, list[Events]]) -> int:
         """One point's part of a step; how many new tuples or events it gave."""
         self.tick += 1
         query = self._queries.get(name)
         if query is not None:
-            matches = [m for e in self._asked(name, pool) if (m := query.match(e)) is not None]
-            if matches:
-                matched = stack(matches)
-                self._used.mark(matched)
-                self.histories[name].append(matched, self.tick)
-            return sum(map(len, matches))
+            events = self._asked(name, pool)
+            matched = query.step(events, self.tick) if events else None
+            if matched is None:
+                return 0
+            self._used.mark(matched)
+            return len(matched)
         try:
             return self._rule(name, pool, bound, derived)
         except Exception as error:
@@ -246,8 +240,9 @@ class Lane:
     def _rule(self, name: str, pool: StepEvents, bound: int, derived: dict[str, list[Events]]) -> int:
         """A rule's part of a step; how many new events it gave."""
         rule = self.rules[name]
-        for detection in rule.plan.detections:
-            self.detecting.detect(name, detection, self.bound, bound, self.tick)
+        if self._detector is not None:
+            for detection in rule.plan.detections:
+                self._detector.step(name, detection, self.bound, bound, self.tick)
         found = rule.step(self.tick, bound)
         if found is None:
             return 0
@@ -298,19 +293,47 @@ class Lane:
 
     def _tell_the_time(self, until: int) -> None:
         """The events of absolute timers since the last step."""
-        for source, calendar in self.plan.timers.items():
-            events = self._clock.timers(calendar.pattern, self.bound, until)
-            told = timer_tuples(calendar, events, self._plan.catalogue.attributes)
-            if told is not None:
-                self.histories[source].append(told, self.tick)
+        for timer in self._timers:
+            timer.step(self._clock.timers(timer.pattern, self.bound, until), self.tick)
 
-    def forget(self) -> None:
-        """Drops what no reader can need any more, and tidies up."""
-        now = self.bound + 1
+    def _tidy(self) -> None:
+        """Drops what no reader can need any more, and merges what is left."""
+        for history in self.histories.values():
+            if not history.is_empty:
+                history.expire(self.bound)
+                history.compact(self.tick + 1)
+
+    # ---- state ---------------------------------------------------------------------------------------------
+
+    def checkpoint(self) -> dict[str, Any]:
+        """Where it stands and what was counted, as JSON has it, by stored names; the rows are with the operators."""
+        names = self.state_names
+        return {
+            "bound": self.bound,
+            "tick": self.tick,
+            "references": self.references,
+            "derived_references": self.derived_references,
+            "instances": self._detector.count if self._detector is not None else 0,
+            "totals": [self.released, self.duplicates, self.unused],
+            "histories": {names.histories[name]: history.counts for name, history in self.histories.items()},
+            "rules": {names.rules[name]: rule.counts for name, rule in self.rules.items()},
+        }
+
+    def restore(self, counted: Mapping[str, Any]) -> None:
+        """Stands where another stood, once the operators have its rows."""
+        names = self.state_names
+        self.bound, self.tick, self.references = counted["bound"], counted["tick"], counted["references"]
+        self.derived_references = counted["derived_references"]
+        self.released, self.duplicates, self.unused = counted["totals"]
+        if self._detector is not None:
+            self._detector.count_on(counted["instances"])
         for name, history in self.histories.items():
-            if history.is_empty:
-                continue
-            needed = self.needed(name)
-            if needed is not None and self.bound < FAR:
-                history.forget(needed, now)
-            history.compact(self.tick + 1)
+            history.count_on(*counted["histories"][names.histories[name]])
+        for name, rule in self.rules.items():
+            rule.count_on(*counted["rules"][names.rules[name]])
+
+    def expire(self) -> None:
+        """Drops what is dead where it stands."""
+        for rule in self.rules.values():
+            rule.pending.expire(self.bound)
+        self._tidy()

@@ -75,7 +75,7 @@ def stats_of(engine: Engine, received: int, bad: int) -> Stats:
                     sum(batch.nbytes for batch in batches),
                     len(batches),
                     oldest,
-                    lane.reach(name),
+                    history.relevant,
                     history.collected,
                 )
             )

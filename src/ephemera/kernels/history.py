@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ephemera.kernels.columns import Batch, Column, Hashes, Ints, stack
 from ephemera.kernels.keys import FEW as UNSORTED
 from ephemera.kernels.keys import Numbering, hash_columns, joins, numbered, same, sorted_by
-from ephemera.kernels.range_extremes import Extremes
 from ephemera.kernels.tail import FEW, MANY, Row, RowBatch, Tail, of_rows
 
 LARGEST = int(np.iinfo(np.int64).max)
@@ -31,6 +31,9 @@ SHORT = 1 << 12
 """Runs of fewer rows are merged whatever they span."""
 MOST_PAIRS = 1 << 21
 """So many pairs are made at a time."""
+
+Needed: TypeAlias = Sequence[Sequence[tuple[str, int]]] | None
+"""For each reader of a history how long before now some stamps count; None if one needs everything."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,10 +51,8 @@ class Index:
     span: int
     grain: int
     """How many microseconds count as one, so that keys and stamps fit one number."""
-    running: dict[str, Ints] = field(default_factory=dict)
-    """For some columns the sums of all rows before each, in order; made when they are first asked for."""
-    extremes: dict[tuple[str, bool], Extremes] = field(default_factory=dict)
-    """For some columns the least and greatest values of ranges in order; made when they are first asked for."""
+    summaries: dict[tuple[str, str], Any] = field(default_factory=dict)
+    """For some columns what sums and extremes of ranges are found by; made when they are first asked for."""
 
 
 @dataclass(slots=True, eq=False)
@@ -119,38 +120,47 @@ def _ascends(values: Ints) -> bool:
 
 
 class History:
-    """The tuples of one input, in runs, and the newest few of them row by row."""
+    """The tuples of one input, in runs, and the newest few of them row by row; it knows for how long they matter."""
 
-    def __init__(self, stamps: Sequence[str], relevant: int | None = None) -> None:
+    def __init__(self, stamps: Sequence[str], relevant: int | None = None, needed: Needed = None) -> None:
         self.stored: list[Run] = []
         """The runs without the newest rows."""
-        self.tail = Tail()
+        self.tail: Tail | None = None
+        """The newest rows, as soon as there were so few."""
         self.stamps = tuple(stamps)
+        self._needed = needed
         self.relevant = relevant
-        """For how long its tuples matter at most; None is any time."""
+        """How far before the bound a tuple may end and still matter; None is any time."""
         self.collected = 0
         self.next_number = 0
-        self.journal: list[Batch] | None = None
-        """What was appended since it was last taken down; None if nobody does that."""
+        self._added: list[Batch] | None = None
+        """What was appended since somebody asked for that; None if nobody ever did."""
 
     def __len__(self) -> int:
-        return sum(len(run.batch) for run in self.stored) + len(self.tail)
+        return sum(len(run.batch) for run in self.stored) + (len(self.tail.entries) if self.tail is not None else 0)
 
     @property
     def is_empty(self) -> bool:
-        return not self.stored and not self.tail.entries
+        return not self.stored and (self.tail is None or not self.tail.entries)
+
+    def keep(self, needed: Needed) -> None:
+        """From now on it keeps what its readers need."""
+        self._needed = needed
+        if needed is not None:
+            self.relevant = max((min((time for _, time in reader), default=0) for reader in needed), default=0)
 
     def flush(self) -> list[Run]:
         """Makes runs of the newest rows, too, so that all can be searched by columns; gives all runs."""
-        if self.tail:
-            for step, batch in self.tail.take_all():
+        if self.tail is not None:
+            for step, batch in self.tail.by_step():
                 self._store(batch, step)
+            self.tail = None
         return self.stored
 
     def batches(self) -> list[Batch]:
         """All tuples by columns, for those who only look: where they are kept stays as it is."""
-        newest = [of_rows([row for _, row in self.tail.entries])] if self.tail else []
-        return [*(run.batch for run in self.stored), *newest]
+        newest = [row for _, row in self.tail.entries] if self.tail is not None else []
+        return [*(run.batch for run in self.stored), *([of_rows(newest)] if newest else [])]
 
     @property
     def stored_bytes(self) -> int:
@@ -159,44 +169,96 @@ class History:
 
     def append(self, batch: Batch, step: int) -> None:
         """The tuples that arrived in a step."""
-        if self.journal is not None and len(batch):
-            self.journal.append(batch)
+        if self._added is not None and len(batch):
+            self._added.append(batch)
         if 0 < len(batch) <= FEW:
+            tail = self.tail
+            if tail is None:
+                tail = self.tail = Tail()
             for row in batch.given if isinstance(batch, RowBatch) else batch.rows():
-                self.tail.append(step, row)
+                tail.append(step, row)
         elif len(batch):
-            self.flush().append(self._run(batch, step, self._latest(batch)))
-
-    def mark(self) -> Callable[[], None]:
-        """Keeps in mind what is here; what it returns goes back to that."""
-        stored, entries, taken_down = list(self.stored), list(self.tail.entries), len(self.journal or ())
-
-        def go_back() -> None:
-            self.stored, self.tail = list(stored), Tail()
-            for step, row in entries:
-                self.tail.append(step, row)
-            if self.journal is not None:
-                del self.journal[taken_down:]
-
-        return go_back
-
-    def recall(self, batch: Batch, step: int) -> None:
-        """Tuples of an earlier life, which everybody had seen by that step."""
-        self._store(batch, step)
+            self.flush()
+            self._store(batch, step)
 
     def few_since(self, step: int) -> list[Row] | None:
         """The rows that arrived after a step, or None if they are too many to be looked at row by row."""
-        return self.tail.since(step) if not self.stored or self.stored[-1].step <= step else None
+        if self.stored and self.stored[-1].step > step:
+            return None
+        return self.tail.since(step) if self.tail is not None else []
 
     def _store(self, batch: Batch, step: int) -> None:
-        self.stored.append(self._run(batch, step, self._latest(batch)))
-
-    def _latest(self, batch: Batch) -> dict[str, int]:
-        return {s: int(batch[s].max()) for s in self.stamps}
+        self.stored.append(self._run(batch, step, {s: int(batch[s].max()) for s in self.stamps}))
 
     def _run(self, batch: Batch, step: int, latest: dict[str, int]) -> Run:
         self.next_number += 1
         return Run(batch, step, self.next_number, latest)
+
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind what is here; what it returns goes back to that."""
+        stored, added = list(self.stored), len(self._added or ())
+        entries = list(self.tail.entries) if self.tail is not None else []
+
+        def go_back() -> None:
+            self.stored, self.tail = list(stored), Tail(entries) if entries else None
+            if self._added is not None:
+                del self._added[added:]
+
+        return go_back
+
+    def checkpoint(self) -> list[Run]:
+        """All that it holds, in runs, which never change."""
+        return self.flush()
+
+    def added(self) -> Batch | None:
+        """What was appended since this was last asked; from the first time on it is written down."""
+        added, self._added = self._added, []
+        return stack(added) if added else None
+
+    def restore(self, batch: Batch, step: int = 0, number: int | None = None) -> None:
+        """Takes back tuples of an earlier life, which everybody had seen by that step."""
+        self._store(batch, step)
+        self.stored[-1].number = number or self.next_number
+
+    @property
+    def counts(self) -> list[int]:
+        """How many tuples it has dropped, and how many runs it has made."""
+        return [self.collected, self.next_number]
+
+    def count_on(self, collected: int, next_number: int) -> None:
+        """Counts on from there."""
+        self.collected, self.next_number = collected, next_number
+
+    def expiry(self, batch: Batch) -> Ints | None:
+        """The bound from which on no reader asks for each of some tuples; None if some reader always may."""
+        if self._needed is None or not all(self._needed):
+            return None
+        last = np.full(len(batch), -FAR, dtype=np.int64)
+        for reader in self._needed:
+            times = [np.minimum(batch[stamp] + min(time, FAR), FAR) for stamp, time in reader]
+            last = np.maximum(last, np.minimum.reduce(times))
+        return last
+
+    def expire(self, bound: int) -> None:
+        """Drops the runs that are irrelevant to all readers once all that ends by the bound has come."""
+        if self._needed is None or bound >= FAR:
+            return
+        now = bound + 1
+        if self.tail is not None:
+            entries = self.tail.entries
+            while entries and _is_past(entries[0][1], self._needed, now):
+                self.tail.drop_first()
+                self.collected += 1
+        if not self.stored:
+            return
+        kept: list[Run] = []
+        for run in self.stored:
+            if _is_past(run.latest, self._needed, now):
+                self.collected += len(run.batch)
+            else:
+                kept.append(run)
+        if len(kept) < len(self.stored):
+            self.stored = kept
 
     def compact(self, before: int, after: int = -1) -> None:
         """Merges neighbours of about the same size that arrived before and after a step; many new rows become a run.
@@ -204,10 +266,10 @@ class History:
         Runs that would span much of the time for which their tuples are relevant are not merged, since a run is kept as
         long as its last tuple.
         """
-        if len(self.tail.entries) >= MANY and after < self.tail.entries[0][0] and self.tail.entries[-1][0] < before:
-            step = self.tail.entries[-1][0]
-            self._store(of_rows([row for _, row in self.tail.entries]), step)
-            self.tail = Tail()
+        entries = self.tail.entries if self.tail is not None else None
+        if entries and len(entries) >= MANY and after < entries[0][0] and entries[-1][0] < before:
+            self._store(of_rows([row for _, row in entries]), entries[-1][0])
+            self.tail = None
         runs = self.stored
         while len(runs) > 1 and runs[-1].step < before:
             last, other = runs[-1], runs[-2]
@@ -225,23 +287,6 @@ class History:
         """How far the last stamps of two runs lie apart at most."""
         stamp = self.stamps[-1]
         return max(a.last(stamp), b.last(stamp)) - min(a.first(stamp), b.first(stamp))
-
-    def forget(self, needed: Sequence[Sequence[tuple[str, int]]], now: int) -> None:
-        """Drops the runs that are irrelevant to all readers, each with how long before now some stamps count."""
-        entries = self.tail.entries
-        while entries and _is_past(entries[0][1], needed, now):
-            self.tail.drop_first()
-            self.collected += 1
-        if not self.stored:
-            return
-        kept: list[Run] = []
-        for run in self.stored:
-            if _is_past(run.latest, needed, now):
-                self.collected += len(run.batch)
-            else:
-                kept.append(run)
-        if len(kept) < len(self.stored):
-            self.stored = kept
 
 
 def _is_past(latest: Mapping[str, int], needed: Sequence[Sequence[tuple[str, int]]], now: int) -> bool:
@@ -350,19 +395,3 @@ def _checked(run: Run, asked: Question, rows: Ints, others: Ints) -> tuple[Ints,
     for key, c in zip(asked.keys, asked.columns, strict=False):
         agree &= joins(c.take(rows), run.batch.columns[key].take(others))
     return rows[agree], others[agree]
-
-
-def running_sum(run: Run, asked: Question, name: str) -> Ints:
-    """The sums of a column of whole numbers over all rows before each, in the order of an index, and over all."""
-    index = run.index(asked.keys, asked.stamp)
-    if name not in index.running:
-        index.running[name] = np.concatenate([[0], np.cumsum(run.batch[name][index.order])])
-    return index.running[name]
-
-
-def extremes(run: Run, asked: Question, name: str, *, greatest: bool) -> Extremes:
-    """The least or greatest values of a column of numbers in ranges of an index."""
-    index = run.index(asked.keys, asked.stamp)
-    if (name, greatest) not in index.extremes:
-        index.extremes[name, greatest] = Extremes(run.batch[name][index.order], greatest=greatest)
-    return index.extremes[name, greatest]

@@ -30,12 +30,9 @@ Entry: TypeAlias = tuple[int, Row]
 class Tail:
     """Rows in the order in which they arrived."""
 
-    def __init__(self) -> None:
-        self.entries: deque[Entry] = deque()
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.entries: deque[Entry] = deque(entries)
         self._by_key: dict[tuple[str, ...], dict[Any, deque[Entry]]] = {}
-
-    def __len__(self) -> int:
-        return len(self.entries)
 
     def append(self, step: int, row: Row) -> None:
         """One more row."""
@@ -74,8 +71,8 @@ class Tail:
                 rows.setdefault(key_of(entry[1], keys), deque()).append(entry)
         return rows.get(values, ())
 
-    def take_all(self) -> Iterator[tuple[int, Batch]]:
-        """All rows by columns, those of a step together; nothing is left."""
+    def by_step(self) -> Iterator[tuple[int, Batch]]:
+        """All rows by columns, those of a step together."""
         rows: list[Row] = []
         step = 0
         for number, row in self.entries:
@@ -86,8 +83,6 @@ class Tail:
             rows.append(row)
         if rows:
             yield step, of_rows(rows)
-        self.entries.clear()
-        self._by_key.clear()
 
 
 def of_rows(rows: Sequence[Row]) -> Batch:

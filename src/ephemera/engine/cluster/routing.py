@@ -21,8 +21,7 @@ from ephemera.base.tree import find
 from ephemera.engine.cluster.message import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
 from ephemera.engine.engine import Engine, Found, Part
 from ephemera.engine.hosts.batch import SLICE
-from ephemera.engine.operators.join_constants import asked_for
-from ephemera.engine.operators.match_events import Matcher
+from ephemera.engine.operators.match import Matcher, asked_for
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.event_columns import END, REFERENCE, Events, distinct, of_events
@@ -309,7 +308,7 @@ class DistributedProgram:
 
     def _told(self, engine: Engine, group: int, received: int, peaks: Mapping[str, int]) -> dict[str, object]:
         rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
-        reaches = {name: lane.reach(name) for lane in engine.lanes.values() for name in lane.histories}
+        reaches = {name: h.relevant for lane in engine.lanes.values() for name, h in lane.histories.items()}
         return {
             "group": group,
             "level": self.stages.groups[group].level,

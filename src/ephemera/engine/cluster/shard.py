@@ -204,7 +204,7 @@ def _prefix(name: str) -> str:
 def _held(engine: Engine, group: int) -> dict[str, Any]:
     """How much an engine holds."""
     histories = {
-        name: [len(history), history.stored_bytes, lane.reach(name)]
+        name: [len(history), history.stored_bytes, history.relevant]
         for lane in engine.lanes.values()
         for name, history in lane.histories.items()
     }

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ephemera.algebra import instances
 from ephemera.algebra.attributes import end, is_variable, reference
 from ephemera.algebra.truth import Tester
-from ephemera.engine.operators.match_events import with_events
+from ephemera.engine.operators.match import with_events
 from ephemera.kernels.columns import ints, stack
 from ephemera.kernels.history import History
 from ephemera.kernels.tail import of_rows
@@ -17,7 +17,7 @@ from ephemera.terms.values import key
 
 
 class Detector:
-    """The algebra expressions of a lane, whose instances go into histories of their own."""
+    """The operator of a lane's algebra expressions: it owns the histories of their instances, and numbers these."""
 
     def __init__(self, tester: Tester, histories: Mapping[str, History]) -> None:
         self._tester = tester
@@ -27,19 +27,29 @@ class Detector:
         self._given: dict[str, set[Any]] = {}
         """For each expression the instances that were given in this step."""
 
+    def count_on(self, count: int) -> None:
+        """Numbers instances from there on."""
+        self.count = count
+
     def start(self) -> None:
         """A step begins."""
         self._given = {}
 
-    def take_back(self, rules: Collection[str]) -> None:
-        """What was given to some rules in this step was not."""
-        self._given = {name: given for name, given in self._given.items() if name.split("/")[0] not in rules}
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind what was given in this step; what it returns goes back to that, but for the numbers."""
+        given = {name: set(instances) for name, instances in self._given.items()}
 
-    def detect(self, point: str, plan: DetectionPlan, after: int, until: int, tick: int) -> None:
-        """The instances of an expression that end after one time and until another."""
+        def go_back() -> None:
+            self._given = {name: set(instances) for name, instances in given.items()}
+
+        return go_back
+
+    def step(self, point: str, plan: DetectionPlan, after: int, until: int, tick: int) -> None:
+        """The instances of an expression of a rule that end after one time and until another."""
         detection = plan.detection
+        source = f"{point}/{detection.name}"
         inputs = [self._tuples(leaf) for leaf in plan.inputs]
-        given = self._given.setdefault(f"{point}/{detection.name}", set())
+        given = self._given.setdefault(source, set())
         stop, which = end(detection.name), reference(detection.name)
         new = [
             t
@@ -52,7 +62,7 @@ class Detector:
         batch = of_rows([{n: v for n, v in t.items() if n != which} for t in new])
         numbers = ints(range(self.count, self.count + len(new)))
         self.count += len(new)
-        self._histories[f"{point}/{detection.name}"].append(batch.with_columns({which: numbers}), tick)
+        self._histories[source].append(batch.with_columns({which: numbers}), tick)
 
     def _tuples(self, leaf: Leaf) -> list[dict[str, Any]]:
         runs = [run.batch.renamed(leaf.names) for run in self._histories[leaf.source].flush()]

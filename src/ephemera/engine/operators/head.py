@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ class HeadBuilder:
         self._tester = tester
         self._shown = _label_and_shown(head.head)
         self._names = catalogue.attributes(self._shown[0])
-        self.undefined: list[tuple[Mapping[str, Value], str]] = []
+        self._undefined: list[tuple[Mapping[str, Value], str]] = []
         """What was bound where a head had no value, and why."""
 
     def build(self, batch: Batch) -> list[Events]:
@@ -68,6 +68,20 @@ class HeadBuilder:
             return distinct(self._plain(batch, self.head.head))
         return distinct(self._grouped(batch, self.head))
 
+    def take_undefined(self) -> list[tuple[Mapping[str, Value], str]]:
+        """What was bound where a head had no value since this was last asked, and why."""
+        undefined, self._undefined = self._undefined, []
+        return undefined
+
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind what had no value; what it returns goes back to that."""
+        count = len(self._undefined)
+
+        def go_back() -> None:
+            del self._undefined[count:]
+
+        return go_back
+
     def _in_time(self, batch: Batch) -> Batch:
         """The tuples without those that happen beyond the last time, which have no value."""
         first, last = self._times(batch)
@@ -75,9 +89,9 @@ class HeadBuilder:
             return batch
         far = (last > LATEST) | (first < -LATEST)
         if isinstance(self.head, Imbed):
-            self.undefined += [(variables_in(t), TOO_FAR) for t in batch.take(far).rows()]
+            self._undefined += [(variables_in(t), TOO_FAR) for t in batch.take(far).rows()]
         else:
-            self.undefined += [(dict(rows[0].variables), TOO_FAR) for _, rows, _ in self._groups(batch.take(far))]
+            self._undefined += [(dict(rows[0].variables), TOO_FAR) for _, rows, _ in self._groups(batch.take(far))]
         return batch.take(~far)
 
     def simple(self, row: Mapping[str, Any]) -> Event:
@@ -217,7 +231,7 @@ class HeadBuilder:
                 raise Undefined("an event is an element, not a value")
             return [v for v in built if isinstance(v, Term)]
         except Undefined as undefined:
-            self.undefined.append((dict(rows[0].variables), str(undefined)))
+            self._undefined.append((dict(rows[0].variables), str(undefined)))
             return []
 
 

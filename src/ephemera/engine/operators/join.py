@@ -20,7 +20,7 @@ from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.join_rows import RowJoin
 from ephemera.engine.operators.pending import Pending
 from ephemera.engine.operators.window import in_window, look, question, summarized
-from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, latest, stack
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History, Question, search
 from ephemera.kernels.keys import joins, paired
@@ -53,7 +53,7 @@ class RuleJoin:
         self._rows = rows
         self._filter = tests
         self._few = RowJoin(plan, histories, tests.tester, parameters) if RowJoin.can(plan) else None
-        self.pending = Pending()
+        self.pending = Pending(plan.ends)
         self.seen = 0
         """The last tick of which everything was used."""
         self._again: list[Batch] | None = None
@@ -65,9 +65,15 @@ class RuleJoin:
         """How many pairs of tuples were looked at."""
         return self._looked_at + (self._few.examined if self._few is not None else 0)
 
-    @examined.setter
-    def examined(self, count: int) -> None:
-        self._looked_at = count
+    @property
+    def counts(self) -> list[int]:
+        """The last tick of which everything was used, and how many pairs of tuples were looked at."""
+        return [self.seen, self.examined]
+
+    def count_on(self, seen: int, examined: int) -> None:
+        """Counts on from there."""
+        self.seen = seen
+        self._looked_at += examined - self.examined
 
     def mark(self) -> Callable[[], None]:
         """Keeps in mind how far it is; what it returns goes back to that."""
@@ -97,7 +103,7 @@ class RuleJoin:
             return new
         due = self.pending.take(bound)
         if new is not None:
-            happens = self.happens(new)
+            happens = self.pending.expiry(new)
             ready = happens <= bound
             if ready.all():
                 due.append(new)
@@ -112,10 +118,6 @@ class RuleJoin:
         batch = stack(due)
         return self._accumulated(batch) if self.plan.attempts else batch
 
-    def wait_for(self, batch: Batch) -> None:
-        """Tuples that have not happened yet, from an earlier life."""
-        self.pending.add(batch, self.happens(batch))
-
     def _joined(self, tick: int) -> Batch | list[Row] | None:
         """The tuples with something new in them."""
         rows = self._few.new(tick, self.seen) if self._few is not None else None
@@ -125,10 +127,6 @@ class RuleJoin:
             return self._timed(of_rows(rows))
         found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]
         return self._timed(stack(found)) if found else None
-
-    def happens(self, batch: Batch) -> Ints:
-        """When each tuple happens."""
-        return latest(batch, self.plan.ends)
 
     # ---- positive events -----------------------------------------------------------------------------------
 

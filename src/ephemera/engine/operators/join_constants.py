@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,7 +11,7 @@ from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
 from ephemera.kernels.keys import hash_columns, joins, paired
 from ephemera.kernels.tail import FEW, Row, key_of
 from ephemera.physical.nodes import RulePlan
-from ephemera.rewrite.optimize import Alike, Rewritten
+from ephemera.rewrite.optimize import Alike
 
 MEMBER = hidden("member")
 """The column that says which of the rules a tuple is an answer of."""
@@ -101,12 +101,3 @@ def known_constants(alike: Alike, names: Mapping[str, str]) -> tuple[Constants, 
     places = [alike.names.index(name) for name in names.values()]
     columns = [column([row[p] for row in alike.rows]) for p in places]
     return Constants(columns, len(alike.rows)), tuple(names)
-
-
-def asked_for(given: Rewritten, query: str) -> Callable[[Batch], Batch] | None:
-    """Which matches rules ask for of a query that was made for several, where they are alike."""
-    if query not in given.queries:
-        return None
-    rule, names = given.queries[query]
-    constants, own = known_constants(given.alike[rule], names)
-    return lambda batch: batch.take(constants.known(batch, own))

@@ -91,8 +91,9 @@ class RowJoin:
         history = self._histories(step.leaf.source)
         stamp = step.stamp
         values = key_of(row, step.probe.keys)
-        if not step.probe.keys or not _has_null(values):
-            for number, other in history.tail.with_key(step.keys, values):
+        tail = history.tail
+        if tail is not None and (not step.probe.keys or not _has_null(values)):
+            for number, other in tail.with_key(step.keys, values):
                 self.examined += 1
                 if number <= until and least <= other[stamp] <= most:
                     yield other

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ephemera.kernels.columns import Batch, Ints, stack
+from ephemera.kernels.columns import Batch, Ints, latest, stack
+from ephemera.kernels.history import Run
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,29 +26,33 @@ class _Part:
 
 
 class Pending:
-    """Tuples that wait for the bound."""
+    """The operator of tuples that wait for the bound; it owns them, and knows when each happens."""
 
-    def __init__(self) -> None:
+    def __init__(self, ends: Sequence[str]) -> None:
+        """A tuple happens when the last of these stamps is there."""
+        self._ends = ends
         self._parts: list[_Part] = []
         self._next: int | None = None
         """When the first of them happens."""
-        self.journal: list[Batch] | None = None
-        """What was added since it was last taken down; None if nobody does that."""
+        self._added: list[Batch] | None = None
+        """What was added since somebody asked for that; None if nobody ever did."""
 
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
-    @property
-    def batch(self) -> Batch | None:
-        """All of them."""
-        return stack([p.batch for p in self._parts]) if self._parts else None
+    def expiry(self, batch: Batch) -> Ints:
+        """When each of some tuples happens."""
+        return latest(batch, self._ends)
 
     def add(self, batch: Batch, due: Ints) -> None:
         """More tuples, with when they happen."""
         if not len(batch):
             return
-        if self.journal is not None:
-            self.journal.append(batch)
+        if self._added is not None:
+            self._added.append(batch)
+        self._put(batch, due)
+
+    def _put(self, batch: Batch, due: Ints) -> None:
         self._parts.append(_sorted([batch], due))
         while len(self._parts) > 1 and len(self._parts[-2]) <= 2 * len(self._parts[-1]):
             other, last = self._parts[-2:]
@@ -72,15 +77,33 @@ class Pending:
 
     def mark(self) -> Callable[[], None]:
         """Keeps in mind what waits; what it returns goes back to that."""
-        parts, taken_down = list(self._parts), len(self.journal or ())
+        parts, added = list(self._parts), len(self._added or ())
 
         def go_back() -> None:
             self._parts = list(parts)
             self._count()
-            if self.journal is not None:
-                del self.journal[taken_down:]
+            if self._added is not None:
+                del self._added[added:]
 
         return go_back
+
+    def checkpoint(self) -> list[Run]:
+        """All of them, as one run."""
+        return [Run(stack([p.batch for p in self._parts]), 0, 0, {})] if self._parts else []
+
+    def added(self) -> Batch | None:
+        """What was added since this was last asked; from the first time on it is written down."""
+        added, self._added = self._added, []
+        return stack(added) if added else None
+
+    def restore(self, batch: Batch, step: int = 0, number: int | None = None) -> None:  # noqa: ARG002 - has no runs
+        """Takes back tuples of an earlier life."""
+        if len(batch):
+            self._put(batch, self.expiry(batch))
+
+    def expire(self, bound: int) -> None:
+        """Drops those that have happened by then."""
+        self.take(bound)
 
     def _count(self) -> None:
         self._next = min((int(p.due[0]) for p in self._parts), default=None)

@@ -1,4 +1,7 @@
-"""This module holds the events of one step: each once, whoever gave it, with a reference that tells it from others."""
+"""This module holds the events of one step: each once, whoever gave it, with a reference that tells it from others.
+
+Rules that need each other take turns over them until nothing is new.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,14 @@ from ephemera.algebra.attributes import TERM, position
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, flat_values
 from ephemera.kernels.tail import RowBatch, plain_key
+from ephemera.rules.series import Series
 from ephemera.terms.events import Event, event_of_both
 from ephemera.terms.values import Key, Value
+
+PORTION = 16
+"""So many events are taken at a time where recursion may grow."""
+PATIENCE = 1_024
+"""After so many rounds it is twice as many."""
 
 
 class StepEvents:
@@ -214,3 +223,34 @@ def _met(part: Events, others: Mapping[int, Event]) -> tuple[Events, list[Event]
             own_values[row] = value
     batch = part.batch.with_columns({name: column(values) for name, values in columns.items()})
     return replace(part, batch=batch), list(changed.values())
+
+
+# ---- rules that need each other take turns until nothing is new ----------------------------------------------
+
+
+def run_to_fixpoint(
+    turn: Callable[[], int], pool: StepEvents, growing: Sequence[Series], go_back: Sequence[Callable[[], None]]
+) -> None:
+    """Turns, each of which says how many events it gave, until the pool has nothing new for anybody.
+
+    An event may be used before it has the form that it has at last, `1` for `1.0`. Then all goes back, and again.
+    """
+    while True:
+        formed = pool.formed
+        _take_turns(turn, pool, growing)
+        if pool.formed == formed:
+            return
+        for one in go_back:
+            one()
+
+
+def _take_turns(turn: Callable[[], int], pool: StepEvents, growing: Sequence[Series]) -> None:
+    """What does not end shows early if a few events are followed to their last answer before the others."""
+    for series in growing:
+        series.clear()
+    rounds, new = 0, 1
+    while new or pool.has_left:
+        pool.portion = PORTION << rounds // PATIENCE if growing else None
+        new = turn()
+        rounds += 1
+    pool.portion = None

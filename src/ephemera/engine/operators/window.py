@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from ephemera.algebra.attributes import end, hidden
 from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints
 from ephemera.kernels.filter import times
-from ephemera.kernels.history import FAR, History, Question, Run, extremes, ranges, running_sum
+from ephemera.kernels.history import FAR, History, Question, Run, ranges
 from ephemera.kernels.keys import hash_columns
 from ephemera.physical.nodes import Leaf, Range, Wanted, WindowPlan
 
@@ -109,10 +110,10 @@ def _of_run(run: Run, asked: Question, function: str, name: str, count: int, sta
     """What is wanted of the windows' parts in one run."""
     kind = run.batch.columns[name].kind
     if function != "sum" and kind in ("int", "float"):
-        return extremes(run, asked, name, greatest=function == "max").of(starts, stops)
+        return _extremes(run, asked, name, function).of(starts, stops)
     if kind != "int" or _may_overflow(run, name, count):
         return None
-    running = running_sum(run, asked, name)
+    running = _running_sum(run, asked, name)
     return running[stops] - running[starts]
 
 
@@ -132,3 +133,53 @@ def summarized(batch: Batch, looked: Looked) -> Batch:
     """The rows with something in their windows, with how much and what else was wanted."""
     columns = {COUNT: ints(looked.counts), **{named(wanted): c for wanted, c in looked.found.items()}}
     return batch.with_columns(columns).take(looked.counts > 0)
+
+
+# ---- sums and extremes of ranges of a run; what is made for them stays with its index ---------------------------
+
+
+def _running_sum(run: Run, asked: Question, name: str) -> Ints:
+    """The sums of a column of whole numbers over all rows before each, in the order of an index, and over all."""
+    index = run.index(asked.keys, asked.stamp)
+    if ("sum", name) not in index.summaries:
+        index.summaries["sum", name] = np.concatenate([[0], np.cumsum(run.batch[name][index.order])])
+    sums: Ints = index.summaries["sum", name]
+    return sums
+
+
+def _extremes(run: Run, asked: Question, name: str, function: str) -> Extremes:
+    """The least or greatest values (`min`, `max`) of a column of numbers in ranges of an index."""
+    index = run.index(asked.keys, asked.stamp)
+    if (function, name) not in index.summaries:
+        index.summaries[function, name] = Extremes(run.batch[name][index.order], greatest=function == "max")
+    found: Extremes = index.summaries[function, name]
+    return found
+
+
+class Extremes:
+    """The least or the greatest values in ranges of an array.
+
+    For each power of two it keeps the extreme of all ranges of that length (a sparse table); any range is two of these
+    that overlap. Tables are made only as far as the longest range that was asked for.
+    """
+
+    def __init__(self, values: Array, *, greatest: bool) -> None:
+        self._choose: Any = np.maximum if greatest else np.minimum
+        self._tables = [values]
+
+    def of(self, starts: Ints, stops: Ints) -> Array:
+        """The extreme of each range; none may be empty."""
+        lengths = stops - starts
+        levels = np.frexp(lengths)[1] - 1  # exact: no array is longer than a double can count
+        extremes = np.empty(len(starts), dtype=self._tables[0].dtype)
+        for level in np.flatnonzero(np.bincount(levels)).tolist():
+            rows = np.flatnonzero(levels == level)
+            table = self._table(level)
+            extremes[rows] = self._choose(table[starts[rows]], table[stops[rows] - (1 << level)])
+        return extremes
+
+    def _table(self, level: int) -> Array:
+        while len(self._tables) <= level:
+            last, half = self._tables[-1], 1 << (len(self._tables) - 1)
+            self._tables.append(self._choose(last[:-half], last[half:]))
+        return self._tables[level]

@@ -15,17 +15,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ephemera.engine.engine import Engine, split
-from ephemera.engine.lane import Lane
-from ephemera.engine.state.counters import count_on, counted
+from ephemera.engine.engine import Engine
 from ephemera.engine.state.segments import Piece
-from ephemera.engine.state.stored_names import StoredLane, lane_name
+from ephemera.engine.state.stored_tables import lane_name, tables_of
 from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.columns import Batch, Ints, stack
 from ephemera.kernels.event_columns import END, Events
-from ephemera.kernels.history import FAR
 
-HISTORY, PENDING, WAITING = "h", "p", "w"
+WAITING = "w"
+"""Events that wait for the bound of a lane; its other tables are those of its operators."""
 
 
 class Changelog:
@@ -35,43 +33,34 @@ class Changelog:
         self._engine = engine
         self._prefix = prefix
         self._sources = {lane_name(sources): sources for sources in engine.lanes}
-        self._lanes = {name: StoredLane(engine.lanes[sources]) for name, sources in self._sources.items()}
-        self._listen()
+        self._lanes = {name: engine.lanes[sources] for name, sources in self._sources.items()}
+        self._tables = {name: tables_of(lane) for name, lane in self._lanes.items()}
+        self._begin()
 
-    def _listen(self) -> None:
-        self._engine.journal = {}
-        for lane in self._engine.lanes.values():
-            for history in lane.histories.values():
-                history.journal = []
-            for rule in lane.rules.values():
-                rule.pending.journal = []
+    def _begin(self) -> None:
+        """What has been added until now is written down already."""
+        for _ in self._added():
+            continue
 
     # ---- writing -------------------------------------------------------------------------------------------
 
     def words(self) -> dict[str, Any]:
         """What the engine has counted."""
-        sources = self._engine.sources
-        lanes = {name: counted(lane) for name, lane in self._lanes.items()}
-        return {"bounds": sources.bounds, "first": sources.first, "given": self._engine.given, "lanes": lanes}
+        return {**self._engine.checkpoint(), "lanes": {name: lane.checkpoint() for name, lane in self._lanes.items()}}
 
     def take(self) -> list[Piece]:
         """What has been added since this was last asked, and is still alive."""
-        found = [piece for name, batch in self._added() if (piece := self._piece(name, batch)) is not None]
-        self._listen()
-        return found
+        return [piece for name, batch in self._added() if (piece := self._piece(name, batch)) is not None]
 
     def _added(self) -> Iterator[tuple[str, Batch]]:
-        for lane, stored in self._lanes.items():
-            for name, own in stored.histories.items():
-                history = stored.lane.histories[own]
-                if history.journal:
-                    yield self._name(lane, HISTORY, name), stored.written(name, stack(history.journal))
-            for name, own in stored.rules.items():
-                pending = stored.lane.rules[own].pending
-                if pending.journal:
-                    yield self._name(lane, PENDING, name), stored.written(name, stack(pending.journal))
+        waiting = self._engine.added()
+        for lane, tables in self._tables.items():
+            for (kind, name), table in tables.items():
+                batch = table.added()
+                if batch is not None:
+                    yield self._name(lane, kind, name), batch
             shapes: dict[tuple[str, int | None], list[Batch]] = {}
-            for part in (self._engine.journal or {}).get(self._sources[lane], []):
+            for part in waiting.get(self._sources[lane], []):
                 shapes.setdefault((part.label, part.arity), []).append(part.batch)
             for (label, arity), batches in shapes.items():
                 yield self._name(lane, WAITING, "" if arity is None else arity, label), stack(batches)
@@ -94,7 +83,7 @@ class Changelog:
 
     def bound(self, name: str) -> int:
         """How far the lane has come that some rows belong to."""
-        return self._lanes[self._parts(name)[0]].lane.bound
+        return self._lanes[self._parts(name)[0]].bound
 
     def merged(self, name: str, tables: Sequence[pa.Table]) -> Piece | None:
         """What is alive of several pieces of one name, as one."""
@@ -106,58 +95,26 @@ class Changelog:
     def _deaths(self, name: str, batch: Batch) -> Ints | None:
         """The bound from which on each row is dead; None if they live for ever."""
         lane, kind, which, *_ = self._parts(name)
-        if kind == WAITING:
-            return np.asarray(batch[END])
-        stored = self._lanes[lane]
-        rows = stored.read(which, batch)
-        if kind == PENDING:
-            return stored.lane.rules[stored.rules[which]].happens(rows)
-        return _forgotten(stored.lane, stored.histories[which], rows)
+        return np.asarray(batch[END]) if kind == WAITING else self._tables[lane][kind, which].expiry(batch)
 
     # ---- reading -------------------------------------------------------------------------------------------
 
     def recall(self, words: Mapping[str, Any], pieces: Iterable[Piece]) -> None:
         """Goes on from what was written down."""
-        for lane in self._engine.lanes.values():
-            for rule in lane.rules.values():
-                rule.pending.journal = None
         for piece in pieces:
             self._put(piece)
-        sources = self._engine.sources
-        sources.bounds.update(words["bounds"])
-        sources.first, self._engine.given = words["first"], words["given"]
-        for name, stored in self._lanes.items():
-            lane, names = stored.lane, self._sources[name]
-            count_on(stored, words["lanes"][name])
-            for rule in lane.rules.values():
-                rule.pending.take(lane.bound)
-            _, self._engine.waiting_parts[names] = split(self._engine.waiting_parts[names], lane.bound)
-            lane.forget()
-        self._listen()
+        self._engine.restore(words)
+        for name, lane in self._lanes.items():
+            lane.restore(words["lanes"][name])
+            self._engine.release(self._sources[name], lane.bound)
+            lane.expire()
+        self._begin()
 
     def _put(self, piece: Piece) -> None:
         lane, kind, which, *rest = self._parts(piece.name)
-        stored, batch = self._lanes[lane], from_arrow(piece.table)
-        match kind:
-            case "h":
-                stored.lane.histories[stored.histories[which]].recall(stored.read(which, batch), 0)
-            case "p":
-                stored.lane.rules[stored.rules[which]].wait_for(stored.read(which, batch))
-            case _:
-                arity = int(which) if which else None
-                names = self._engine.attributes(rest[0])
-                self._engine.waiting_parts[self._sources[lane]].append(Events(rest[0], batch, arity, names))
-
-
-def _forgotten(lane: Lane, history: str, batch: Batch) -> Ints | None:
-    """The bound from which on no reader of a history asks for each of some rows."""
-    needed = lane.needed(history)
-    if needed is None or not all(needed):
-        return None
-    last = np.full(len(batch), -FAR, dtype=np.int64)
-    for reader in needed:
-        own = np.full(len(batch), FAR, dtype=np.int64)
-        for stamp, time in reader:
-            own = np.minimum(own, batch[stamp] + min(time, FAR))
-        last = np.maximum(last, own)
-    return last
+        batch = from_arrow(piece.table)
+        if kind == WAITING:
+            events = Events(rest[0], batch, int(which) if which else None, self._engine.attributes(rest[0]))
+            self._engine.hold(self._sources[lane], [events])
+        else:
+            self._tables[lane][kind, which].restore(batch)

@@ -22,8 +22,7 @@ from pathlib import Path
 from types import TracebackType
 
 from ephemera.base.errors import EphemeraError
-from ephemera.engine.state.durable_files import Files, Posix, files_of
-from ephemera.engine.state.sealed_files import Broken, seal, unseal
+from ephemera.engine.state.durable_files import Broken, Files, Posix, files_of, seal, unseal
 
 LOCK = "lock"
 RUN = "run.json"

@@ -23,8 +23,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from ephemera.engine.state.durable_files import FOLDER, Files
-from ephemera.engine.state.sealed_files import WAY_OUT, Broken
+from ephemera.engine.state.durable_files import FOLDER, WAY_OUT, Broken, Files
 from ephemera.engine.state.segments import (
     NOBODY,
     Entry,

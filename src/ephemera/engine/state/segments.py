@@ -21,8 +21,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ephemera.engine.state.durable_files import Files
-from ephemera.engine.state.sealed_files import WAY_OUT, Broken
+from ephemera.engine.state.durable_files import WAY_OUT, Broken, Files
 
 FORMAT = 3
 _MAGIC = b"EPHEMSEGMENT"

@@ -22,13 +22,11 @@ from ephemera.algebra.fingerprint import digest
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.engine import Engine
 from ephemera.engine.lane import Lane
-from ephemera.engine.state.counters import count_on, counted
+from ephemera.engine.state.durable_files import WAY_OUT, Broken, seal, unseal
 from ephemera.engine.state.identity import AnotherProgram, compare
-from ephemera.engine.state.sealed_files import WAY_OUT, Broken, seal, unseal
-from ephemera.engine.state.stored_names import StoredLane
+from ephemera.engine.state.stored_tables import HISTORY, PENDING, tables_of
 from ephemera.kernels.arrow import from_arrow, to_arrow
 from ephemera.kernels.event_columns import Events
-from ephemera.kernels.history import Run
 from ephemera.rules.nodes import Catalogue
 
 FORMAT = 4
@@ -149,10 +147,11 @@ def take(
             segments[segment] = to_arrow(part.batch)
             waiting.append({"lane": sorted(names), "label": part.label, "arity": part.arity, "segment": segment})
     lanes = [_lane(sources, lane, known, segments, step) for sources, lane in engine.lanes.items()]
+    counted = engine.checkpoint()
     manifest = {
         "program": dict(program),
-        "bounds": engine.sources.bounds,
-        "given": engine.given,
+        "bounds": counted["bounds"],
+        "given": counted["given"],
         "more": dict(more or {}),
         "waiting": waiting,
         "lanes": lanes,
@@ -163,23 +162,22 @@ def take(
 def _lane(
     sources: frozenset[str], lane: Lane, known: Collection[str], segments: dict[str, pa.Table], step: int
 ) -> dict[str, Any]:
-    stored, short = StoredLane(lane), digest(sorted(sources))[:8]
+    short = digest(sorted(sources))[:8]
     histories: dict[str, list[dict[str, Any]]] = {}
-    for name, own in stored.histories.items():
-        runs: list[dict[str, Any]] = []
-        for run in lane.histories[own].flush():
-            segment = f"run-{short}-{name}-{run.number}"
-            if segment not in known:
-                segments[segment] = to_arrow(stored.written(name, run.batch))
-            runs.append({"segment": segment, "number": run.number, "step": run.step})
-        histories[name] = runs
     pending: dict[str, str] = {}
-    for name, own in stored.rules.items():
-        waiting = lane.rules[own].pending.batch
-        if waiting is not None:
-            pending[name] = f"pending-{step}-{short}-{name}"
-            segments[pending[name]] = to_arrow(stored.written(name, waiting))
-    return {"sources": sorted(sources), "counted": counted(stored), "runs": histories, "pending": pending}
+    for (kind, name), table in tables_of(lane).items():
+        if kind == HISTORY:
+            histories[name] = []
+        for run in table.checkpoint():
+            if kind == HISTORY:
+                segment = f"run-{short}-{name}-{run.number}"
+                histories[name].append({"segment": segment, "number": run.number, "step": run.step})
+            else:
+                segment = pending[name] = f"pending-{step}-{short}-{name}"
+            if segment not in known:
+                segments[segment] = to_arrow(run.batch)
+    # What was counted is asked last: rows that become runs are counted.
+    return {"sources": sorted(sources), "counted": lane.checkpoint(), "runs": histories, "pending": pending}
 
 
 # ---- going on ----------------------------------------------------------------------------------------------
@@ -201,22 +199,18 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
             f"the snapshot lacks the segment {lacking[0]}: it has only what an earlier one had not; "
             "save both in one folder, and load them from there"
         )
-    engine.sources.bounds.update(manifest["bounds"])
-    engine.given = manifest["given"]
-    by_names = {tuple(sorted(names)): parts for names, parts in engine.waiting_parts.items()}
     for part in manifest["waiting"]:
-        names = catalogue.attributes(part["label"])
         batch = from_arrow(snapshot.segments[part["segment"]])
-        by_names[tuple(part["lane"])].append(Events(part["label"], batch, part["arity"], names))
+        events = Events(part["label"], batch, part["arity"], catalogue.attributes(part["label"]))
+        engine.hold(frozenset(part["lane"]), [events])
     for state in manifest["lanes"]:
-        stored = StoredLane(engine.lanes[frozenset(state["sources"])])
-        count_on(stored, state["counted"])
+        lane = engine.lanes[frozenset(state["sources"])]
+        tables = tables_of(lane)
         for name, runs in state["runs"].items():
-            history = stored.lane.histories[stored.histories[name]]
             for run in runs:
-                batch = stored.read(name, from_arrow(snapshot.segments[run["segment"]]))
-                latest = {s: int(batch[s].max()) for s in history.stamps}
-                history.stored.append(Run(batch, run["step"], run["number"], latest))
+                batch = from_arrow(snapshot.segments[run["segment"]])
+                tables[HISTORY, name].restore(batch, run["step"], run["number"])
         for name, segment in state["pending"].items():
-            rule = stored.lane.rules[stored.rules[name]]
-            rule.wait_for(stored.read(name, from_arrow(snapshot.segments[segment])))
+            tables[PENDING, name].restore(from_arrow(snapshot.segments[segment]))
+        lane.restore(state["counted"])
+    engine.restore(manifest)

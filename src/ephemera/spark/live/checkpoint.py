@@ -16,9 +16,8 @@ from ephemera.algebra.fingerprint import digest
 from ephemera.base.errors import EphemeraError
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress, read_standing
-from ephemera.engine.state.durable_files import Posix, files_of
+from ephemera.engine.state.durable_files import Broken, Posix, files_of, seal, unseal
 from ephemera.engine.state.identity import AnotherProgram, compare, compared, program_of, warn_of_changes, world_of
-from ephemera.engine.state.sealed_files import Broken, seal, unseal
 from ephemera.spark.live.fault_points import mark
 
 FORMAT = 3

@@ -17,7 +17,7 @@ from ephemera.base.errors import EphemeraError
 from ephemera.base.scratch import scratch_of_process
 from ephemera.engine.never import Never, never
 from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
-from ephemera.engine.state.sealed_files import WAY_OUT, Broken
+from ephemera.engine.state.durable_files import WAY_OUT, Broken
 from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import World
 from ephemera.spark.batch.job import Job

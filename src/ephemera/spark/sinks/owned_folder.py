@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from ephemera.base.errors import EphemeraError
-from ephemera.engine.state.durable_files import TEMPORARY, Files, Mark, files_of
-from ephemera.engine.state.sealed_files import seal, unseal
+from ephemera.engine.state.durable_files import TEMPORARY, Files, Mark, files_of, seal, unseal
 
 OWNER = "_ephemera.json"
 """The file that says which query a folder belongs to; Spark does not read what begins so."""

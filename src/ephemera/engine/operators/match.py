@@ -1,27 +1,36 @@
-"""This module matches events with patterns: flat ones column by column, all others one by one."""
+"""This module matches events with patterns: flat ones column by column, a few row by row, all others one by one.
+
+What a pattern asks of a row is found out once. `Query` is the operator of a simple event query, `AbsoluteTimer` that of
+a timer of the clock: each writes what it finds into its own history.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ephemera.algebra.attributes import EVENT, begin, end, event_of, is_occurrence, occurrence, position, reference
 from ephemera.algebra.nodes import Calendar
-from ephemera.engine.operators.match_rows import RowMatch, row_matchers
+from ephemera.engine.operators.join_constants import known_constants
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, column, constant, ints, objects, stack
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
+from ephemera.kernels.history import History
 from ephemera.kernels.keys import joins, meeting
-from ephemera.kernels.tail import RowBatch, of_rows
+from ephemera.kernels.tail import Row, RowBatch, of_rows, plain_key
+from ephemera.rewrite.optimize import Rewritten
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings
 from ephemera.terms.atoms import Names, match_event
 from ephemera.terms.events import Event
 from ephemera.terms.nodes import AnyEvent, Atom, Bool, Null, Number, Pattern, Text, Var
+from ephemera.terms.values import equal, merged
 
 OCCURRENCE: str = occurrence(EVENT)
 """The column that holds the events themselves, where a pattern has to be tested again."""
+RowMatch = Callable[[Row], Row | None]
+"""The tuple of an event that matches, or None."""
 
 
 class Matcher:
@@ -40,7 +49,7 @@ class Matcher:
         self._patterns = patterns
         self._catalogue = catalogue
         self._keeps_events = keeps_events
-        self._by_row = None if keeps_events else row_matchers(patterns)
+        self._by_row = None if keeps_events else _row_matchers(patterns)
         self._variables = sorted(frozenset[str]().union(*(pattern_bindings(p).bound for p in patterns)))
 
     def match(self, events: Events) -> Batch | None:
@@ -117,6 +126,97 @@ class Matcher:
         return self._kept(events, {}).take(np.array(rows)).with_columns(variables)
 
 
+def _row_matchers(patterns: Sequence[Pattern]) -> Mapping[tuple[str, int | None], Sequence[RowMatch]] | None:
+    """For each label and arity how its events are matched, or None if some pattern cannot be matched by rows."""
+    found: dict[tuple[str, int | None], list[RowMatch]] = {}
+    for pattern in patterns:
+        if not isinstance(pattern, Atom):
+            return None
+        found.setdefault((str(pattern.label), len(pattern.arguments)), []).append(_matcher(pattern))
+    return found
+
+
+def _matcher(pattern: Atom) -> RowMatch:
+    bound: dict[str, str] = {}
+    again: list[tuple[str, str]] = []
+    constants: list[tuple[str, Any]] = []
+    for k, argument in enumerate(pattern.arguments):
+        match argument:
+            case Var(name) if name in bound:
+                again.append((name, position(k)))
+            case Var(name):
+                bound[name] = position(k)
+            case Text(value) | Number(value) | Bool(value):
+                constants.append((position(k), plain_key(value)))
+            case Null():
+                return lambda _row: None
+            case _:
+                continue
+    named = [(BEGIN, BEGIN), (END, END), (REFERENCE, REFERENCE), *bound.items()]
+
+    def found(row: Row) -> Row | None:
+        for place, value in constants:
+            if plain_key(row[place]) != value:
+                return None
+        matched: dict[str, Any] = {name: row[place] for name, place in named}
+        for name, place in again:
+            if equal(matched[name], row[place]) is not True:
+                return None
+            matched[name] = merged(matched[name], row[place])
+        return matched
+
+    return found
+
+
+class Query:
+    """The operator of a simple event query: it owns the history of what has matched."""
+
+    def __init__(self, matcher: Matcher, history: History) -> None:
+        self._match = matcher.match
+        self._history = history
+
+    def step(self, events: Sequence[Events], tick: int) -> Batch | None:
+        """The new matches, which are in the history then, or None if there are none."""
+        matches = [m for part in events if (m := self._match(part)) is not None]
+        if not matches:
+            return None
+        matched = stack(matches)
+        self._history.append(matched, tick)
+        return matched
+
+
+class AbsoluteTimer:
+    """The operator of an absolute timer: it owns the history of its tuples, which are told apart by when they begin."""
+
+    def __init__(self, calendar: Calendar, history: History, attributes: Callable[[str], Names]) -> None:
+        self.pattern = calendar.pattern
+        self._stamps = begin(calendar.name), end(calendar.name)
+        self._reference = reference(calendar.name)
+        self._history = history
+        self._attributes = attributes
+
+    def step(self, events: Iterable[Event], tick: int) -> None:
+        """The events of the timer since the last step."""
+        opens, closes = self._stamps
+        rows: list[dict[str, Any]] = [
+            {opens: event.time.begin, closes: event.time.end, **substitution}
+            for event in events
+            for substitution in match_event(self.pattern, event, {}, self._attributes)
+        ]
+        if rows:
+            batch = of_rows(rows)
+            self._history.append(batch.with_columns({self._reference: ints(batch[opens])}), tick)
+
+
+def asked_for(rewritten: Rewritten, query: str) -> Callable[[Batch], Batch] | None:
+    """Which matches rules ask for of a query that was made for several, where they are alike."""
+    if query not in rewritten.queries:
+        return None
+    rule, names = rewritten.queries[query]
+    constants, own = known_constants(rewritten.alike[rule], names)
+    return lambda batch: batch.take(constants.known(batch, own))
+
+
 def _both(a: Mask | None, b: Mask) -> Mask:
     return b if a is None else a & b
 
@@ -136,17 +236,3 @@ def with_events(batch: Batch) -> Batch:
         return batch
     kept = {n: c for n, c in batch.columns.items() if not is_occurrence(n)}
     return Batch({**kept, **events}, len(batch))
-
-
-def timer_tuples(calendar: Calendar, events: Iterable[Event], attributes: Callable[[str], Names]) -> Batch | None:
-    """The tuples of an absolute timer for its events, which are told apart by when they begin."""
-    opens, closes = begin(calendar.name), end(calendar.name)
-    rows: list[dict[str, Any]] = [
-        {opens: event.time.begin, closes: event.time.end, **substitution}
-        for event in events
-        for substitution in match_event(calendar.pattern, event, {}, attributes)
-    ]
-    if not rows:
-        return None
-    batch = of_rows(rows)
-    return batch.with_columns({reference(calendar.name): ints(batch[opens])})
