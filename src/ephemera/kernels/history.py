@@ -143,12 +143,6 @@ class History:
     def is_empty(self) -> bool:
         return not self.stored and (self.tail is None or not self.tail.entries)
 
-    def keep(self, needed: Needed) -> None:
-        """From now on it keeps what its readers need."""
-        self._needed = needed
-        if needed is not None:
-            self.relevant = max((min((time for _, time in reader), default=0) for reader in needed), default=0)
-
     def flush(self) -> list[Run]:
         """Makes runs of the newest rows, too, so that all can be searched by columns; gives all runs."""
         if self.tail is not None:
