@@ -20,8 +20,7 @@ from ephemera.engine.lane import Lane
 from ephemera.engine.state.counters import count_on, counted
 from ephemera.engine.state.segments import Piece
 from ephemera.engine.state.stored_names import StoredLane, lane_name
-from ephemera.kernels.arrow import from_arrow, to_arrow
-from ephemera.kernels.columns import Batch, Ints, stack
+from ephemera.kernels.columns import Batch, Ints, from_arrow, stack, to_arrow
 from ephemera.kernels.event_columns import END, Events
 from ephemera.kernels.history import FAR
 

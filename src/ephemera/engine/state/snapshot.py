@@ -26,7 +26,7 @@ from ephemera.engine.state.counters import count_on, counted
 from ephemera.engine.state.identity import AnotherProgram, compare
 from ephemera.engine.state.sealed_files import WAY_OUT, Broken, seal, unseal
 from ephemera.engine.state.stored_names import StoredLane
-from ephemera.kernels.arrow import from_arrow, to_arrow
+from ephemera.kernels.columns import from_arrow, to_arrow
 from ephemera.kernels.event_columns import Events
 from ephemera.kernels.history import Run
 from ephemera.rules.nodes import Catalogue
