@@ -13,8 +13,7 @@ from ephemera.engine.operators.window import Extremes
 from ephemera.kernels import groups as grouping
 from ephemera.kernels import history as histories
 from ephemera.kernels import keys as numbering
-from ephemera.kernels.arrow import from_arrow, to_arrow
-from ephemera.kernels.columns import UNBOUND, Batch, Column, column, concat, ints
+from ephemera.kernels.columns import UNBOUND, Batch, Column, column, concat, from_arrow, ints, to_arrow
 from ephemera.kernels.groups import aggregate, grouped
 from ephemera.kernels.history import History, Question, search
 from ephemera.kernels.keys import (

@@ -92,6 +92,11 @@ def variable(name: str) -> Variable:
     return Variable(name if is_plain_name(name) and not _BLANK.fullmatch(name) else f"`{name}`")
 
 
+def event(name: str) -> str:
+    """What an event or timer is called that an author has named so: the same, unless we call events of streams so."""
+    return name if name != EVENT else f"`{name}`"
+
+
 def variables(names: Iterable[str]) -> tuple[Variable, ...]:
     """The variables of a rule whose variables are called as their attributes are, in the order of their names."""
     return tuple(map(Variable, sorted(names)))

@@ -15,11 +15,11 @@ first stands in the normal form.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from decimal import Decimal
 from hashlib import blake2b
-from typing import Any
+from typing import Any, TypeAlias
 
 from ephemera.algebra.attributes import begin, constant, end, is_constant, occurrence, place_of, reference
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename
@@ -44,9 +44,12 @@ from ephemera.rules.scope import primitives
 from ephemera.syntax.nodes import Comparison, IsNull, Raise
 from ephemera.terms.nodes import As, Binary, Call, Duration, Label, Name, Negative, Pattern, Var
 
+Fields: TypeAlias = Set[tuple[type, str]]
+
 SIZE = 16
-_VARIABLES = {(Var, "name"), (As, "variable")}
-_EVENTS = {
+VARIABLES: Fields = {(Var, "name"), (As, "variable")}
+"""Where normal rules have names of variables."""
+EVENTS: Fields = {
     (Name, "name"),
     (EventLiteral, "name"),
     (AlgebraLiteral, "name"),
@@ -61,6 +64,7 @@ _EVENTS = {
     (NotLiteral, "window"),
     (TestLiteral, "event"),
 }
+"""Where they have names of events and timers."""
 _SAYS_NOTHING = {(NormalRule, "rule"), (NormalRule, "unbound")}
 """Where a rule stands, and what normalization has dealt with already."""
 
@@ -258,9 +262,9 @@ class _Naming:
         self.events: dict[str, str] = {}
 
     def named(self, node: type, own: str, value: Any) -> Any:
-        if (node, own) in _VARIABLES:
+        if (node, own) in VARIABLES:
             return self.variables.setdefault(value, f"v{len(self.variables) + 1}")
-        if (node, own) in _EVENTS and value is not None:
+        if (node, own) in EVENTS and value is not None:
             return self.events.setdefault(value, f"e{len(self.events) + 1}")
         return value
 

@@ -7,25 +7,27 @@ of positive events is one, too, in the order of the body. Recursive rules make p
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
-from ephemera.algebra.attributes import variable
+from ephemera.algebra.attributes import event, variable
 from ephemera.algebra.bodies import Body
+from ephemera.algebra.fingerprint import EVENTS, VARIABLES
 from ephemera.algebra.nodes import Input, Plan, Point, Points
 from ephemera.algebra.queries import Queries
 from ephemera.base.graph import components
-from ephemera.base.tree import find, rebuild
+from ephemera.base.tree import find, rebuild, walk
 from ephemera.rules.declare import construct_label, head_label
 from ephemera.rules.dependencies import Graph
 from ephemera.rules.nodes import NormalRule, Ruleset
 from ephemera.syntax.nodes import Raise, Rule
-from ephemera.terms.nodes import As, Var
+from ephemera.terms.nodes import As, Name, Var
 
 
 def lower(rules: Ruleset, points: Points = "rules") -> Plan:
     """The plan of a program."""
-    rules = replace(rules, normal=tuple(_with_attributes(normal, rules.resolved.rules) for normal in rules.normal))
+    written = rules.resolved.rules
+    rules = replace(rules, normal=tuple(_with_attributes(n, written[n.rule - 1]) for n in rules.normal))
     names = _names(rules)
     by_rule: dict[int, list[str]] = {}
     for normal, name in zip(rules.normal, names, strict=True):
@@ -39,25 +41,28 @@ def lower(rules: Ruleset, points: Points = "rules") -> Plan:
     return Plan({name: made[name] for name in order}, cycles, rules.resolved.catalogue, rules.growth, rules.normal)
 
 
-def _with_attributes(normal: NormalRule, rules: Sequence[Rule]) -> NormalRule:
-    """A normal rule whose variables are called as the attributes that hold their values."""
-    written = {v.name for v in find(rules[normal.rule - 1], Var)} | {
-        a.variable for a in find(rules[normal.rule - 1], As)
-    }
-    names = {name: attribute for name in written if (attribute := variable(name)) != name}
+def _with_attributes(normal: NormalRule, rule: Rule) -> NormalRule:
+    """A normal rule whose variables and events are called as their attributes are."""
+    variables: dict[str, str] = {}
+    events: dict[str, str] = {}
+    for node in walk(rule):
+        match node:
+            case Var(name) | As(name, _) if name != variable(name):
+                variables[name] = variable(name)
+            case Name(name) if name != event(name):
+                events[name] = event(name)
+            case _:
+                continue
+    if not variables and not events:
+        return normal
 
     def change(node: object) -> object:
-        match node:
-            case Var(name) if name in names:
-                return replace(node, name=names[name])
-            case As(name, _) if name in names:
-                return replace(node, variable=names[name])
-            case _:
-                return node
+        names = [(own, events) for kind, own in EVENTS if kind is type(node)]
+        names += [(own, variables) for kind, own in VARIABLES if kind is type(node)]
+        changed = {own: new[getattr(node, own)] for own, new in names if getattr(node, own) in new}
+        return replace(node, **changed) if changed else node  # type: ignore[type-var]
 
-    if not names:
-        return normal
-    return replace(rebuild(normal, change), unbound=frozenset(names.get(name, name) for name in normal.unbound))
+    return replace(rebuild(normal, change), unbound=frozenset(variables.get(name, name) for name in normal.unbound))
 
 
 def _names(rules: Ruleset) -> list[str]:

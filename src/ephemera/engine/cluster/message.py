@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from ephemera.kernels.arrow import from_arrow, to_arrow
-from ephemera.kernels.columns import Batch, Column
+from ephemera.kernels.columns import Batch, Column, from_arrow, to_arrow
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
 from ephemera.rules.nodes import Catalogue
 

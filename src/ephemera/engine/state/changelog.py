@@ -18,8 +18,7 @@ import pyarrow as pa
 from ephemera.engine.engine import Engine
 from ephemera.engine.state.segments import Piece
 from ephemera.engine.state.stored_tables import lane_name, tables_of
-from ephemera.kernels.arrow import from_arrow, to_arrow
-from ephemera.kernels.columns import Batch, Ints, stack
+from ephemera.kernels.columns import Batch, Ints, from_arrow, stack, to_arrow
 from ephemera.kernels.event_columns import END, Events
 
 WAITING = "w"

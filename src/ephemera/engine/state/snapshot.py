@@ -25,7 +25,7 @@ from ephemera.engine.lane import Lane
 from ephemera.engine.state.durable_files import WAY_OUT, Broken, seal, unseal
 from ephemera.engine.state.identity import AnotherProgram, compare
 from ephemera.engine.state.stored_tables import HISTORY, PENDING, tables_of
-from ephemera.kernels.arrow import from_arrow, to_arrow
+from ephemera.kernels.columns import from_arrow, to_arrow
 from ephemera.kernels.event_columns import Events
 from ephemera.rules.nodes import Catalogue
 
