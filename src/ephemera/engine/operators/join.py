@@ -30,8 +30,7 @@ from ephemera.base.errors import InternalError
 from ephemera.base.time import LATEST
 from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.join_rows import RowJoin
-from ephemera.engine.operators.pending import Pending
-from ephemera.engine.operators.window import Looked, Wanted, keys_of, look, stretch, summarized, summary_of
+from ephemera.engine.operators.window import Looked, Pending, Wanted, keys_of, look, stretch, summarized, summary_of
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
 from ephemera.kernels.equality import joins, paired
 from ephemera.kernels.filter import Filter

@@ -7,7 +7,7 @@ turns, and sometimes have to begin again; then what is marked before goes back t
 
 `match.Query`, `match.AbsoluteTimer` and `detect.Detector` make tuples, each in histories of its own
 (`kernels/history.History`); `join.RuleJoin` makes tuples that happen, and those that do not yet are in its
-`pending.Pending`; `head.HeadBuilder` makes events, and keeps only heads without a value until they are taken.
+`window.Pending`; `head.HeadBuilder` makes events, and keeps only heads without a value until they are taken.
 """
 
 from __future__ import annotations
