@@ -251,7 +251,7 @@ class Lane:
             return 0
         new = 0
         for member, batch in self._by_member(name, found):
-            events = self.builders[member].build(batch)
+            events = self.builders[member].step(batch)
             if events:
                 derived.setdefault(member, []).extend(events)
                 new += 0 if is_message(self.builders[member].head) else pool.add(events)

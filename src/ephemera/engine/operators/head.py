@@ -37,7 +37,7 @@ from ephemera.terms.values import Key, Term, Value, key
 
 
 class HeadBuilder:
-    """Makes events from the tuples of a rule."""
+    """The operator that makes events from the tuples of a rule; it owns what had no value until somebody takes that."""
 
     def __init__(
         self,
@@ -58,7 +58,7 @@ class HeadBuilder:
         self._undefined: list[tuple[Mapping[str, Value], str]] = []
         """What was bound where a head had no value, and why."""
 
-    def build(self, batch: Batch) -> list[Events]:
+    def step(self, batch: Batch) -> list[Events]:
         """The events of all tuples, each once."""
         if len(batch):
             batch = self._in_time(batch)

@@ -18,8 +18,7 @@ from ephemera.algebra.timers import offsets
 from ephemera.base.time import LATEST
 from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.join_rows import RowJoin
-from ephemera.engine.operators.pending import Pending
-from ephemera.engine.operators.window import in_window, look, question, summarized
+from ephemera.engine.operators.window import Pending, in_window, look, question, summarized
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History, Question, search

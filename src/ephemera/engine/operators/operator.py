@@ -1,13 +1,14 @@
 """This module says what an operator is: a part of a lane that owns its state, which nobody else writes.
 
 An operator has a `step`, which takes what is new and gives what follows from it. What it keeps from step to step are
-rows, which never change and are dead from a bound on that is known when they come, and a few numbers. So its state is
-written down either whole or by what was added, and brought back by the same verbs. Rules that need each other take
-turns, and sometimes have to begin again; then what is marked before goes back to what it was.
+rows, which never change and are dead from a bound on that is known when they come, and a few numbers (`counts`,
+`count_on`). So its state is written down either whole (`checkpoint`) or by what was added (`added`), and comes back by
+one verb (`restore`). Rules that need each other take turns, and sometimes have to begin again; then what was marked
+before goes back to what it was (`mark`).
 
 `match.Query`, `match.AbsoluteTimer` and `detect.Detector` make tuples, each in histories of its own
 (`kernels/history.History`); `join.RuleJoin` makes tuples that happen, and those that do not yet are in its
-`pending.Pending`; `head.HeadBuilder` makes events, and keeps only heads without a value until they are taken.
+`window.Pending`; `head.HeadBuilder` makes events, and keeps only heads without a value until they are taken.
 """
 
 from __future__ import annotations
