@@ -24,7 +24,7 @@ from ephemera.engine.operators.join import RuleJoin
 from ephemera.engine.operators.join_constants import MEMBER, JoinConstants, asked_for
 from ephemera.engine.operators.match_events import Matcher, timer_tuples, with_events
 from ephemera.engine.operators.step_events import StepEvents, Used
-from ephemera.engine.time.program_clock import Clock
+from ephemera.engine.time.event_time import Clock
 from ephemera.kernels.columns import UNBOUND, Batch, column, stack
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
@@ -70,7 +70,7 @@ class Lane:
         self._rows = tables
         self._clock = clock
         self._series = series_of(plan.growth)
-        self._tester = Tester(plan.catalogue, clock.days.calendars)
+        self._tester = Tester(plan.catalogue, clock.calendars)
         self._filter = Filter(self._tester, with_events)
         self._own = frozenset(rules)
         asked = queries_of(plan, rules)
@@ -218,7 +218,7 @@ class Lane:
 
     # ---- steps ---------------------------------------------------------------------------------------------
 
-    def step(self, released: Sequence[Events], bound: int, calendar_until: int) -> dict[str, list[Events]]:
+    def step(self, released: Sequence[Events], bound: int) -> dict[str, list[Events]]:
         """What the rules of the lane derive between the last bound and this one, from what was released by then."""
         if self._asked_calendars:
             self._tell_the_days(bound)
@@ -229,7 +229,7 @@ class Lane:
         self.duplicates += given - new
         self._used = Used(self.references, new)
         self.tick += 1
-        self._tell_the_time(calendar_until)
+        self._tell_the_time(bound)
         self.detecting.start()
         self.few = []
         derived: dict[str, list[Events]] = {}

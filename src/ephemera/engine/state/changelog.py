@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from ephemera.engine.engine import Engine, split
+from ephemera.engine.engine import Engine
 from ephemera.engine.lane import Lane
 from ephemera.engine.state.counters import count_on, counted
 from ephemera.engine.state.segments import Piece
@@ -39,7 +39,7 @@ class Changelog:
         self._listen()
 
     def _listen(self) -> None:
-        self._engine.journal = {}
+        self._engine.start_journal()
         for lane in self._engine.lanes.values():
             for history in lane.histories.values():
                 history.journal = []
@@ -123,15 +123,15 @@ class Changelog:
                 rule.pending.journal = None
         for piece in pieces:
             self._put(piece)
-        sources = self._engine.sources
-        sources.bounds.update(words["bounds"])
-        sources.first, self._engine.given = words["first"], words["given"]
+        self._engine.sources.advance(words["bounds"])
+        self._engine.sources.limit(words["first"], None)
+        self._engine.count_on(words["given"] - self._engine.given)
         for name, stored in self._lanes.items():
             lane, names = stored.lane, self._sources[name]
             count_on(stored, words["lanes"][name])
             for rule in lane.rules.values():
                 rule.pending.take(lane.bound)
-            _, self._engine.waiting_parts[names] = split(self._engine.waiting_parts[names], lane.bound)
+            self._engine.release(names, lane.bound)
             lane.forget()
         self._listen()
 
@@ -146,7 +146,7 @@ class Changelog:
             case _:
                 arity = int(which) if which else None
                 names = self._engine.attributes(rest[0])
-                self._engine.waiting_parts[self._sources[lane]].append(Events(rest[0], batch, arity, names))
+                self._engine.hold(self._sources[lane], [Events(rest[0], batch, arity, names)])
 
 
 def _forgotten(lane: Lane, history: str, batch: Batch) -> Ints | None:

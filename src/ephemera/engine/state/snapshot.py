@@ -201,13 +201,12 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
             f"the snapshot lacks the segment {lacking[0]}: it has only what an earlier one had not; "
             "save both in one folder, and load them from there"
         )
-    engine.sources.bounds.update(manifest["bounds"])
-    engine.given = manifest["given"]
-    by_names = {tuple(sorted(names)): parts for names, parts in engine.waiting_parts.items()}
+    engine.sources.advance(manifest["bounds"])
+    engine.count_on(manifest["given"])
     for part in manifest["waiting"]:
         names = catalogue.attributes(part["label"])
         batch = from_arrow(snapshot.segments[part["segment"]])
-        by_names[tuple(part["lane"])].append(Events(part["label"], batch, part["arity"], names))
+        engine.hold(frozenset(part["lane"]), [Events(part["label"], batch, part["arity"], names)])
     for state in manifest["lanes"]:
         stored = StoredLane(engine.lanes[frozenset(state["sources"])])
         count_on(stored, state["counted"])
