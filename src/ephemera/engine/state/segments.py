@@ -24,7 +24,7 @@ import pyarrow as pa
 from ephemera.engine.state.durable_files import Files
 from ephemera.engine.state.sealed_files import WAY_OUT, Broken
 
-FORMAT = 3
+FORMAT = 4
 _MAGIC = b"EPHEMSEGMENT"
 _FOOTER = struct.Struct("<QI12s")
 _ALIGNED = 8

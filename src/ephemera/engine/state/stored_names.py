@@ -12,10 +12,13 @@ from urllib.parse import quote
 from ephemera.engine.lane import Lane
 from ephemera.kernels.columns import Batch
 
+_CLOCK = "@clock"
+"""No source is called so: its name would be quoted."""
+
 
 def lane_name(sources: frozenset[str]) -> str:
-    """A lane by its sources; that of the clock has none."""
-    return "+".join(quote(source, safe="") for source in sorted(sources))
+    """A lane by its sources; that of the clock has none, which is not the one source that has no name."""
+    return "+".join(quote(source, safe="") for source in sorted(sources)) if sources else _CLOCK
 
 
 class StoredLane:
