@@ -25,11 +25,11 @@ from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError, warn
 from ephemera.base.span import Source
 from ephemera.connect.world import read_world
+from ephemera.engine.hosts.batch import Run, notes_of, run_reading
 from ephemera.engine.hosts.live_engine import LiveEngine, Stamp
-from ephemera.engine.hosts.results import Run, notes_of
-from ephemera.engine.hosts.run_given import run_given, run_reading
+from ephemera.engine.hosts.tables import run_given
 from ephemera.engine.never import Never
-from ephemera.engine.time.monotonic_clocks import wall_clock
+from ephemera.engine.time.processing_time import wall_clock
 from ephemera.formats.python_input import Options, is_spark_frame
 from ephemera.formats.reading import Reading
 from ephemera.physical import explain as physical_explain

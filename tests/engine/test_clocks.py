@@ -11,7 +11,7 @@ import pytest
 import ephemera
 from ephemera.engine.cluster.source_progress import Progress
 from ephemera.engine.state.durable_files import Posix
-from ephemera.engine.time.monotonic_clocks import MonotonicClock
+from ephemera.engine.time.processing_time import MonotonicClock
 from ephemera.spark.live.checkpoint import Checkpoint
 from ephemera.spark.live.ticks import Ticking, set_ticks
 

@@ -17,6 +17,7 @@ from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.state.identity import AnotherProgram, compare, compared, program_of
 from ephemera.engine.state.snapshot import WrongSnapshot, restore, take
+from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import prepare
 from ephemera.rules.nodes import Ruleset
@@ -109,21 +110,20 @@ def test_a_snapshot_goes_on_in_other_words(chosen: Chosen) -> None:
         ends = sorted({e.time.end for e in case.events})
         half = len(ends) // 2
         before, after = own.batch(case), other.batch(case)
-        before.start()
+        before.engine.load(of_events(case.events, own.plan.catalogue.attributes))
+        everywhere = before.engine.sources.names
         for end in ends[:half]:
-            before.advance(end)
+            before.take(before.engine.advance(dict.fromkeys(everywhere, end)))
         taken = take(before.engine, own.program)
         held += len(taken.segments)
-        after.start()
-        after.engine = other.batch(case).engine
         restore(after.engine, other.program, other.plan.catalogue, taken)
         again = take(after.engine, other.program)
         assert set(again.segments) == set(taken.segments)
         for name, table in again.segments.items():
             assert sorted(table.column_names) == sorted(taken.segments[name].column_names)
-        for end in ends[half:]:
-            after.advance(end)
-        found = both(before._found, after.finish())
+        for end in [*ends[half:], FAR]:
+            after.take(after.engine.advance(dict.fromkeys(everywhere, end)))
+        found = both(before.outcome, after.finish())
         assert answers(found) == answers(case.outcome()), case.program
     assert held > len(chosen)
 

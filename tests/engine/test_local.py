@@ -17,6 +17,8 @@ from ephemera.engine.state.identity import program_of
 from ephemera.engine.state.snapshot import restore, take
 from ephemera.kernels import history
 from ephemera.kernels import keys as numbering
+from ephemera.kernels.event_columns import of_events
+from ephemera.kernels.history import FAR
 from ephemera.kernels.tail import FEW
 from ephemera.physical.plan import prepare
 from ephemera.semantics.oracle import evaluate
@@ -92,10 +94,11 @@ def test_a_run_goes_on_from_a_snapshot(case: Case, data: st.DataObject) -> None:
     ends = sorted({e.time.end for e in case.events})
     compiled = prepare(case.ruleset, plan, facts)
     batch = BatchRun(compiled, case.events, case.world)
-    batch.start()
+    batch.engine.load(of_events(case.events, plan.catalogue.attributes))
+    everywhere = batch.engine.sources.names
     stop = data.draw(st.sampled_from(ends)) if ends else None
-    for end in ends:
-        batch.advance(end)
+    for end in [*ends, FAR]:
+        batch.take(batch.engine.advance(dict.fromkeys(everywhere, end)))
         if end == stop:
             program = program_of(compiled, case.world)
             taken = take(batch.engine, program)

@@ -44,7 +44,7 @@ def _told(case: Case) -> Told:
     read = [e for line in lines if isinstance(e := read_event(line, program.compiled), Event)]
     assert len(read) == len(lines)
     expected = answers(evaluate(case.ruleset, read, case.world))
-    return Told(case, Job(program.compiled, case.world), lines, span(read, case.world), expected)
+    return Told(case, Job(program.compiled, case.world), lines, span([e.time.end for e in read], case.world), expected)
 
 
 @pytest.mark.parametrize("places", [1, 2, 7])

@@ -17,11 +17,9 @@ from ephemera.algebra.nodes import Point
 from ephemera.base.errors import InternalError
 from ephemera.engine.lane import Lane
 from ephemera.engine.operators.head import is_message
-from ephemera.engine.time.program_clock import Clock
-from ephemera.engine.time.watermarks import Watermarks, sources_of
+from ephemera.engine.time.event_time import Clock, Watermarks, sources_of
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, of_events
-from ephemera.kernels.history import FAR
 from ephemera.physical.lanes import CLOCK, UNNAMED
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import DeadLetter, World
@@ -50,7 +48,11 @@ class Part:
 
 
 class Engine:
-    """A program at work."""
+    """A program at work.
+
+    Events that arrive are sent, and may be late; those of which the order means nothing are loaded. Time passes with
+    what is sent, or as the sources advance, until the input is finished.
+    """
 
     def __init__(self, plan: PhysicalPlan, world: World, part: Part | None = None) -> None:
         """A part runs only some of the rules."""
@@ -70,7 +72,7 @@ class Engine:
             self.lanes[names] = Lane(lane, plan, world.tables, self._clock, mine)
             self.waiting_parts[names] = []
         self.late: list[Event] = []
-        """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
+        """Events that came behind the bound of their source, until somebody takes them."""
         self.late_count = 0
         self.given = 0
         """How many answers there were."""
@@ -80,6 +82,8 @@ class Engine:
         """The numbers of the rules that have given something, or a head without a value."""
         self._added: dict[frozenset[str], list[Events]] | None = None
         """For each lane what came to wait since somebody asked for that; None if nobody ever did."""
+
+    # ---- events in -----------------------------------------------------------------------------------------
 
     def send(self, events: Sequence[Event]) -> Found:
         """Events in the order in which they arrive; what is certain then."""
@@ -96,14 +100,14 @@ class Engine:
         self._be_late([events[n] for n in sorted(late)])
         good = [event for n, event in enumerate(events) if n not in late]
         self.load(of_events(good, self._plan.catalogue.attributes))
-        return self._step(None)
+        return self._step()
 
     def send_parts(self, parts: Sequence[Events], orders: Sequence[Ints]) -> Found:
         """Events by columns, each with its place in the order in which they arrive; what is certain then."""
         for part, late in zip(parts, self._late_rows(parts, orders), strict=True):
             self._be_late(part.take(late).events() if late.any() else [])
             self._wait(part.take(~late) if late.any() else part)
-        return self._step(None)
+        return self._step()
 
     def _late_rows(self, parts: Sequence[Events], orders: Sequence[Ints]) -> list[Mask]:
         """For each part which of its events come behind the bound of their source."""
@@ -122,34 +126,17 @@ class Engine:
                 found[k] = rows
         return found
 
-    def let_pass(self, silent: Mapping[str, int]) -> Found:
-        """Time has passed for silent sources, for each so much; what is certain then."""
-        for name, time in silent.items():
-            self.sources.let_pass(name, time)
-        return self._step(None)
-
     def _send_one(self, event: Event) -> Found:
         if self.sources.arrive_one(self.sources.source(event.term.label), self._arrival(event), event.time.end):
             self.load(of_events((event,), self._attributes.get))
         else:
             self._be_late([event])
-        return self._step(None)
+        return self._step()
 
     def _be_late(self, events: Sequence[Event]) -> None:
         self.late += events
         self.late_count += len(events)
-        self.awaited.difference_update(event.term.label for event in events)
-
-    def attributes(self, label: str) -> Names:
-        """The attributes of a type, if it is declared with them."""
-        return self._plan.catalogue.attributes(label)
-
-    def take_dead_letters(self) -> list[DeadLetter]:
-        """The heads that had no value since the last time; what the clock tells ahead is found once more."""
-        found = {names: lane.take_dead_letters() for names, lane in self.lanes.items()}
-        letters = [letter for names, letters in found.items() if names != CLOCK for letter in letters]
-        self.matched.update(letter.rule for letter in letters)
-        return letters
+        self.came(event.term.label for event in events)
 
     def _arrival(self, event: Event) -> int:
         """When an event is known: at its end, or at its begin if its type is declared so."""
@@ -163,39 +150,6 @@ class Engine:
         """Events of which the order means nothing: all is known, and nothing is late."""
         for part in parts:
             self._wait(part)
-
-    def begin(self, first: int, last: int) -> None:
-        """All is known from the start: when the input begins and ends, too."""
-        self.sources.first, self.sources.ended = first, last
-
-    def pass_to(self, bound: int) -> Found:
-        """All that ends by then has been loaded; what is certain then."""
-        ended = self.sources.ended
-        return self.reach(dict.fromkeys(self.sources.names, bound), bound if ended is None else min(bound, ended))
-
-    def advance(self, bound: int, calendar_until: int | None = None) -> Found:
-        """Time passes until then."""
-        self.sources.advance(bound)
-        return self._step(calendar_until)
-
-    def reach(self, bounds: Mapping[str, int], calendar_until: int | None = None) -> Found:
-        """The sources have come so far; what is certain then."""
-        self.sources.bounds.update(bounds)
-        return self._step(calendar_until)
-
-    def finish(self, calendar_until: int) -> Found:
-        """The input has ended: what is pending is decided."""
-        self.sources.ended = calendar_until
-        return self.advance(FAR, calendar_until)
-
-    @property
-    def waiting(self) -> int:
-        """How many events wait for a bound to pass them."""
-        return max((self.waiting_in(names) for names in self.lanes), default=0)
-
-    def waiting_in(self, names: frozenset[str]) -> int:
-        """How many events wait in one lane."""
-        return sum(len(part) for part in self.waiting_parts[names])
 
     def _wait(self, part: Events) -> None:
         """An event waits in every lane that depends on its source.
@@ -218,14 +172,29 @@ class Engine:
         if late is not None and late.any():
             self._be_late(part.take(late).events())
 
-    def _step(self, calendar_until: int | None) -> Found:
+    # ---- time passes, answers out --------------------------------------------------------------------------
+
+    def advance(self, reached: int | Mapping[str, int]) -> Found:
+        """All sources have come so far, or each as it is told; what is certain then."""
+        if isinstance(reached, int):
+            self.sources.close(reached)
+        else:
+            self.sources.advance(reached)
+        return self._step()
+
+    def finish(self) -> Found:
+        """The input has ended: what is pending is decided."""
+        self.sources.finish()
+        return self._step()
+
+    def _step(self) -> Found:
+        """What is certain where the sources stand."""
         found = Found()
         for names, lane in self.lanes.items():
             bound = self.sources.bound(names) if names != CLOCK else self.sources.fastest(self._laid_out.every)
             if bound <= lane.bound:
                 continue
-            released = self.release(names, bound)
-            derived = lane.step(released, bound, bound if calendar_until is None else calendar_until)
+            derived = lane.step(self.release(names, bound), bound)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
             for name, event in lane.few:
@@ -271,6 +240,22 @@ class Engine:
         released, self.waiting_parts[names] = split(self.waiting_parts[names], bound)
         return released
 
+    @property
+    def waiting(self) -> int:
+        """How many events wait for a bound to pass them."""
+        return max((self.waiting_in(names) for names in self.lanes), default=0)
+
+    def waiting_in(self, names: frozenset[str]) -> int:
+        """How many events wait in one lane."""
+        return sum(len(part) for part in self.waiting_parts[names])
+
+    def count_on(self, given: int = 0, late: int = 0) -> None:
+        """Others gave so many answers, and turned so many events away, of which this goes on."""
+        self.given += given
+        self.late_count += late
+
+    # ---- state ---------------------------------------------------------------------------------------------
+
     def added(self) -> dict[frozenset[str], list[Events]]:
         """For each lane what came to wait since this was last asked; from the first time on it is written down."""
         added, self._added = self._added, {}
@@ -282,9 +267,31 @@ class Engine:
 
     def restore(self, counted: Mapping[str, Any]) -> None:
         """Stands where another stood."""
-        self.sources.bounds.update(counted["bounds"])
-        self.sources.first = counted.get("first", self.sources.first)
+        self.sources.advance(counted["bounds"])
+        self.sources.limit(counted.get("first", self.sources.first), self.sources.ended)
         self.given = counted["given"]
+
+    # ---- what became of events -----------------------------------------------------------------------------
+
+    def attributes(self, label: str) -> Names:
+        """The attributes of a type, if it is declared with them."""
+        return self._plan.catalogue.attributes(label)
+
+    def take_dead_letters(self) -> list[DeadLetter]:
+        """The heads that had no value since the last time; what the clock tells ahead is found once more."""
+        found = {names: lane.take_dead_letters() for names, lane in self.lanes.items()}
+        letters = [letter for names, letters in found.items() if names != CLOCK for letter in letters]
+        self.matched.update(letter.rule for letter in letters)
+        return letters
+
+    def take_late(self) -> list[Event]:
+        """The events that were late since the last time."""
+        late, self.late = self.late, []
+        return late
+
+    def came(self, labels: Iterable[str]) -> None:
+        """Something of these types has come, if only what is no event of the program."""
+        self.awaited.difference_update(labels)
 
 
 def _once(events: Iterable[Event]) -> list[Event]:

@@ -21,7 +21,7 @@ from ephemera.engine.operators.join import RuleJoin
 from ephemera.engine.operators.join_constants import MEMBER, JoinConstants
 from ephemera.engine.operators.match import AbsoluteTimer, Matcher, Query, asked_for, with_events
 from ephemera.engine.operators.step_events import StepEvents, Used, run_to_fixpoint
-from ephemera.engine.time.program_clock import Clock
+from ephemera.engine.time.event_time import Clock
 from ephemera.kernels.columns import UNBOUND, Batch, column
 from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
@@ -61,7 +61,7 @@ class Lane:
         self._rows = tables
         self._clock = clock
         self._series = series_of(physical.plan.growth)
-        self._tester = Tester(physical.catalogue, clock.days.calendars)
+        self._tester = Tester(physical.catalogue, clock.calendars)
         self._filter = Filter(self._tester, with_events)
         self.histories = {name: History(one.stamps, one.reach, one.needed) for name, one in plan.histories.items()}
         self._queries = {name: self._query(name, (mine or {}).get(name)) for name in plan.queries}
@@ -144,7 +144,7 @@ class Lane:
 
     # ---- steps ---------------------------------------------------------------------------------------------
 
-    def step(self, released: Sequence[Events], bound: int, calendar_until: int) -> dict[str, list[Events]]:
+    def step(self, released: Sequence[Events], bound: int) -> dict[str, list[Events]]:
         """What the rules of the lane derive between the last bound and this one, from what was released by then."""
         if self.plan.days:
             self._tell_the_days(bound)
@@ -155,7 +155,7 @@ class Lane:
         self.duplicates += given - new
         self._used = Used(self.references, new)
         self.tick += 1
-        self._tell_the_time(calendar_until)
+        self._tell_the_time(bound)
         if self._detector is not None:
             self._detector.start()
         self.few = []

@@ -32,6 +32,14 @@ class DeadLetter:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class LateEvent:
+    """An event that came behind the bound of its source, and the input that it was."""
+
+    event: Event
+    original: str
+
+
 @dataclass(slots=True)
 class Outcome:
     """All that a program derives: events and messages, each once, and what came to nothing."""

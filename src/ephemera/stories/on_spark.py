@@ -22,7 +22,7 @@ def run_on_spark(stories: Sequence[Ready]) -> list[Found]:
     spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
     jobs = [Job(one.program.compiled, one.program.world(one.tables, None, one.until)) for one in stories]
     given = [[line_of(event) for event in one.story.events] for one in stories]
-    spans = [span(_events(one), job.world) for one, job in zip(stories, jobs, strict=True)]
+    spans = [span([e.time.end for e in _events(one)], job.world) for one, job in zip(stories, jobs, strict=True)]
     found = [Found() for _ in stories]
     started = start_lines(spark, jobs, given, spans, places_of(spark))
     try:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ephemera.engine.cluster.message import HEARD, LATE, Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import PlaceProgress, Progress
-from ephemera.engine.time.watermarks import Watermarks, sources_of
+from ephemera.engine.time.event_time import Watermarks, sources_of
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.columns import Ints
 from ephemera.kernels.event_columns import BEGIN, END, Events

@@ -19,8 +19,8 @@ import numpy as np
 from ephemera.algebra.nodes import Match
 from ephemera.base.tree import find
 from ephemera.engine.cluster.message import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
+from ephemera.engine.driver import SLICE, drive
 from ephemera.engine.engine import Engine, Found, Part
-from ephemera.engine.hosts.batch import SLICE
 from ephemera.engine.operators.match import Matcher, asked_for
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
@@ -151,43 +151,58 @@ class DistributedProgram:
         return sends or bool(self.stages.scattered)
 
     def run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
-        """What the engine of a group makes of its shipments in one place, which come by their earliest end.
+        """What the engine of a group makes of its shipments in one place, which come by their earliest end."""
+        engine = self.engine(group, place)
+        engine.sources.limit(self.first, self.last)
+        received = 0
+        peaks: dict[str, int] = {}
+
+        def counted() -> Iterator[Shipment]:
+            nonlocal received
+            for shipment in shipments:
+                received += shipment.count
+                yield shipment
+
+        bounds = dict.fromkeys(engine.sources.names, FAR)
+        level = self.stages.groups[group].level
+        yield from self.drive(engine, level, place, counted(), bounds, lambda: _measure(engine, peaks))
+        yield self.word(STATS, place, self._told(engine, group, received, peaks))
+
+    def drive(  # noqa: PLR0913, PLR0917 - an engine, where it is, and what it runs on
+        self,
+        engine: Engine,
+        level: int,
+        place: int,
+        shipments: Iterable[Shipment],
+        bounds: Mapping[str, int],
+        measure: Callable[[], None] = lambda: None,
+    ) -> Iterator[Shipment]:
+        """What an engine makes of shipments, and of the bounds that hold behind them; it is measured after each step.
 
         What goes wrong says which events were the last to come in.
         """
-        last: list[Shipment] = []
-        try:
-            yield from self._run(group, place, _noted(shipments, last))
-        except Exception as error:
-            for shipment in last:
-                error.add_note(f"the last event taken in was {self.shown(shipment)}")
-            raise
+        last: Shipment | None = None
 
-    def shown(self, shipment: Shipment) -> str:
+        def opened() -> Iterator[tuple[int, list[Events]]]:
+            nonlocal last
+            for shipment in shipments:
+                last = shipment
+                yield shipment.first, [unpack(shipment, self.plan.catalogue)]
+
+        try:
+            for found in drive(engine, opened(), bounds):
+                yield from self.given(found, level, place)
+                measure()
+        except Exception as error:
+            if last is not None:
+                error.add_note(f"the last event taken in was {self._shown(last)}")
+            raise
+        yield from self.letters(engine, place)
+
+    def _shown(self, shipment: Shipment) -> str:
         """The last event of a shipment, as people read it."""
         event = max(unpack(shipment, self.plan.catalogue).events(), key=lambda e: e.key)
         return json.dumps(write_event(event, self.plan.catalogue, as_numbers=False), ensure_ascii=False)
-
-    def _run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
-        engine = self.engine(group, place)
-        engine.begin(self.first, self.last)
-        level = self.stages.groups[group].level
-        catalogue = self.plan.catalogue
-        loaded = received = 0
-        peaks: dict[str, int] = {}
-        for shipment in shipments:
-            bound = shipment.first - 1
-            if loaded >= SLICE and bound > min((lane.bound for lane in engine.lanes.values()), default=bound):
-                yield from self.given(engine.pass_to(bound), level, place)
-                loaded = 0
-                _measure(engine, peaks)
-            engine.load([unpack(shipment, catalogue)])
-            loaded += shipment.count
-            received += shipment.count
-        yield from self.given(engine.finish(self.last), level, place)
-        _measure(engine, peaks)
-        yield from self.letters(engine, place)
-        yield self.word(STATS, place, self._told(engine, group, received, peaks))
 
     def letters(self, engine: Engine, place: int) -> Iterator[Shipment]:
         """The heads of an engine that had no value since this was last asked."""
@@ -325,13 +340,6 @@ def _hash_of(events: Events) -> np.ndarray:
     """A hash of each event as a whole."""
     columns = [c for name, c in events.batch.columns.items() if name != REFERENCE]
     return hash_columns(columns, len(events))
-
-
-def _noted(shipments: Iterable[Shipment], last: list[Shipment]) -> Iterator[Shipment]:
-    """The same; `last` always holds the last one."""
-    for shipment in shipments:
-        last[:] = [shipment]
-        yield shipment
 
 
 def _measure(engine: Engine, peaks: dict[str, int]) -> None:

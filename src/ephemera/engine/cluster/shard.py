@@ -14,12 +14,11 @@ from typing import Any
 import pyarrow as pa
 
 from ephemera.engine.cluster.admission import turned_away
-from ephemera.engine.cluster.message import STATS, Shipment, unpack
+from ephemera.engine.cluster.message import STATS, Shipment
 from ephemera.engine.cluster.routing import DistributedProgram, peak_memory
 from ephemera.engine.cluster.source_progress import Progress
+from ephemera.engine.driver import Reached, missed, reached
 from ephemera.engine.engine import Engine
-from ephemera.engine.hosts.batch import SLICE
-from ephemera.engine.hosts.live_start import Reached, missed, reached
 from ephemera.engine.state.changelog import Changelog
 from ephemera.engine.state.segment_store import Committed, State, Store
 from ephemera.engine.state.segments import Piece
@@ -150,33 +149,16 @@ class Shard:
     def _run(self, program: int, group: int, own: Iterable[Shipment], standing: Progress) -> Iterator[Shipment]:
         spread, engine = self._spreads[program], self._engine(program, group).engine
         before = reached(engine.sources)
-        engine.sources.first, engine.sources.ended = standing.first, standing.until
+        engine.sources.limit(standing.first, standing.until)
         if group == spread.clock_group and self._place == spread.pinned(group):
             yield from self._missed(spread, before, standing)
-        loaded, last = 0, None
-        try:
-            for shipment in own:
-                so_far = {name: min(bound, shipment.first - 1) for name, bound in standing.bounds.items()}
-                if loaded >= SLICE and _is_ahead(so_far, engine.sources.bounds):
-                    yield from spread.given(engine.reach(so_far), self._level, self._place)
-                    loaded = 0
-                last = shipment
-                engine.load([unpack(shipment, spread.plan.catalogue)])
-                loaded += shipment.count
-            found = engine.reach(standing.bounds, standing.until)
-            yield from spread.given(found, self._level, self._place)
-        except Exception as error:
-            if last is not None:
-                error.add_note(f"the last event taken in was {spread.shown(last)}")
-            raise
-        yield from spread.letters(engine, self._place)
-        for late in of_events(engine.late, engine.attributes):
+        yield from spread.drive(engine, self._level, self._place, own, standing.bounds)
+        for late in of_events(engine.take_late(), engine.attributes):
             yield from turned_away(spread, late, as_numbers=not standing.texts)
-        engine.late.clear()
 
     def _missed(self, spread: DistributedProgram, before: Reached, standing: Progress) -> Iterator[Shipment]:
         """What all groups were not asked for before, and are now that the input begins earlier."""
-        found = missed(spread.compiled, spread.world, before, standing.first)
+        found = missed(spread.plan, spread.world, before, standing.first)
         if found is not None:
             yield from spread.given(found[0], self._level, self._place)
             yield from spread.letters(found[1], self._place)
@@ -190,10 +172,6 @@ class Shard:
             state = {**asdict(written), "loads": int(self._has_loaded)} if not number else None
             told = {"level": self._level, "engines": engines, "state": state, "peak_mb": peak_memory()}
             yield self._spreads[program].word(STATS, self._place, told)
-
-
-def _is_ahead(bounds: Mapping[str, int], reached: Mapping[str, int]) -> bool:
-    return any(bound > reached.get(name, bound - 1) for name, bound in bounds.items())
 
 
 def _prefix(name: str) -> str:

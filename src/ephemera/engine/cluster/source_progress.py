@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ephemera.engine.time.watermarks import Watermarks, sources_of
+from ephemera.engine.time.event_time import Watermarks, sources_of
 from ephemera.kernels.history import FAR
 from ephemera.physical.lanes import UNNAMED
 from ephemera.rules.nodes import Catalogue
@@ -88,11 +88,11 @@ def moved(before: Progress, words: Iterable[PlaceProgress], catalogue: Catalogue
         if word.first is not None and word.last is not None:
             after.span(word.first, word.last)
     if closes is not None:
-        after.advance(closes)
+        after.close(closes)
     until = before.until
     if any(w.ends for w in heard) and until is None:
-        until = after.last
-        after.advance(FAR)
+        after.finish()
+        until = after.ended
     texts = before.texts or any(w.texts for w in heard)
     return Progress(after.bounds, after.first, after.last, now, silent, until, texts)
 
@@ -109,7 +109,7 @@ def _pass(
         if source.name in latest or since is None:
             silent[source.name] = now + source.idle
         elif now > since:
-            after.let_pass(source.name, now - since)
+            after.let_pass({source.name: now - since})
             silent[source.name] = now
         else:
             silent[source.name] = since

@@ -10,22 +10,27 @@ import json
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
 import pyarrow as pa
 
+from ephemera.engine.driver import missed, reached
 from ephemera.engine.engine import Engine, Found
-from ephemera.engine.hosts.live_start import missed, reached
 from ephemera.engine.hosts.tables import is_table, to_arrow
 from ephemera.engine.never import Never, never
 from ephemera.engine.state.identity import program_of, warn_of_changes, world_of
 from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot, load, restore, take
 from ephemera.engine.stats import Stats, stats_of
-from ephemera.engine.time.idle_sources import IdleSources
-from ephemera.engine.time.monotonic_clocks import Clock, MonotonicClock, passing, wall_clock
+from ephemera.engine.time.processing_time import (
+    BackgroundClock,
+    Clock,
+    IdleSources,
+    MonotonicClock,
+    passing,
+    wall_clock,
+)
 from ephemera.formats.check_columns import check_columns, offer_of
 from ephemera.formats.decode_arrow import Reader, bad_events, stamped
 from ephemera.formats.flat_reader import FlatReader
@@ -44,20 +49,12 @@ from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
-from ephemera.rules.outcome import DeadLetter, World
+from ephemera.rules.outcome import DeadLetter, LateEvent, World
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 
 Answer = dict[str, Any]
 Stamp = Literal["event", "arrival"]
-
-
-@dataclass(frozen=True, slots=True)
-class LateEvent:
-    """An event that came behind the bound of its source, and the input that it was."""
-
-    event: Event
-    original: str
 
 
 class LiveEngine:
@@ -109,7 +106,7 @@ class LiveEngine:
         self._silence = IdleSources(idle, self._passing()) if idle else None
         self._as_numbers = True
         self._lock = threading.RLock()
-        self._clock: _BackgroundClock | None = None
+        self._clock: BackgroundClock | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -184,7 +181,7 @@ class LiveEngine:
 
     def _refuse(self, bad: Sequence[BadEvent]) -> None:
         self._bad_count += len(bad)
-        self._engine.awaited.difference_update(one.label for one in bad if one.label is not None)
+        self._engine.came(one.label for one in bad if one.label is not None)
         self.bad += bad
 
     def _hear(self, labels: Iterable[str]) -> None:
@@ -192,8 +189,7 @@ class LiveEngine:
             self._silence.heard({self._engine.sources.source(label) for label in labels}, self._passing())
 
     def _take_late(self, original: Callable[[Event], str]) -> None:
-        self.late += [LateEvent(event, original(event)) for event in self._engine.late]
-        self._engine.late.clear()
+        self.late += [LateEvent(event, original(event)) for event in self._engine.take_late()]
 
     def tick(self) -> list[Answer]:
         """Looks at the clock: sources that have been silent for their idle time hold no one back; what is certain then.
@@ -204,8 +200,11 @@ class LiveEngine:
             return self._let_pass()
 
     def _let_pass(self) -> list[Answer]:
-        silent = self._silence.passed(self._passing()) if self._silence is not None else {}
-        return self._written(self._engine.let_pass(silent)) if silent else []
+        silent = self._silence.passed(self._passing()) if self._silence is not None else None
+        if not silent:
+            return []
+        self._engine.sources.let_pass(silent)
+        return self._written(self._engine.advance({}))
 
     def advance(self, now: float | str | None = None) -> list[Answer]:
         """Time passes until then: numbers count the program's unit, texts are ISO 8601; without one, until now."""
@@ -222,18 +221,18 @@ class LiveEngine:
             return step()
         before = reached(self._engine.sources)
         found = step()
-        more = missed(self._compiled, self._world, before, self._engine.sources.first)
+        more = missed(self._compiled.physical, self._world, before, self._engine.sources.first)
         if more is None:
             return found
         earlier, engine = more
-        self._engine.given += engine.given
+        self._engine.count_on(engine.given)
         self._dead += engine.take_dead_letters()
         return Found(found.events + earlier.events, found.few + earlier.few, found.messages + earlier.messages)
 
     def finish(self) -> list[Answer]:
         """The input has ended; everything that was pending is decided."""
         with self._lock:
-            return self._written(self._engine.finish(self._engine.sources.last))
+            return self._written(self._engine.finish())
 
     def _read(self, given: Given) -> Event | BadEvent:
         message = given_message(given)
@@ -298,9 +297,10 @@ class LiveEngine:
                 )
             restore(self._engine, program_of(self._compiled, self._world), self._catalogue, snapshot)
             warn_of_changes(more["world"], world_of(self._world), "the snapshot was taken")
-            sources = self._engine.sources
-            self._as_numbers, sources.first, sources.last = more["numbers"], more["first"], more["last"]
-            self._received, self._bad_count, self._engine.late_count = more["counts"]
+            self._as_numbers = more["numbers"]
+            self._engine.sources.restore(more["first"], more["last"])
+            self._received, self._bad_count, late = more["counts"]
+            self._engine.count_on(late=late)
         return self
 
     # ---- what it knows -------------------------------------------------------------------------------------
@@ -338,7 +338,7 @@ class LiveEngine:
         """Lets time pass by itself: what becomes certain with no event is delivered by a background clock."""
         if self._stamp != "arrival" and self._silence is None:
             raise ValueError('only an engine with stamp="arrival" or an IDLE source has a clock of its own')
-        self._clock = _BackgroundClock(self.advance if self._stamp == "arrival" else self.tick, deliver, every)
+        self._clock = BackgroundClock(self.advance if self._stamp == "arrival" else self.tick, deliver, every)
         self._clock.start()
         return self
 
@@ -355,30 +355,6 @@ class LiveEngine:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.stop()
-
-
-class _BackgroundClock(threading.Thread):
-    """Moves an engine on with the time of day."""
-
-    def __init__(
-        self, advance: Callable[[], Sequence[Answer]], deliver: Callable[[Sequence[Answer]], None], every: float
-    ) -> None:
-        super().__init__(name="ephemera-clock", daemon=True)
-        self._advance = advance
-        self._deliver = deliver
-        self._every = every
-        self._stopped = threading.Event()
-
-    def run(self) -> None:
-        while not self._stopped.wait(self._every):
-            answers = self._advance()
-            if answers:
-                self._deliver(answers)
-
-    def stop(self) -> None:
-        self._stopped.set()
-        if self is not threading.current_thread():
-            self.join()
 
 
 def _as_text(microseconds: int) -> str:

@@ -1,4 +1,6 @@
-"""This module runs programs on tables: Arrow, pandas, Polars and DuckDB in, the same kind out.
+"""This module runs programs on what people have in hand: a list of events, or a table.
+
+Arrow, pandas, Polars and DuckDB go in, and the same kind comes out.
 
 A table has a column `event` (or the program one type of input), `time` or `begin` and `end`, and a column for each
 attribute; one that is missing is an error, unless the run is lenient: then it is null. Whole numbers count the
@@ -11,23 +13,21 @@ same JSON object would be: other types and undeclared labels, and whatever may b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection
+from dataclasses import dataclass, replace
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow as pa
 
-from ephemera.engine.hosts.batch import BatchRun as History
+from ephemera.engine.hosts.batch import BatchRun, Evaluate, Run, run_of, run_reading, written_messages
 from ephemera.formats.check_columns import check_columns, offer_of
-from ephemera.formats.decode_arrow import BadRow, Read, Reader
+from ephemera.formats.decode_arrow import BadRow, Read, Reader, bad_events
 from ephemera.formats.encode_arrow import Writer
-from ephemera.kernels.event_columns import END, Events
+from ephemera.formats.python_input import several
+from ephemera.formats.reading import Reading
 from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import DeadLetter, Outcome, World
-from ephemera.terms.events import Event
-
-Evaluate: TypeAlias = Callable[[list[Event], World], Outcome]
 
 _KINDS = frozenset(
     "pyarrow.Table pyarrow.RecordBatch pyarrow.RecordBatchReader pandas.DataFrame polars.DataFrame polars.LazyFrame "
@@ -57,6 +57,29 @@ def is_table(given: object) -> bool:
     return _kind(given) is not None
 
 
+def run_given(  # noqa: PLR0913 - what a run needs, most of it optional
+    compiled: Compiled,
+    events: Any,
+    world: World,
+    emit: frozenset[str] = frozenset(),
+    evaluate: Evaluate | None = None,
+    *,
+    lenient: bool = False,
+) -> Run:
+    """All that comes of events, or of the rows of a table."""
+    if not is_table(events):
+        reading = Reading(compiled)
+        for event in several(events):
+            reading.add(event)
+        return run_reading(reading, world, emit, evaluate)
+    table = run_table(compiled, events, world, evaluate, emit, lenient=lenient)
+    bad = bad_events(table.bad, table.given)
+    labels = [part.label for part in table.read.parts]
+    messages = written_messages(table.outcome, compiled, as_numbers=table.read.numbers)
+    found = run_of(compiled, table.answers, messages, table.outcome, bad, labels, table.given.num_rows, emit)
+    return replace(found, said=table.said)
+
+
 def run_table(  # noqa: PLR0913 - what a run needs, most of it optional
     compiled: Compiled,
     given: Any,
@@ -79,24 +102,12 @@ def run_table(  # noqa: PLR0913 - what a run needs, most of it optional
     if evaluate is not None:
         outcome = evaluate([event for part in read.parts for event in part.events()], world)
     else:
-        history = _Columns(compiled, read.parts, world)
-        outcome = history.run(history.slices())
+        batch = BatchRun(compiled, (), world, read.parts)
+        outcome = batch.run(batch.slices())
     outcome.only(emit)
     answers = Writer(compiled.rules, read).table(outcome)
     bad = sorted(read.bad, key=lambda bad: bad.row)
     return TableRun(_like(given, answers), bad, outcome, table, read, local.note_since(assumed))
-
-
-class _Columns(History):
-    """A history that comes by columns."""
-
-    def __init__(self, compiled: Compiled, parts: Sequence[Events], world: World) -> None:
-        super().__init__(compiled, (), world)
-        ends = [int(limit) for p in parts if len(p) for limit in (p.batch[END].min(), p.batch[END].max())]
-        if ends:
-            self._first = min(ends)
-            self._last = max(ends) if world.until is None else max(*ends, world.until)
-        self._parts = [*parts, *self._parts]
 
 
 # ---- kinds of tables ---------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from ephemera.engine.state.durable_files import WAY_OUT, Broken, Files
 
-FORMAT = 3
+FORMAT = 4
 _MAGIC = b"EPHEMSEGMENT"
 _FOOTER = struct.Struct("<QI12s")
 _ALIGNED = 8

@@ -19,9 +19,13 @@ HISTORY, PENDING = "h", "p"
 """What a table holds: the history of a query, a timer or an expression, or the tuples of a rule that wait."""
 
 
+_CLOCK = "@clock"
+"""No source is called so: its name would be quoted."""
+
+
 def lane_name(sources: frozenset[str]) -> str:
-    """A lane by its sources; that of the clock has none."""
-    return "+".join(quote(source, safe="") for source in sorted(sources))
+    """A lane by its sources; that of the clock has none, which is not the one source that has no name."""
+    return "+".join(quote(source, safe="") for source in sorted(sources)) if sources else _CLOCK
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""This package has the time of engines: watermarks of sources, clocks, and the days of calendars."""
+"""This package has the two times of engines: that of events, and that of the machine."""

@@ -21,7 +21,7 @@ from pyspark.sql import types as t
 
 from ephemera.base.errors import EphemeraWarning
 from ephemera.engine.cluster.message import BAD, DEAD, OUT, Shipment, unpack
-from ephemera.engine.hosts.results import Run
+from ephemera.engine.hosts.batch import Run
 from ephemera.formats.check_columns import Offer, check_columns
 from ephemera.formats.decode_arrow import stamp_columns
 from ephemera.formats.encode_typed_arrow import Counting, Held, Layout, layout

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ephemera.engine.state.durable_files import Files
-from ephemera.engine.time.monotonic_clocks import passing, wall_clock
+from ephemera.engine.time.processing_time import passing, wall_clock
 from ephemera.spark.live.checkpoint import Checkpoint, Standings
 
 _MADE = re.compile(rb"v1\n(\d+)\s*")
