@@ -4,9 +4,9 @@ A column is one array of one kind: whole numbers and doubles as such, texts and 
 includes null, bools, times, terms, and `UNBOUND` where an optional part gave no value. Kinds are told by the values,
 so that the common case is fast and every case is right.
 
-As an Arrow table a batch is stored and sent, without loss. Whole numbers, doubles and texts are Arrow's own. A column of
-anything else is a column of texts, each with a letter that says what it is; terms and events nest as JSON. The kind of
-each column stands in the metadata of its field.
+As an Arrow table a batch is stored and sent, without loss. Whole numbers, doubles and texts are Arrow's own. A column
+of anything else is a column of texts, each with a letter that says what it is; terms and events nest as JSON. The kind
+of each column stands in the metadata of its field.
 """
 
 from __future__ import annotations
