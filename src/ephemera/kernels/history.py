@@ -142,10 +142,6 @@ class History:
     def __len__(self) -> int:
         return sum(len(run.batch) for run in self.stored) + (len(self.tail.entries) if self.tail is not None else 0)
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.stored and (self.tail is None or not self.tail.entries)
-
     def keep(self, needed: Needed) -> None:
         """From now on it keeps what its readers need."""
         self._needed = needed
