@@ -299,7 +299,7 @@ class Lane:
     def _tidy(self) -> None:
         """Drops what no reader can need any more, and merges what is left."""
         for history in self.histories.values():
-            if not history.is_empty:
+            if history.stored or history.tail is not None:
                 history.expire(self.bound)
                 history.compact(self.tick + 1)
 

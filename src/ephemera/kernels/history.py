@@ -139,9 +139,6 @@ class History:
     def __len__(self) -> int:
         return sum(len(run.batch) for run in self.stored) + (len(self.tail.entries) if self.tail is not None else 0)
 
-    @property
-    def is_empty(self) -> bool:
-        return not self.stored and (self.tail is None or not self.tail.entries)
 
     def flush(self) -> list[Run]:
         """Makes runs of the newest rows, too, so that all can be searched by columns; gives all runs."""
