@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
+from ephemera.algebra.fingerprint import StateNames
 from ephemera.algebra.nodes import Table
 from ephemera.algebra.truth import Tester
 from ephemera.engine.operators import fixpoint
@@ -26,7 +27,6 @@ from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.tail import Row
-from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import LanePlan, Needed, RulePlan
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import DeadLetter
@@ -55,8 +55,6 @@ class Lane:
         self._physical = physical
         self._plan = physical.plan
         self._members = physical.rewritten.members
-        self.state_names = physical.rewritten.names
-        """What its rules and histories are called where they are stored."""
         self._rows = tables
         self._clock = clock
         self._series = series_of(physical.plan.growth)
@@ -89,6 +87,11 @@ class Lane:
 
     # ---- what there is -------------------------------------------------------------------------------------
 
+    @property
+    def state_names(self) -> StateNames:
+        """What its rules and histories are called where they are stored."""
+        return self._physical.rewritten.names
+
     def _matcher(self, name: str, mine: Callable[[Batch], Batch] | None) -> Matcher:
         """A query, with which of its matches are asked for here, where that is not all."""
         query = self.plan.queries[name]
@@ -102,10 +105,9 @@ class Lane:
         parameters = JoinConstants(rule, alike) if alike is not None else None
         self._parameters[rule.point] = parameters
         self.rules[rule.point] = RuleJoin(rule, self.histories.__getitem__, self._table, self._filter, parameters)
-        for member in self._members(rule.point):
-            series = self._series.get(member.rule or 0)
-            head = member_head(member)
-            self.builders[member.name] = HeadBuilder(head, rule.events, self._plan.catalogue, self._tester, series)
+        for name, head in rule.heads.items():
+            series = self._series.get(self._plan.points[name].rule or 0)
+            self.builders[name] = HeadBuilder(head, rule.events, self._plan.catalogue, self._tester, series)
 
     def _table(self, table: Table) -> Batch:
         if table not in self._tables:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
 from ephemera.algebra.explain import formula, operator
-from ephemera.algebra.nodes import Calendar, Match, Point
+from ephemera.algebra.nodes import Calendar, Point
 from ephemera.algebra.scalar import end
 from ephemera.base.time import describe
 from ephemera.base.tree import find
@@ -68,8 +68,7 @@ class _Explained:
         """What the matches of a query are cut by: an attribute, or a variable of the query."""
         if cut is None or cut == WHOLE:
             return cut
-        matches = list(find(self._rewritten.plan.points[query].expression, Match))
-        place = position_of(matches[0], cut, self._plan.catalogue) if len(matches) == 1 else None
+        place = position_of(self._rewritten.plan, query, cut)
         if place is None:
             return cut
         names = self._plan.catalogue.attributes(place[0])

@@ -132,7 +132,8 @@ class RulePlan:
     """What is tested after the attempts, if there are several."""
     collects: frozenset[str]
     """The histories in which windows look for what has to be there."""
-    head: Group | Imbed
+    heads: Mapping[str, Group | Imbed]
+    """Its head; where it stands for rules that are alike, the heads of these."""
     events: tuple[str, ...]
     """What the occurrence time covers."""
     constants: Mapping[str, str] = field(default_factory=dict)

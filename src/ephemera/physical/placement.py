@@ -13,14 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
-from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Point, Rename
+from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename
 from ephemera.algebra.nodes import Group as Grouping
 from ephemera.algebra.schema import Schema
 from ephemera.base.tree import find
 from ephemera.physical.decompose import leaf, member_head, positive_part
 from ephemera.rewrite.narrow_columns import blanks
 from ephemera.rewrite.optimize import Rewritten
-from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, NamedAtom, Var
 
@@ -194,11 +193,6 @@ class _Spreading:
         positive = positive_part(member_head(point).input)
         return any(isinstance(e.input, Input) for e in find(positive, Rename))
 
-    def _position(self, query: str, variable: str) -> tuple[str, int] | None:
-        """Where in a flat event a query's variable stands."""
-        matches = list(find(self._plan.points[query].expression, Match))
-        return position_of(matches[0], variable, self._plan.catalogue) if len(matches) == 1 else None
-
     def _shown(self, rule: str, key: str) -> Iterator[tuple[str, int]]:
         for member in self._members[rule]:
             yield from shown_at(member, key)
@@ -209,7 +203,7 @@ class _Spreading:
         for name, keys in self._keys.items():
             for key in keys:
                 for use in self._uses[name]:
-                    place = self._position(use.query, use.own.get(key, key)) if key != WHOLE else None
+                    place = position_of(self._plan, use.query, use.own.get(key, key)) if key != WHOLE else None
                     if place is not None:
                         votes[place] += 1
         return votes
@@ -287,14 +281,14 @@ class _Spreading:
             return own is None and key is None
         if own == WHOLE:
             return True
-        place = self._position(use.query, own)
+        place = position_of(self._plan, use.query, own)
         labels = {m.label for m in self._members[producer]}
         return place is not None and labels == {place[0]} and place in set(self._shown(producer, key))
 
     def _score(self, name: str, key: str) -> int:
         if key == WHOLE:
             return -1
-        places = [self._position(use.query, use.own.get(key, key)) for use in self._uses[name]]
+        places = [position_of(self._plan, use.query, use.own.get(key, key)) for use in self._uses[name]]
         return sum(self._votes[p] for p in places if p is not None) + sum(
             self._votes[p] for p in self._shown(name, key)
         )
@@ -341,14 +335,15 @@ def shown_at(rule: Point, key: str) -> Iterator[tuple[str, int]]:
                 yield rule.label, k
 
 
-def position_of(match: Match, variable: str, catalogue: Catalogue) -> tuple[str, int] | None:
-    """Where in the flat events of a pattern a variable stands."""
-    match match.pattern:
-        case Atom(label, arguments):
+def position_of(plan: Plan, query: str, variable: str) -> tuple[str, int] | None:
+    """Where in the flat events of a query's one pattern a variable stands."""
+    patterns = [match.pattern for match in find(plan.points[query].expression, Match)]
+    match patterns:
+        case [Atom(label, arguments)]:
             places = [k for k, a in enumerate(arguments) if a == Var(variable)]
             return (str(label), places[0]) if places else None
-        case NamedAtom(label, fields):
-            names = catalogue.attributes(str(label))
+        case [NamedAtom(label, fields)]:
+            names = plan.catalogue.attributes(str(label))
             if names is None:
                 return None
             places = [list(names).index(x.name) for x in fields if x.argument == Var(variable) and x.name in names]
