@@ -18,8 +18,8 @@ from ephemera.algebra.nodes import Group as Grouping
 from ephemera.algebra.schema import Schema
 from ephemera.base.tree import find
 from ephemera.physical.decompose import leaf, member_head, positive_part
-from ephemera.rewrite.narrow_columns import blanks
 from ephemera.rewrite.optimize import Rewritten
+from ephemera.rewrite.pushdown import blanks
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, NamedAtom, Var
 
