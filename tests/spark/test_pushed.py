@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import ephemera
-from ephemera.rewrite.push_constants import comparable, constants
+from ephemera.rewrite.pushdown import comparable, constants
 from ephemera.spark.read.scan import Input, read
 from tests.spark.test_frames import rows_of
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ephemera.algebra.attributes import as_written
+from ephemera.algebra.fingerprint import StateNames
 from ephemera.algebra.nodes import Table
 from ephemera.algebra.truth import Tester
 from ephemera.engine.operators.detect import Detector
@@ -27,7 +28,6 @@ from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.tail import Row
-from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import LanePlan, RulePlan
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import DeadLetter
@@ -56,8 +56,6 @@ class Lane:
         self._physical = physical
         self._plan = physical.plan
         self._members = physical.rewritten.members
-        self.state_names = physical.rewritten.names
-        """What its rules and histories are called where they are stored."""
         self._rows = tables
         self._clock = clock
         self._series = series_of(physical.plan.growth)
@@ -95,6 +93,11 @@ class Lane:
 
     # ---- what there is -------------------------------------------------------------------------------------
 
+    @property
+    def state_names(self) -> StateNames:
+        """What its rules and histories are called where they are stored."""
+        return self._physical.rewritten.names
+
     def _query(self, name: str, mine: Callable[[Batch], Batch] | None) -> Query:
         """A query, with which of its matches are asked for here, where that is not all."""
         plan = self.plan.queries[name]
@@ -109,10 +112,9 @@ class Lane:
         parameters = JoinConstants(rule, alike) if alike is not None else None
         self._parameters[rule.point] = parameters
         self.rules[rule.point] = RuleJoin(rule, self.histories.__getitem__, self._table, self._filter, parameters)
-        for member in self._members(rule.point):
-            series = self._series.get(member.rule or 0)
-            head = member_head(member)
-            self.builders[member.name] = HeadBuilder(head, rule.events, self._plan.catalogue, self._tester, series)
+        for name, head in rule.heads.items():
+            series = self._series.get(self._plan.points[name].rule or 0)
+            self.builders[name] = HeadBuilder(head, rule.events, self._plan.catalogue, self._tester, series)
 
     def _table(self, table: Table) -> Batch:
         if table not in self._tables:

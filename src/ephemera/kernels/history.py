@@ -139,7 +139,6 @@ class History:
     def __len__(self) -> int:
         return sum(len(run.batch) for run in self.stored) + (len(self.tail.entries) if self.tail is not None else 0)
 
-
     def flush(self) -> list[Run]:
         """Makes runs of the newest rows, too, so that all can be searched by columns; gives all runs."""
         if self.tail is not None:

@@ -69,6 +69,8 @@ def rule_plan(
     ends = (*(end(leaf.name) for leaf in leaves), *(end(t.name) for t in parts.timers))
     early, late = split(parts.tests, leaves)
     sure = frozenset[str]().union(*(leaf.sure for leaf in leaves))
+    members = given.members(point.name)
+    heads = {member.name: member_head(member) for member in members}
     alike = given.alike.get(point.name)
     constants, late = _found_by(late, alike.names, sure) if alike is not None else ({}, late)
     tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
@@ -97,12 +99,13 @@ def rule_plan(
         attempts=_summarized(attempts, head),
         having=having,
         collects=frozenset(windows.collects),
-        head=head,
+        heads=heads,
         events=merge.events,
         constants=constants,
         gives_rows=not (parts.timers or parts.tables or attempts)
         and (alike is None or constants.keys() >= set(alike.names))
-        and all(_only_shows(member) and not {member.label, None} & read for member in given.members(point.name)),
+        and all(map(_only_shows, heads.values()))
+        and read.isdisjoint([None, *(member.label for member in members)]),
     )
 
 
@@ -120,9 +123,9 @@ def member_head(point: Point) -> Group | Imbed:
             raise InternalError("physical", f"{point.name} has no head")
 
 
-def _only_shows(point: Point) -> bool:
+def _only_shows(head: Group | Imbed) -> bool:
     """Whether a head only shows variables and constants by position."""
-    match member_head(point):
+    match head:
         case Imbed(_, Derive(_, arguments)):
             return all(isinstance(argument, Var | Number | Text | Bool) for argument in arguments)
         case _:

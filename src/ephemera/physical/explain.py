@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 
 from ephemera.algebra.attributes import as_written, end, is_constant, is_moment
 from ephemera.algebra.explain import formula, operator
-from ephemera.algebra.nodes import Calendar, Match, Point
+from ephemera.algebra.nodes import Calendar, Point
 from ephemera.base.time import describe
 from ephemera.base.tree import find
 from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, Range, RulePlan, Step, WindowPlan
 from ephemera.physical.placement import WHOLE, Group, position_of, shown_at
 from ephemera.physical.plan import PhysicalPlan
-from ephemera.rewrite.push_constants import constants
+from ephemera.rewrite.pushdown import constants
 from ephemera.syntax.nodes import Raise
 
 Plain: TypeAlias = dict[str, Any]
@@ -68,8 +68,7 @@ class _Explained:
         """What the matches of a query are cut by: an attribute, or a variable of the query."""
         if cut is None or cut == WHOLE:
             return cut
-        matches = list(find(self._rewritten.plan.points[query].expression, Match))
-        place = position_of(matches[0], cut, self._plan.catalogue) if len(matches) == 1 else None
+        place = position_of(self._rewritten.plan, query, cut)
         if place is None:
             return cut
         names = self._plan.catalogue.attributes(place[0])
@@ -107,19 +106,11 @@ class _Explained:
         return key
 
     def _order(self, first: int, order: Order, physical: RulePlan) -> Plain:
+        names = [leaf.name for leaf in physical.leaves]
         return {
-            "new": physical.leaves[first].name,
+            "new": names[first],
             "tests": [formula(test) for test in order.tests],
-            "then": [self._probe(probe, physical) for probe in order.probes],
-        }
-
-    def _probe(self, probe: Probe, physical: RulePlan) -> Plain:
-        return {
-            "search": physical.leaves[probe.leaf].name,
-            "by": list(probe.keys),
-            "stamp": probe.stamp if probe.ranges else None,
-            "ranges": [{"of": r.known, "before": r.earliest, "after": r.latest} for r in probe.ranges],
-            "tests": [formula(test) for test in probe.tests],
+            "then": [{"search": names[probe.leaf], **_search(probe, probe.stamp)} for probe in order.probes],
         }
 
     def _step(self, step: Step) -> Plain:
@@ -130,10 +121,7 @@ class _Explained:
                     "window": self._source(leaf.source),
                     "as": leaf.name,
                     "kind": step.kind,
-                    "by": list(step.keys),
-                    "stamp": end(leaf.name) if step.ranges else None,
-                    "ranges": [{"of": r.known, "before": r.earliest, "after": r.latest} for r in step.ranges],
-                    "tests": [formula(test) for test in step.tests],
+                    **_search(step, end(leaf.name)),
                     "exact": step.is_exact,
                     "wanted": [list(wanted) for wanted in step.wanted],
                 }
@@ -246,6 +234,15 @@ class _Explained:
         if schema is None:
             return "nothing declares it"
         return "its shape is left open" if schema.attributes is None else "an attribute has several values"
+
+
+def _search(by: Probe | WindowPlan, stamp: str) -> Plain:
+    return {
+        "by": list(by.keys),
+        "stamp": stamp if by.ranges else None,
+        "ranges": [{"of": r.known, "before": r.earliest, "after": r.latest} for r in by.ranges],
+        "tests": [formula(test) for test in by.tests],
+    }
 
 
 # ---- text ----------------------------------------------------------------------------------------------------

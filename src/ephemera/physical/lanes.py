@@ -106,7 +106,7 @@ def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> I
     for query in dict.fromkeys(i.point for i in find(expression, Input)):
         needed = _needed((one for one in relevance if one.input == query), EVENT)
         yield HistoryUse(query, (begin(EVENT), end(EVENT)), needed, is_whole=query in told_apart)
-    for name in (timer.name for timer in find(expression, Calendar)):
+    for name in dict.fromkeys(timer.name for timer in find(expression, Calendar)):
         needed = _needed((one for one in relevance if one.name == name), name)
         yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
     for name in (one.detection.name for one in rule.detections):

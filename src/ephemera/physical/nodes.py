@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -133,13 +133,23 @@ class RulePlan:
     """What is tested after the attempts, if there are several."""
     collects: frozenset[str]
     """The histories in which windows look for what has to be there."""
-    head: Group | Imbed
+    heads: Mapping[str, Group | Imbed]
+    """Its head; where it stands for rules that are alike, the heads of these."""
     events: tuple[str, ...]
     """What the occurrence time covers."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Where it stands for rules that are alike: the constants of these that tuples find by a column, and by which."""
     gives_rows: bool = False
     """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
+
+    def inputs(self) -> Iterator[Leaf]:
+        """All that it reads: positive events, what algebra expressions are made of, and what windows are looked for."""
+        inner = {one.detection.name: one.inputs for one in self.detections}
+        for leaf in self.leaves:
+            yield from inner.get(leaf.name, (leaf,))
+        for step in (step for branches in self.attempts for branch in branches for step in branch):
+            if isinstance(step, WindowPlan):
+                yield step.leaf
 
 
 Needed: TypeAlias = tuple[tuple[tuple[str, int], ...], ...] | None

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, product
 
 from ephemera.algebra.attributes import is_constant, is_reference
-from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Point, Rename
 from ephemera.algebra.nodes import Group as Grouping
-from ephemera.algebra.schema import Schema
+from ephemera.algebra.nodes import Input, Match, Plan, Point
 from ephemera.base.tree import find
-from ephemera.physical.decompose import leaf, member_head, positive_part
-from ephemera.rewrite.narrow_columns import blanks
+from ephemera.physical.decompose import member_head
+from ephemera.physical.nodes import RulePlan
 from ephemera.rewrite.optimize import Rewritten
-from ephemera.rules.nodes import Catalogue
+from ephemera.rewrite.pushdown import blanks
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, NamedAtom, Var
 
@@ -75,9 +74,9 @@ class Placement:
         return max((g.level for g in self.groups), default=-1) + 1
 
 
-def stages(given: Rewritten, schemas: Mapping[str, Schema], calendars: frozenset[str]) -> Placement:
+def stages(given: Rewritten, rules: Mapping[str, RulePlan], calendars: frozenset[str]) -> Placement:
     """How the rules of a plan are spread over partitions; the days of calendars are everywhere."""
-    return _Spreading(given, schemas, calendars).spread()
+    return _Spreading(given, rules, calendars).spread()
 
 
 @dataclass(slots=True)
@@ -90,11 +89,11 @@ class _Growing:
 
 
 class _Spreading:
-    def __init__(self, given: Rewritten, schemas: Mapping[str, Schema], calendars: frozenset[str]) -> None:
+    def __init__(self, given: Rewritten, rules: Mapping[str, RulePlan], calendars: frozenset[str]) -> None:
         self._days = calendars
         self._given = given
         self._plan = given.plan
-        self._schemas = schemas
+        self._physical = rules
         self._rules = self._in_order()
         self._uses = {p.name: self._uses_of(p) for p in self._rules}
         self._keys = {p.name: self._keys_of(p) for p in self._rules}
@@ -144,26 +143,24 @@ class _Spreading:
     # ---- what rules read and derive ------------------------------------------------------------------------
 
     def _uses_of(self, point: Point) -> list[Use]:
-        found: list[Use] = []
-        for e in find(point.expression, Rename):
-            if isinstance(e.input, Input):
-                one = leaf(e, point.name, self._given, self._schemas)
-                own = {new: old for old, new in one.names.items()}
-                names = {v: own.get(v, v) for v in one.variables}
-                found.append(Use(one.source, self._plan.points[one.source].label, names, one.sure))
-        return found
+        uses: list[Use] = []
+        for leaf in self._physical[point.name].inputs():
+            if leaf.source in self._plan.points:
+                own = {new: old for old, new in leaf.names.items()}
+                names = {v: own.get(v, v) for v in leaf.variables}
+                uses.append(Use(leaf.source, self._plan.points[leaf.source].label, names, leaf.sure))
+        return uses
 
     def _keys_of(self, point: Point) -> list[str]:
         """The variables by which a rule may be cut; the whole event, if nothing meets in it."""
-        uses = self._uses[point.name]
-        asks_the_clock = any(True for _ in find(point.expression, Calendar))
-        if not uses or any(use.label in self._days for use in uses) or (asks_the_clock and not self._is_driven(point)):
+        uses, rule = self._uses[point.name], self._physical[point.name]
+        if not uses or any(use.label in self._days for use in uses) or self._asks_the_clock(rule):
             return []
         keys = frozenset.intersection(*(use.sure for use in uses)) - blanks(point)  # nobody may have read those
-        for detection in find(point.expression, Detection):
-            keys &= frozenset(detection.shared)
-        is_alone = len(uses) == 1 and not any(True for _ in find(point.expression, Detection))
-        head = member_head(point)
+        for one in rule.detections:
+            keys &= frozenset(one.detection.shared)
+        is_alone = len(uses) == 1 and not rule.detections
+        head = next(iter(rule.heads.values()))
         if isinstance(head, Grouping):  # what makes up one answer must be in one place
             keys &= frozenset(head.by)
             is_alone = is_alone and any(map(is_reference, head.by))
@@ -174,11 +171,10 @@ class _Spreading:
 
     def _why_whole(self, point: Point) -> str:
         """Why a rule has one partition."""
-        uses = self._uses[point.name]
-        asks_the_clock = any(True for _ in find(point.expression, Calendar))
+        uses, rule = self._uses[point.name], self._physical[point.name]
         if self._keys[point.name]:
             return "it needs rules that need it, and they agree on no variable"
-        if asks_the_clock and not self._is_driven(point):
+        if self._asks_the_clock(rule):
             return "it asks the clock, and may answer without any event"
         if any(use.label in self._days for use in uses):
             return "it reads a calendar"
@@ -186,19 +182,14 @@ class _Spreading:
             return "it reads no event"
         if not frozenset.intersection(*(use.sure for use in uses)) - blanks(point):
             return "no variable stands in all its events"
-        if any(True for _ in find(point.expression, Detection)):
+        if rule.detections:
             return "its algebra expression shares no variable that stands in all its events"
         return "what makes up one answer need not agree on a variable"
 
-    def _is_driven(self, point: Point) -> bool:
-        """Whether a rule that asks the clock also asks for an event, in every answer."""
-        positive = positive_part(member_head(point).input)
-        return any(isinstance(e.input, Input) for e in find(positive, Rename))
-
-    def _position(self, query: str, variable: str) -> tuple[str, int] | None:
-        """Where in a flat event a query's variable stands."""
-        matches = list(find(self._plan.points[query].expression, Match))
-        return position_of(matches[0], variable, self._plan.catalogue) if len(matches) == 1 else None
+    def _asks_the_clock(self, rule: RulePlan) -> bool:
+        """Whether a rule asks the clock, and not for an event as well, in every answer."""
+        is_driven = rule.detections or any(leaf.source in self._plan.points for leaf in rule.leaves)
+        return not is_driven and any(leaf.source not in self._plan.points for leaf in rule.inputs())
 
     def _shown(self, rule: str, key: str) -> Iterator[tuple[str, int]]:
         for member in self._members[rule]:
@@ -210,7 +201,7 @@ class _Spreading:
         for name, keys in self._keys.items():
             for key in keys:
                 for use in self._uses[name]:
-                    place = self._position(use.query, use.own.get(key, key)) if key != WHOLE else None
+                    place = position_of(self._plan, use.query, use.own.get(key, key)) if key != WHOLE else None
                     if place is not None:
                         votes[place] += 1
         return votes
@@ -288,14 +279,14 @@ class _Spreading:
             return own is None and key is None
         if own == WHOLE:
             return True
-        place = self._position(use.query, own)
+        place = position_of(self._plan, use.query, own)
         labels = {m.label for m in self._members[producer]}
         return place is not None and labels == {place[0]} and place in set(self._shown(producer, key))
 
     def _score(self, name: str, key: str) -> int:
         if key == WHOLE:
             return -1
-        places = [self._position(use.query, use.own.get(key, key)) for use in self._uses[name]]
+        places = [position_of(self._plan, use.query, use.own.get(key, key)) for use in self._uses[name]]
         return sum(self._votes[p] for p in places if p is not None) + sum(
             self._votes[p] for p in self._shown(name, key)
         )
@@ -342,14 +333,15 @@ def shown_at(rule: Point, key: str) -> Iterator[tuple[str, int]]:
                 yield rule.label, k
 
 
-def position_of(match: Match, variable: str, catalogue: Catalogue) -> tuple[str, int] | None:
-    """Where in the flat events of a pattern a variable stands."""
-    match match.pattern:
-        case Atom(label, arguments):
+def position_of(plan: Plan, query: str, variable: str) -> tuple[str, int] | None:
+    """Where in the flat events of a query's one pattern a variable stands."""
+    patterns = [match.pattern for match in find(plan.points[query].expression, Match)]
+    match patterns:
+        case [Atom(label, arguments)]:
             places = [k for k, a in enumerate(arguments) if a == Var(variable)]
             return (str(label), places[0]) if places else None
-        case NamedAtom(label, fields):
-            names = catalogue.attributes(str(label))
+        case [NamedAtom(label, fields)]:
+            names = plan.catalogue.attributes(str(label))
             if names is None:
                 return None
             places = [list(names).index(x.name) for x in fields if x.argument == Var(variable) and x.name in names]

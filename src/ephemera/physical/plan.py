@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ephemera.algebra.nodes import Base, Input, Plan
-from ephemera.algebra.schema import Schema, schemas
+from ephemera.algebra.schema import schemas
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
@@ -30,8 +30,6 @@ class PhysicalPlan:
     logical: Plan
     """The plan before it was rewritten, with the rules as people know them."""
     rewritten: Rewritten
-    schemas: Mapping[str, Schema]
-    """The attributes of each point of the rewritten plan."""
     rules: Mapping[str, RulePlan]
     """How each rule that runs is evaluated."""
     lanes: Lanes
@@ -48,7 +46,7 @@ class PhysicalPlan:
     @cached_property
     def stages(self) -> Placement:
         """How the rules are spread over partitions; only who spreads them asks."""
-        return stages(self.rewritten, self.schemas, self.calendars)
+        return stages(self.rewritten, self.rules, self.calendars)
 
     def __getstate__(self) -> dict[str, object]:
         """What travels is going to be spread: that is decided once, here."""
@@ -109,7 +107,6 @@ def physical_plan(
     return PhysicalPlan(
         logical=plan,
         rewritten=rewritten,
-        schemas=known,
         rules=ruled,
         lanes=lanes_of(rewritten, ruled, names),
         calendars=names,

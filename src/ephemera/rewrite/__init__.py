@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ephemera.rewrite.narrow_columns import narrow_columns
 from ephemera.rewrite.optimize import Rewrite
+from ephemera.rewrite.pushdown import narrow_columns
 from ephemera.rewrite.share_alike_rules import share_alike_rules
 
 REWRITES: tuple[Rewrite, ...] = (narrow_columns, share_alike_rules)

@@ -246,10 +246,7 @@ class DistributedProgram:
         return len(places) == 1 and None not in places
 
     def _position(self, name: str, cut: str | None) -> tuple[str, int] | None:
-        matches = list(find(self.plan.plan.points[name].expression, Match))
-        if len(matches) != 1 or cut is None or cut == WHOLE:
-            return None
-        return position_of(matches[0], cut, self.plan.catalogue)
+        return None if cut is None or cut == WHOLE else position_of(self.plan.plan, name, cut)
 
     # ---- what comes of it ----------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from ephemera.formats.json_events import uses_text
 from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled
-from ephemera.rewrite.push_constants import Asked, constants
+from ephemera.rewrite.pushdown import Asked, constants
 from ephemera.rules.outcome import World
 from ephemera.spark.read import parquet
 from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, TEXT, Form, Source

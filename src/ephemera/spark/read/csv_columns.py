@@ -14,7 +14,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from ephemera.formats.decode_arrow import only_label, stamp_columns, time_columns
-from ephemera.rewrite.push_constants import Asked
+from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.read.csv_files import FILE, LINE, Sheets
 from ephemera.spark.read.flat_events import (

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 
 from ephemera.base.time import LATEST
 from ephemera.formats.check_columns import Offer
-from ephemera.rewrite.push_constants import Asked, comparable, only_attribute
+from ephemera.rewrite.pushdown import Asked, comparable, only_attribute
 from ephemera.rules.nodes import Catalogue, Schema
 
 Kind = Literal["int", "float", "string", "bool", "time"]

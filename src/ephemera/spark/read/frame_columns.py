@@ -17,7 +17,7 @@ from pyspark.sql import types as t
 from ephemera.base.time import LATEST
 from ephemera.formats.check_columns import refused_types
 from ephemera.formats.decode_arrow import only_label, stamp_columns, time_columns
-from ephemera.rewrite.push_constants import Asked
+from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.read.flat_events import (
     EXACT,

@@ -28,7 +28,7 @@ from ephemera.formats.reading import Given, given_message, read_event
 from ephemera.formats.seen_keys import Keys
 from ephemera.formats.xml_messages import messages, pieces, placed
 from ephemera.physical.plan import Compiled
-from ephemera.rewrite.push_constants import Asked
+from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.read.csv_columns import flat_cells
 from ephemera.spark.read.csv_files import LINE, Sheets, name_of, open_csv

@@ -1,4 +1,7 @@
-"""This module says which constants rules ask for, so that a scan may leave out the events that no rule can use.
+"""This module says what of its input a program needs: which attributes of which events, and with which constants.
+
+An attribute that no rule looks at may be left out where it makes no difference whether two events are one: where rules
+only join, test and show. Where something is counted or collected, or events are told apart, events are needed whole.
 
 A type of events can be filtered only if every use of it in the program asks for a constant: then an event is of use if
 it has all constants of one of them. A filter may let too much through, since rules test their patterns anyway, but
@@ -7,13 +10,18 @@ never too little. So a constant counts only where equality in columns is surely 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
-from ephemera.algebra.nodes import Input, Match, Plan, Point, Rename
+from ephemera.algebra.attributes import is_blank
+from ephemera.algebra.nodes import Detection, Group, Input, Match, Plan, Point, Rename
+from ephemera.algebra.scalar import Matches, SameEvent
 from ephemera.base.tree import find
+from ephemera.rewrite.optimize import Rewritten
 from ephemera.rules.nodes import Schema
-from ephemera.terms.nodes import Atom, Bool, NamedAtom, Number, Pattern, Text
+from ephemera.terms.nodes import Anonymous, Atom, Bool, NamedAtom, Number, Pattern, Text, Var
 
 Constant: TypeAlias = bool | int | float | str
 Asked: TypeAlias = tuple[tuple[str, Constant], ...]
@@ -22,6 +30,59 @@ EXACT = 2**53
 """Whole numbers up to here are doubles, too."""
 MANY = 64
 """So many uses of a type are told apart; if there are more, only a common attribute helps."""
+
+
+def narrow_columns(given: Rewritten) -> Rewritten:
+    """The same, with what has to be read of each type of event."""
+    return replace(given, columns=wanted(given.plan))
+
+
+def wanted(plan: Plan) -> dict[str, frozenset[str]] | None:
+    """For each label the attributes that rules need; None if a rule reads events of any label."""
+    found: dict[str, frozenset[str]] = {}
+    for point in plan.points.values():
+        if point.kind != "rule":
+            continue
+        unused = blanks(point)
+        whole = any(True for _ in find(point.expression, (Group, Detection, SameEvent, Matches)))
+        for use in find(point.expression, Rename):
+            if isinstance(use.input, Input):
+                query = plan.points[use.input.point]
+                if query.label is None:
+                    return None
+                names = plan.catalogue.attributes(query.label) or ()
+                asked = frozenset(names if whole else _asked(query, use, list(names), unused))
+                found[query.label] = found.get(query.label, frozenset()) | asked
+    return found
+
+
+def blanks(point: Point) -> frozenset[str]:
+    """The variables of a rule that stand for `_`, where they are not used after all."""
+    named = Counter(new for use in find(point.expression, Rename) for _, new in use.variables)
+    used = {variable.name for variable in find(point.expression, Var)}
+    return frozenset(name for name, count in named.items() if is_blank(name) and count == 1 and name not in used)
+
+
+def _asked(query: Point, use: Rename, names: list[str], unused: frozenset[str]) -> Iterable[str]:
+    renamed = dict(use.variables)
+    for match in find(query.expression, Match):
+        yield from _named_in(match.pattern, names, {old for old, new in renamed.items() if new in unused})
+
+
+def _named_in(pattern: Pattern, names: list[str], unused: set[str]) -> Iterable[str]:
+    match pattern:
+        case Atom(_, arguments) if len(arguments) == len(names):
+            for name, argument in zip(names, arguments, strict=True):
+                is_unused = isinstance(argument, Anonymous) or (isinstance(argument, Var) and argument.name in unused)
+                if not is_unused:
+                    yield name
+        case NamedAtom(_, fields):
+            yield from (x.name for x in fields)
+        case _:
+            yield from names
+
+
+# ---- constants -----------------------------------------------------------------------------------------------
 
 
 def constants(plans: Sequence[Plan]) -> Mapping[str, tuple[Asked, ...]]:
@@ -33,7 +94,7 @@ def constants(plans: Sequence[Plan]) -> Mapping[str, tuple[Asked, ...]]:
                 return {}
             schema = plan.catalogue.events.get(query.label)
             patterns = [match.pattern for match in find(query.expression, Match)]
-            found.setdefault(query.label, []).extend(tuple(_of_pattern(p, schema)) for p in patterns)
+            found.setdefault(query.label, []).extend(tuple(_constants_in(p, schema)) for p in patterns)
     several = {label: tuple({repr(use): use for use in uses}.values()) for label, uses in found.items()}
     return {label: uses for label, uses in several.items() if all(uses) and _are_few(uses)}
 
@@ -57,7 +118,7 @@ def only_attribute(uses: tuple[Asked, ...]) -> str | None:
     return names.pop() if len(names) == 1 and all(len(use) == 1 for use in uses) else None
 
 
-def _of_pattern(pattern: Pattern, schema: Schema | None) -> Iterator[tuple[str, Constant]]:
+def _constants_in(pattern: Pattern, schema: Schema | None) -> Iterator[tuple[str, Constant]]:
     if schema is None or schema.attributes is None:
         return
     types = dict(schema.attributes)
