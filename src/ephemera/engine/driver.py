@@ -9,7 +9,6 @@ they are sent to an engine, and that is all; only that its input may turn out to
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from ephemera.engine.engine import Engine, Found
 from ephemera.engine.time.event_time import Watermarks
@@ -41,20 +40,7 @@ def drive(
     yield engine.advance(bounds)
 
 
-@dataclass(frozen=True, slots=True)
-class Reached:
-    """Where a live program began, and how far its sources have come, at some time."""
-
-    first: int | None
-    bounds: Mapping[str, int]
-
-
-def reached(sources: Watermarks) -> Reached:
-    """Where it stands now."""
-    return Reached(sources.first, dict(sources.bounds))
-
-
-def missed(plan: PhysicalPlan, world: World, before: Reached, first: int | None) -> tuple[Found, Engine] | None:
+def missed(plan: PhysicalPlan, world: World, before: Watermarks, first: int | None) -> tuple[Found, Engine] | None:
     """What was not asked for before, and is now that the input begins earlier, with the engine that gives it.
 
     An event may come that ends before all that came before it, from a source that was silent or is slow. Then answers

@@ -17,11 +17,12 @@ from ephemera.engine.cluster.admission import turned_away
 from ephemera.engine.cluster.message import STATS, Shipment
 from ephemera.engine.cluster.routing import DistributedProgram, peak_memory
 from ephemera.engine.cluster.source_progress import Progress
-from ephemera.engine.driver import Reached, missed, reached
+from ephemera.engine.driver import missed
 from ephemera.engine.engine import Engine
 from ephemera.engine.state.changelog import Changelog
 from ephemera.engine.state.segment_store import Committed, State, Store
 from ephemera.engine.state.segments import Piece
+from ephemera.engine.time.event_time import Watermarks
 from ephemera.kernels.event_columns import of_events
 
 
@@ -148,7 +149,7 @@ class Shard:
 
     def _run(self, program: int, group: int, own: Iterable[Shipment], standing: Progress) -> Iterator[Shipment]:
         spread, engine = self._spreads[program], self._engine(program, group).engine
-        before = reached(engine.sources)
+        before = engine.sources.copy()
         engine.sources.limit(standing.first, standing.until)
         if group == spread.clock_group and self._place == spread.pinned(group):
             yield from self._missed(spread, before, standing)
@@ -156,7 +157,7 @@ class Shard:
         for late in of_events(engine.take_late(), engine.attributes):
             yield from turned_away(spread, late, as_numbers=not standing.texts)
 
-    def _missed(self, spread: DistributedProgram, before: Reached, standing: Progress) -> Iterator[Shipment]:
+    def _missed(self, spread: DistributedProgram, before: Watermarks, standing: Progress) -> Iterator[Shipment]:
         """What all groups were not asked for before, and are now that the input begins earlier."""
         found = missed(spread.plan, spread.world, before, standing.first)
         if found is not None:

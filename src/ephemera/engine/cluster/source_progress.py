@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from ephemera.engine.time.event_time import Watermarks, sources_of
+from ephemera.engine.time.event_time import sources_of
+from ephemera.engine.time.processing_time import IdleSources
 from ephemera.kernels.history import FAR
 from ephemera.physical.lanes import UNNAMED
 from ephemera.rules.nodes import Catalogue
@@ -72,7 +73,6 @@ class Progress:
 
 def moved(before: Progress, words: Iterable[PlaceProgress], catalogue: Catalogue) -> Progress:
     """How far the sources have come after a batch."""
-    sources = sources_of(catalogue)
     heard = list(words)
     latest: dict[str, int] = {}
     for word in heard:
@@ -80,10 +80,17 @@ def moved(before: Progress, words: Iterable[PlaceProgress], catalogue: Catalogue
             latest[name] = max(time, latest.get(name, time))
     now = _greatest([before.now, *(w.now for w in heard)])
     closes = _greatest([w.closes for w in heard])
-    after = Watermarks(sources.watermarks, sources.carried_by, dict(before.bounds), before.first, before.last)
-    silent = _pass(before, after, latest, now, catalogue)
-    for name, time in latest.items():
-        after.bounds[name] = max(after.bounds.get(name, -FAR), time - sources.watermarks.get(name, 0) - 1)
+    after = sources_of(catalogue)
+    after.advance(before.bounds)
+    after.restore(before.first, before.last)
+    silent: Mapping[str, int] = {}
+    if now is not None:
+        idle = {source.name: source.idle for source in catalogue.sources if source.idle is not None}
+        waiting = IdleSources(idle, now, before.silent)
+        waiting.heard(latest, now)
+        after.let_pass(waiting.passed(now))
+        silent = waiting.since
+    after.advance({name: time - after.watermarks.get(name, 0) - 1 for name, time in latest.items()})
     for word in heard:
         if word.first is not None and word.last is not None:
             after.span(word.first, word.last)
@@ -95,25 +102,6 @@ def moved(before: Progress, words: Iterable[PlaceProgress], catalogue: Catalogue
         until = after.ended
     texts = before.texts or any(w.texts for w in heard)
     return Progress(after.bounds, after.first, after.last, now, silent, until, texts)
-
-
-def _pass(
-    before: Progress, after: Watermarks, latest: Mapping[str, int], now: int | None, catalogue: Catalogue
-) -> dict[str, int]:
-    """Lets time pass for sources of which nothing was heard; says from when on each moves by the clock."""
-    silent: dict[str, int] = {}
-    for source in catalogue.sources:
-        if source.idle is None or now is None:
-            continue
-        since = before.silent.get(source.name)
-        if source.name in latest or since is None:
-            silent[source.name] = now + source.idle
-        elif now > since:
-            after.let_pass({source.name: now - since})
-            silent[source.name] = now
-        else:
-            silent[source.name] = since
-    return silent
 
 
 def _greatest(times: Iterable[int | None]) -> int | None:

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 import pyarrow as pa
 
-from ephemera.engine.driver import missed, reached
+from ephemera.engine.driver import missed
 from ephemera.engine.engine import Engine, Found
 from ephemera.engine.hosts.tables import is_table, to_arrow
 from ephemera.engine.never import Never, never
@@ -219,7 +219,7 @@ class LiveEngine:
         """What is certain after a step, and what was missed if the input turns out to begin earlier."""
         if not self._compiled.physical.clocked:  # nothing is asked for by the clock alone
             return step()
-        before = reached(self._engine.sources)
+        before = self._engine.sources.copy()
         found = step()
         more = missed(self._compiled.physical, self._world, before, self._engine.sources.first)
         if more is None:

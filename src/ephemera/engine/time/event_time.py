@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -61,6 +61,10 @@ class Watermarks:
     def are_behind(self, bounds: Mapping[str, int]) -> bool:
         """Whether some source has not come so far."""
         return any(bound > self.bounds.get(name, -FAR) for name, bound in bounds.items())
+
+    def copy(self) -> Watermarks:
+        """Where they stand now, for later."""
+        return replace(self, bounds=dict(self.bounds))
 
     # ---- events arrive -------------------------------------------------------------------------------------
 

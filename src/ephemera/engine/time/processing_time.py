@@ -59,18 +59,19 @@ class IdleSources:
     heard again. The clock is an argument: whoever calls says what time it is.
     """
 
-    def __init__(self, idle: Mapping[str, int], now: int) -> None:
+    def __init__(self, idle: Mapping[str, int], now: int, since: Mapping[str, int] | None = None) -> None:
+        """`since` says from when on some of them do, as was known before."""
         self._idle = idle
-        self._from = {name: now + wait for name, wait in idle.items()}
+        self.since = {name: (since or {}).get(name, now + wait) for name, wait in idle.items()}
 
     def heard(self, names: Iterable[str], now: int) -> None:
         """Something came from these sources."""
-        self._from.update({name: now + self._idle[name] for name in names if name in self._idle})
+        self.since.update({name: now + self._idle[name] for name in names if name in self._idle})
 
     def passed(self, now: int) -> dict[str, int]:
         """The sources that are silent, and how much time has passed for each since this was asked last."""
-        silent = {name: now - since for name, since in self._from.items() if now > since}
-        self._from.update(dict.fromkeys(silent, now))
+        silent = {name: now - since for name, since in self.since.items() if now > since}
+        self.since.update(dict.fromkeys(silent, now))
         return silent
 
 
