@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import ephemera
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine.cluster.message import LATE
+from ephemera.engine.cluster.message import LateInput as LATE
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.formats.compiled import Compiled, prepare

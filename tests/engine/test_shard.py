@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine.cluster.message import LATE
+from ephemera.engine.cluster.message import LateInput as LATE
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.compiled import prepare
 from ephemera.kernels.history import FAR

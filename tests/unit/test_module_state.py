@@ -14,7 +14,7 @@ KEPT = {
     "engine/state/checkpoint_lock._HERE": "locks belong to processes; by path, until they are released",
     "spark/runtime/map_in_arrow._PACKING": "a lock",
     "spark/read/json_columns._secret()": "one number",
-    "spark/runtime/packed_programs._unpacked()": "programs by their bytes, the last thousand",
+    "spark/runtime/exchange._unpacked()": "programs by their bytes, the last thousand",
     "spark/runtime/session._LENDING": "a lock",
     "spark/live/task._SHARDS": "shards by query, level and place; its module has the bounds",
     "spark/runtime/worker_python._complaint()": "what is wrong with a Python, by its path, the last hundred",

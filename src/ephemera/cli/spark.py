@@ -128,7 +128,7 @@ def _run(
 
 
 def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:
-    from ephemera.spark.batch.write_files import write_file, write_folder  # noqa: PLC0415
+    from ephemera.spark.batch.job_output import write_file, write_folder  # noqa: PLC0415
 
     if wanted.output is None:
         with shown.aside():
@@ -147,7 +147,7 @@ def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:
 
 
 def _bury(computed: Computed, wanted: Wanted) -> None:
-    from ephemera.spark.batch.write_files import write_file  # noqa: PLC0415
+    from ephemera.spark.batch.job_output import write_file  # noqa: PLC0415
 
     count = computed.summary.bad + computed.summary.dead
     if wanted.dead_letter is not None:

@@ -24,14 +24,14 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
-from ephemera.engine.cluster.message import Shipment, unpack
+from ephemera.engine.cluster.message import Answers, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.decode_arrow import Read
 from ephemera.formats.encode_arrow import Writer
 from ephemera.kernels.columns import Column, Ints, column
 from ephemera.kernels.event_columns import BEGIN, END, Events, position
 from ephemera.rules.outcome import Message
-from ephemera.spark.runtime.exchange import shipments_of
+from ephemera.spark.runtime.exchange import answers_of
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.syntax.nodes import Raise
@@ -103,15 +103,15 @@ def _writer(spread: DistributedProgram, *, as_numbers: bool) -> Writer:
 
 
 def _cells(
-    shipment: Shipment, spread: DistributedProgram, writer: Writer, *, as_numbers: bool
+    answers: Answers, spread: DistributedProgram, writer: Writer, *, as_numbers: bool
 ) -> tuple[Events, dict[str, Column]]:
     """The values of some answers by their columns."""
     resolved = spread.compiled.rules.resolved
-    events = unpack(shipment, resolved.catalogue)
-    if events.arity is not None and not shipment.rule:
+    events = unpack(answers.events, resolved.catalogue)
+    if events.arity is not None and not answers.rule:
         names = writer.names(events.label, events.arity)
         return events, {n: events.batch.columns[position(k)] for k, n in enumerate(names)}
-    head = resolved.rules[shipment.rule - 1].head if shipment.rule else None
+    head = resolved.rules[answers.rule - 1].head if answers.rule else None
     rows: list[Mapping[str, Value]] = []
     for event in events.events():
         message = Message(event, head.recipient, head.transport) if isinstance(head, Raise) else None
@@ -128,15 +128,15 @@ class Look:
     as_numbers: bool
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from told_by("write", self._seen(shipments_of(given)))
+        yield from told_by("write", self._seen(answers_of(given)))
 
-    def _seen(self, shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
+    def _seen(self, given: Iterable[Answers]) -> Iterator[pa.RecordBatch]:
         writers = {n: _writer(s, as_numbers=self.as_numbers) for n, s in self.spreads.items()}
         seen: dict[tuple[str, str], None] = {}
-        for shipment in shipments:
-            spread = self.spreads[shipment.program]
+        for answers in given:
+            spread = self.spreads[answers.program]
             unit = spread.compiled.rules.resolved.catalogue.unit
-            events, cells = _cells(shipment, spread, writers[shipment.program], as_numbers=self.as_numbers)
+            events, cells = _cells(answers, spread, writers[answers.program], as_numbers=self.as_numbers)
             if any((events.batch[stamp] % unit).any() for stamp in (BEGIN, END)):
                 seen[_STAMPS, "fraction"] = None
             seen |= dict.fromkeys((name, kind) for name, c in cells.items() for kind in _kinds(c, unit))
@@ -187,15 +187,15 @@ class ToColumns:
     kinds: Mapping[str, str]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from told_by("write", self._batches(shipments_of(given)))
+        yield from told_by("write", self._batches(answers_of(given)))
 
-    def _batches(self, shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, given: Iterable[Answers]) -> Iterator[pa.RecordBatch]:
         writers = {n: _writer(s, as_numbers=self.as_numbers) for n, s in self.spreads.items()}
         schema = pa.schema([(name, _ARROW[kind]) for name, kind in self.kinds.items()])
-        for shipment in shipments:
-            spread, writer = self.spreads[shipment.program], writers[shipment.program]
+        for answers in given:
+            spread, writer = self.spreads[answers.program], writers[answers.program]
             unit = spread.compiled.rules.resolved.catalogue.unit
-            events, cells = _cells(shipment, spread, writer, as_numbers=self.as_numbers)
+            events, cells = _cells(answers, spread, writer, as_numbers=self.as_numbers)
             arrays = [pa.repeat(pa.scalar(events.label), len(events))]
             arrays += [self._stamps(events.batch[stamp], unit) for stamp in (BEGIN, END)]
             for name, kind in list(self.kinds.items())[3:]:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from ephemera.base.errors import EphemeraWarning
-from ephemera.engine.cluster.message import BAD, DEAD, OUT, Shipment, unpack
+from ephemera.engine.cluster.message import Answers, BadInput, Shipment, UndefinedHead, unpack
 from ephemera.engine.hosts.results import Run
 from ephemera.formats.check_columns import Offer, check_columns
 from ephemera.formats.compiled import Compiled
@@ -50,23 +50,23 @@ _TYPES: dict[Held, t.DataType] = {
 
 
 @dataclass(frozen=True, slots=True)
-class ToColumns:
+class ToFrame:
     """Writes answers by columns; what else engines ship is left out, but the first bad event is told."""
 
     layout: Layout
     first: Accumulator[str] | None = None
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from told_by("write", (self._batch(s) for s in self._heard(given) if s.group == OUT))
+        yield from told_by("write", (self._batch(s) for s in self._heard(given) if isinstance(s, Answers)))
 
     def _heard(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         for shipment in shipments_of(given):
-            if self.first is not None and shipment.group in {BAD, DEAD}:
-                self.first.add(str(json.loads(bytes(shipment.load))["reason"]))
+            if self.first is not None and isinstance(shipment, BadInput | UndefinedHead):
+                self.first.add(str(json.loads(shipment.first)["reason"]))
             yield shipment
 
-    def _batch(self, shipment: Shipment) -> pa.RecordBatch:
-        return self.layout.batch(unpack(shipment, self.layout.catalogue), shipment.rule)
+    def _batch(self, answers: Answers) -> pa.RecordBatch:
+        return self.layout.batch(unpack(answers.events, self.layout.catalogue), answers.rule)
 
 
 class _FirstReason(AccumulatorParam[str]):
@@ -93,7 +93,7 @@ def run_frame(
         columns = _layout(compiled, frame, world)
         started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)], lenient=lenient)
         first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
-        return map_in_arrow(started.shipped, ToColumns(columns, first), _schema(columns)), started.notes
+        return map_in_arrow(started.shipped, ToFrame(columns, first), _schema(columns)), started.notes
 
 
 def run_whole_frame(
@@ -111,7 +111,7 @@ def run_whole_frame(
     except (PySparkException, *GONE) as error:
         raise failure(error) from error
     return Run(
-        map_in_arrow(kept, ToColumns(columns), _schema(columns)),
+        map_in_arrow(kept, ToFrame(columns), _schema(columns)),
         messages,
         [BadEvent(letter["event"], letter["reason"]) for letter in letters if "rule" not in letter],
         [DeadLetter(one["rule"], one["variables"], one["reason"]) for one in letters if "rule" in one],

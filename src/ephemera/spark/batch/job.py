@@ -25,9 +25,8 @@ from ephemera.spark.read import parquet
 from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, TEXT, Form, Source
 from ephemera.spark.read.route_rows import FromLines, FromSource
 from ephemera.spark.read.scan import Input, apart, read, read_rest, rest_messages
-from ephemera.spark.runtime.exchange import SCHEMA, run_levels
+from ephemera.spark.runtime.exchange import SCHEMA, Programs, run_levels
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
-from ephemera.spark.runtime.packed_programs import Programs
 from ephemera.spark.runtime.ship_package import ship
 from ephemera.terms.events import Event
 
