@@ -24,14 +24,13 @@ from ephemera.analysis.unbounded import Use, judge, unbounded_in
 from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError, warn
 from ephemera.base.span import Source
-from ephemera.connect.world import read_world
+from ephemera.connect.declared_tables import read_world
 from ephemera.engine.hosts.live_engine import LiveEngine, Stamp
 from ephemera.engine.hosts.results import Run, notes_of
 from ephemera.engine.hosts.run_given import run_given, run_reading
 from ephemera.engine.never import Never
 from ephemera.engine.time.monotonic_clocks import wall_clock
-from ephemera.formats.compiled import Compiled, Reading, prepare
-from ephemera.formats.python_input import Options, is_spark_frame
+from ephemera.formats.compiled import Compiled, Options, Reading, is_spark_frame, prepare
 from ephemera.physical import explain as physical_explain
 from ephemera.rules import explain as rules_explain
 from ephemera.rules.emitted import asked_for

@@ -13,9 +13,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from ephemera.formats.compiled import Compiled
-from ephemera.formats.csv_rows import Sheet
 from ephemera.formats.decode_arrow import Reader
-from ephemera.formats.decode_cells import event_of_row
+from ephemera.formats.decode_csv import Sheet, event_of_row
 from ephemera.formats.json_events import BadEvent
 from ephemera.spark.read.flat_events import ANY, Source
 from ephemera.spark.read.scan import Input, read, source_of

@@ -17,7 +17,7 @@ from ephemera.kernels.event_columns import BEGIN, END, Events
 from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import World
 from ephemera.spark.read import route_rows
-from ephemera.spark.read.flat_events import Held
+from ephemera.spark.read.flat_events import AttributeColumn
 from ephemera.spark.read.route_rows import FromSource, Waiting
 from ephemera.spark.runtime.exchange import shipments_of
 
@@ -70,7 +70,7 @@ def test_a_batch_goes_by_columns_and_one_by_one_and_is_counted_once() -> None:
             "rest": pa.array(lines, pa.binary()),
         }
     )
-    function = FromSource(spreads, "lines", {("a", "x"): Held("x", "int")}, ["a"])
+    function = FromSource(spreads, "lines", {("a", "x"): AttributeColumn("x", "int")}, ["a"])
     carried = list(shipments_of(function(iter([batch, batch.slice(0, 1), batch.slice(3)]))))
     for number in range(2):
         own = [s for s in carried if s.program == number]

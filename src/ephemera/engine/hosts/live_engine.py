@@ -26,9 +26,9 @@ from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot, load, restor
 from ephemera.engine.stats import Stats, stats_of
 from ephemera.engine.time.idle_sources import IdleSources
 from ephemera.engine.time.monotonic_clocks import Clock, MonotonicClock, passing, wall_clock
-from ephemera.formats.check_columns import check_columns, offer_of
-from ephemera.formats.compiled import Compiled, Given, given_message
-from ephemera.formats.decode_arrow import Reader, bad_events, stamped
+from ephemera.formats.check_columns import Keys, check_columns
+from ephemera.formats.compiled import Compiled, Given, given_message, one, several
+from ephemera.formats.decode_arrow import Reader, bad_events, offer_of, stamped
 from ephemera.formats.flat_reader import FlatReader
 from ephemera.formats.json_events import (
     BadEvent,
@@ -39,8 +39,6 @@ from ephemera.formats.json_events import (
     uses_text,
     write_event,
 )
-from ephemera.formats.python_input import one, several
-from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, World

@@ -11,10 +11,9 @@ from ephemera.engine.hosts import batch
 from ephemera.engine.hosts.results import Run
 from ephemera.engine.hosts.tables import is_table, run_table
 from ephemera.engine.never import never
-from ephemera.formats.compiled import Compiled, Reading
+from ephemera.formats.compiled import Compiled, Reading, several
 from ephemera.formats.decode_arrow import bad_events
 from ephemera.formats.json_events import BadEvent, write_event
-from ephemera.formats.python_input import several
 from ephemera.rules.outcome import Outcome, World
 from ephemera.terms.events import Event
 

@@ -19,9 +19,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 
 from ephemera.engine.hosts.batch import BatchRun as History
-from ephemera.formats.check_columns import check_columns, offer_of
+from ephemera.formats.check_columns import check_columns
 from ephemera.formats.compiled import Compiled
-from ephemera.formats.decode_arrow import BadRow, Read, Reader
+from ephemera.formats.decode_arrow import BadRow, Read, Reader, offer_of
 from ephemera.formats.encode_arrow import Writer
 from ephemera.kernels.event_columns import END, Events
 from ephemera.rules.outcome import DeadLetter, Outcome, World

@@ -22,9 +22,8 @@ from pyspark.sql import types as t
 from ephemera.base.errors import EphemeraWarning
 from ephemera.engine.cluster.message import Answers, BadInput, Shipment, UndefinedHead, unpack
 from ephemera.engine.hosts.results import Run
-from ephemera.formats.check_columns import Offer, check_columns
+from ephemera.formats.check_columns import Offer, check_columns, stamp_columns
 from ephemera.formats.compiled import Compiled
-from ephemera.formats.decode_arrow import stamp_columns
 from ephemera.formats.encode_typed_arrow import Counting, Held, Layout, layout
 from ephemera.formats.json_events import BadEvent
 from ephemera.rules.nodes import Catalogue
@@ -34,7 +33,7 @@ from ephemera.spark.batch.job_output import Computed
 from ephemera.spark.read.scan import Input
 from ephemera.spark.runtime.exchange import shipments_of
 from ephemera.spark.runtime.failures import failure, told_by
-from ephemera.spark.runtime.java_end import GONE, told_of_java
+from ephemera.spark.runtime.java import GONE, told_of_java
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 
 _WHOLE = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.NullType)

@@ -34,8 +34,8 @@ from ephemera.engine.cluster.message import (
 )
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.never import Never, never
+from ephemera.formats.check_columns import Keys
 from ephemera.formats.encode_json import lines
-from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.event_columns import BEGIN, END, Events, flat_term
 from ephemera.spark.batch.encode_columns import as_columns
 from ephemera.spark.batch.job import Started

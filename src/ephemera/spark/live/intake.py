@@ -22,12 +22,12 @@ from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress
 from ephemera.formats.check_columns import Offer, WrongColumns, check_columns
-from ephemera.formats.csv_rows import BadFile
+from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text, uses_text
 from ephemera.kernels.event_columns import Events, of_events
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.task import Turn, side_by_side, turn_of_task
-from ephemera.spark.read.flat_events import TEXT, Form, Held
+from ephemera.spark.read.flat_events import TEXT, AttributeColumn, Form
 from ephemera.spark.read.parquet import FromParquet, counts, units_of
 from ephemera.spark.read.route_rows import FromSource, ReadCounts, Waiting, bad_input
 from ephemera.spark.read.scan import apart, read_rest, rest_messages
@@ -144,7 +144,7 @@ class FromFrame:
 
     programs: tuple[int, ...]
     form: Form
-    held: Mapping[tuple[str, str], Held]
+    held: Mapping[tuple[str, str], AttributeColumn]
     labels: Sequence[str]
     counts: bool
     """Whether the columns of a table that say when hold numbers."""

@@ -29,7 +29,7 @@ from ephemera.spark.live.report import BatchReport, Totals, as_progress
 from ephemera.spark.live.sources import Ticking, open_inlets, set_ticks
 from ephemera.spark.read.scan import Input, format_of
 from ephemera.spark.runtime.failures import failure
-from ephemera.spark.runtime.java_end import GONE, java_ended, told_of_java
+from ephemera.spark.runtime.java import GONE, java_ended, told_of_java
 from ephemera.spark.runtime.session import lent
 from ephemera.spark.sinks.callback_sink import Answer, Console, Delivery, EachAnswer, EachBatch, Rules, Sink
 from ephemera.spark.sinks.encode_answers import FileFormat, forms_of

@@ -15,7 +15,7 @@ at a start if that has been set back behind its last tick. So its beginning is s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -30,11 +30,11 @@ from ephemera.engine.state.durable_files import Files
 from ephemera.engine.time.monotonic_clocks import passing, wall_clock
 from ephemera.formats.check_columns import Offer, check_columns
 from ephemera.rules.nodes import Catalogue
-from ephemera.spark.batch.job import Job, cores_of, declaring_alike, numbered
+from ephemera.spark.batch.job import Job, cores_of, declaring_alike, numbered, wanted_columns
 from ephemera.spark.live.checkpoint import Checkpoint, Standings
 from ephemera.spark.live.intake import FromFiles, FromFrame, Heartbeat, SourceReader, column_of
-from ephemera.spark.read.csv_files import open_csv
-from ephemera.spark.read.flat_events import ANY, Form
+from ephemera.spark.read.csv_columns import open_csv
+from ephemera.spark.read.flat_events import Form
 from ephemera.spark.read.parquet import is_flat_here, units
 from ephemera.spark.read.parquet import offers as parquet_offers
 from ephemera.spark.read.scan import Input, format_of, offer_of_sheets, source_of
@@ -91,7 +91,7 @@ def open_inlets(  # noqa: PLR0913 - most of them named
             alike = [jobs[n] for n in same]
             if opened is None:
                 frames.append(_documents(reading, given.paths[0]).select("path"))
-                readers.append(FromFiles(tuple(same), _needed(alike), complete=not lenient))
+                readers.append(FromFiles(tuple(same), wanted_columns(alike, every_event=True), complete=not lenient))
             else:
                 own, reader = _read(*opened, alike, same, complete=not lenient)
                 frames.append(own)
@@ -117,26 +117,11 @@ def _read(
     frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[int], *, complete: bool
 ) -> tuple[DataFrame, FromFrame]:
     catalogue = _catalogue(jobs[0])
-    source = source_of(frame, form, catalogue, _needed(jobs), complete=complete)
+    source = source_of(frame, form, catalogue, wanted_columns(jobs, every_event=True), complete=complete)
     labels = sorted(catalogue.events)
     if source.offer is not None:  # a data frame has the same columns for ever
         check_columns([source.offer], catalogue, lenient=not complete)
     return numbered(source, labels), FromFrame(tuple(numbers), form, dict(source.held), labels, source.counts, complete)
-
-
-def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
-    """What is read: of types that rules use, their attributes; of all others, that there was an event and when."""
-    catalogue = _catalogue(jobs[0])
-    found: dict[str, frozenset[str]] = dict.fromkeys(catalogue.events, frozenset())
-    for job in jobs:
-        asked = job.compiled.physical.rewritten.columns
-        if asked is None:
-            everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
-            return {**everything, ANY: frozenset()}
-        for label, names in asked.items():
-            if label in found:
-                found[label] |= names
-    return {**found, ANY: frozenset()}
 
 
 def _offers(spark: SparkSession, given: Input) -> list[Offer]:

@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame, SparkSession
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.arrow_columns import with_instants
-from ephemera.formats.check_columns import Offer, offer_of, refused_types
-from ephemera.formats.csv_rows import BadFile
-from ephemera.formats.decode_arrow import Reader, stamp_columns
+from ephemera.formats.check_columns import Offer, refused_types, stamp_columns
+from ephemera.formats.decode_arrow import Reader, offer_of
+from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.json_events import BadEvent
 from ephemera.kernels.columns import Batch
 from ephemera.kernels.event_columns import BEGIN, END, Events, position

@@ -13,13 +13,13 @@ import pyarrow as pa
 
 from ephemera.engine.cluster.message import BadInput, ReadCount, ReadNotes, Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.formats.check_columns import Keys
 from ephemera.formats.json_events import BadEvent
-from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
 from ephemera.kernels.event_columns import BEGIN, END, Events, of_events, position
 from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
-from ephemera.spark.read.flat_events import Form, Held
+from ephemera.spark.read.flat_events import AttributeColumn, Form
 from ephemera.spark.read.scan import apart, read_rest
 from ephemera.spark.runtime.exchange import batches
 from ephemera.spark.runtime.failures import told_by
@@ -40,7 +40,7 @@ class FromSource:
 
     spreads: Sequence[DistributedProgram]
     form: Form
-    held: Mapping[tuple[str, str], Held]
+    held: Mapping[tuple[str, str], AttributeColumn]
     labels: Sequence[str]
     """What the numbers in the column `event` stand for."""
 
@@ -155,7 +155,7 @@ def _numbers(values: pa.Array) -> np.ndarray:
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _column(values: pa.Array, held: Held) -> Column:
+def _column(values: pa.Array, held: AttributeColumn) -> Column:
     if held.kind == "time":
         return column([None if v is None else Time(v) for v in values.to_pylist()])
     if values.null_count or held.kind == "bool":
