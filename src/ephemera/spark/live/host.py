@@ -79,7 +79,7 @@ class QuerySinks:
             mark("table write")
             self.table.write(frame, at.turn.number)
         if self.delivery is not None:
-            replace(self.delivery, as_numbers=at.as_numbers).deliver(at.turn.number, rows)
+            replace(self.delivery, texts=at.texts).deliver(at.turn.number, rows)
 
     def settle(self, turn: Turn, rows: Sequence[Shipment]) -> None:
         """After the first batch of a start."""
@@ -91,7 +91,7 @@ class _Storing:
     folders: FolderSink
 
     def __call__(self, shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
-        yield from replace(self.folders, as_numbers=at.as_numbers).write(at.turn.number, at.place, shipments)
+        yield from replace(self.folders, texts=at.texts).write(at.turn.number, at.place, shipments)
 
 
 @dataclass(slots=True)

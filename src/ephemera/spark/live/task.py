@@ -105,9 +105,9 @@ class At:
         return self.standings.get(program, self.turn.standing(program))
 
     @property
-    def as_numbers(self) -> bool:
-        """Whether answers write their times as numbers: if all events of all programs did."""
-        return not any(standing.texts for standing in {**self.turn.standings, **self.standings}.values())
+    def texts(self) -> frozenset[int]:
+        """The programs whose answers write their times as text, since some of their events did."""
+        return frozenset(n for n, standing in {**self.turn.standings, **self.standings}.items() if standing.texts)
 
 
 Last = Callable[[Iterable[Shipment], At], Iterator[Shipment]]

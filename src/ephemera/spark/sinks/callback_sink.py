@@ -89,7 +89,8 @@ class Delivery:
     forms: Mapping[int, AnswerForm]
     rules: Mapping[int, Rules]
     sink: Sink
-    as_numbers: bool = True
+    texts: frozenset[int] = frozenset()
+    """The programs whose answers write times as text."""
 
     def deliver(self, batch: int, told: Iterable[Shipment]) -> int:
         """The answers among what a last stage passed on; how many there are. A batch with none is not delivered."""
@@ -104,7 +105,7 @@ class Delivery:
         events = form.events(answers)
         to = form.recipient(answers.rule)
         rules = self.rules[answers.program].of(answers.events.label, to)
-        lines = form.lines(events, answers.rule, as_numbers=self.as_numbers).to_pylist()
+        lines = form.lines(events, answers.rule, as_numbers=answers.program not in self.texts).to_pylist()
         for event, line in zip(events.events(), lines, strict=True):
             key = key_of(rules, to, event)
             answer = {**json.loads(line), **form.names, "key": key}

@@ -93,21 +93,22 @@ class FileWriter(Protocol):
     def close(self) -> pa.Buffer: ...
 
 
-def writer(kind: FileFormat, *, as_numbers: bool) -> FileWriter:
-    """What makes a file of a format; `as_numbers` says how lines write times."""
-    return _Lines(as_numbers=as_numbers) if kind == "json" else _Columns(kind)
+def writer(kind: FileFormat, texts: frozenset[int]) -> FileWriter:
+    """What makes a file of a format; lines of the programs `texts` write times as text."""
+    return _Lines(texts) if kind == "json" else _Columns(kind)
 
 
 class _Lines:
     """A file of JSON lines."""
 
-    def __init__(self, *, as_numbers: bool) -> None:
-        self._as_numbers = as_numbers
+    def __init__(self, texts: frozenset[int]) -> None:
+        self._texts = texts
         self._out = pa.BufferOutputStream()
 
     def add(self, form: AnswerForm, answers: Answers) -> list[bytes]:
-        found = form.lines(form.events(answers), answers.rule, as_numbers=self._as_numbers)
-        ended = pc.binary_join_element_wise(found, "\n", "")
+        as_numbers = answers.program not in self._texts
+        written = form.lines(form.events(answers), answers.rule, as_numbers=as_numbers)
+        ended = pc.binary_join_element_wise(written, "\n", "")
         _, offsets, data = ended.buffers()
         if data is not None:
             ends = pa.Array.from_buffers(pa.int32(), len(ended) + 1, [None, offsets], offset=ended.offset)

@@ -111,8 +111,8 @@ class FolderSink:
     answers: Folder | None = None
     format: FileFormat = "json"
     letters: Folder | None = None
-    as_numbers: bool = True
-    """Whether lines write times as numbers; columns hold instants."""
+    texts: frozenset[int] = frozenset()
+    """The programs whose lines write times as text; columns hold instants."""
     has_columns: bool = False
     """Whether answers that pass on go to columns: those that fit none become dead letters here."""
     mark: Mark = unmarked
@@ -146,7 +146,7 @@ class FolderSink:
         """
         stored: Counter[tuple[int, str]] = Counter()
         letters = _Letters()
-        answers = writer(self.format, as_numbers=self.as_numbers)
+        answers = writer(self.format, self.texts)
         for shipment in shipments:
             form = self.forms[shipment.program]
             match shipment:
