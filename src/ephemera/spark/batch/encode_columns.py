@@ -13,16 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import (
-    BooleanType,
-    DataType,
-    DoubleType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.engine.cluster.message import Answers, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
@@ -42,15 +33,6 @@ _EXACT = 2**53
 _STAMPS = "$stamps"
 """Stands for the columns `begin` and `end` among those that are looked at."""
 _INSTANT = pa.timestamp("us", tz="UTC")
-_SPARK: dict[str, DataType] = {
-    "int": LongType(),
-    "units": LongType(),
-    "float": DoubleType(),
-    "string": StringType(),
-    "json": StringType(),
-    "bool": BooleanType(),
-    "time": TimestampType(),
-}
 _ARROW = {
     "int": pa.int64(),
     "units": pa.int64(),
@@ -77,7 +59,7 @@ def as_columns(answers: DataFrame, spreads: Sequence[DistributedProgram], *, as_
     stamps = "units" if as_numbers and "fraction" not in found.get(_STAMPS, ()) else "time"
     kinds = {n: _kind(found.get(n, set()), declared.get(n, set()), as_numbers=as_numbers) for n in names}
     schema = {"event": "string", "begin": stamps, "end": stamps, **kinds}
-    fields = StructType([StructField(name, _SPARK[kind]) for name, kind in schema.items()])
+    fields = from_arrow_schema(pa.schema([(name, _ARROW[kind]) for name, kind in schema.items()]))
     return map_in_arrow(answers, ToColumns(own, as_numbers, schema), fields)
 
 

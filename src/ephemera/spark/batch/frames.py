@@ -18,13 +18,14 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.base.errors import EphemeraWarning
 from ephemera.engine.cluster.message import Answers, BadInput, Shipment, UndefinedHead, unpack
 from ephemera.engine.hosts.results import Run
 from ephemera.formats.check_columns import Offer, check_columns, stamp_columns
 from ephemera.formats.compiled import Compiled
-from ephemera.formats.encode_typed_arrow import Counting, Held, Layout, layout
+from ephemera.formats.encode_typed_arrow import Counting, Layout, layout
 from ephemera.formats.json_events import BadEvent
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, World
@@ -38,14 +39,6 @@ from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 
 _WHOLE = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.NullType)
 _INSTANTS = (t.TimestampType, t.TimestampNTZType, t.DateType)
-_TYPES: dict[Held, t.DataType] = {
-    "int": t.LongType(),
-    "float": t.DoubleType(),
-    "string": t.StringType(),
-    "bool": t.BooleanType(),
-    "time": t.TimestampType(),
-    "json": t.StringType(),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +85,7 @@ def run_frame(
         columns = _layout(compiled, frame, world)
         started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)], lenient=lenient)
         first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
-        return map_in_arrow(started.shipped, ToFrame(columns, first), _schema(columns)), started.notes
+        return map_in_arrow(started.shipped, ToFrame(columns, first), from_arrow_schema(columns.schema)), started.notes
 
 
 def run_whole_frame(
@@ -110,7 +103,7 @@ def run_whole_frame(
     except (PySparkException, *GONE) as error:
         raise failure(error) from error
     return Run(
-        map_in_arrow(kept, ToFrame(columns), _schema(columns)),
+        map_in_arrow(kept, ToFrame(columns), from_arrow_schema(columns.schema)),
         messages,
         [BadEvent(letter["event"], letter["reason"]) for letter in letters if "rule" not in letter],
         [DeadLetter(one["rule"], one["variables"], one["reason"]) for one in letters if "rule" in one],
@@ -125,12 +118,6 @@ def _layout(compiled: Compiled, frame: DataFrame, world: World) -> Layout:
     check_columns([Offer("the data frame", frame.columns)], compiled.rules.resolved.catalogue, lenient=True)
     days = [day for given in world.calendars.values() for day in given]
     return layout(compiled.rules, _counting(frame, compiled.rules.resolved.catalogue), days)
-
-
-def _schema(columns: Layout) -> t.StructType:
-    stamp: Held = "int" if columns.counts else "time"
-    held: dict[str, Held] = {"event": "string", "begin": stamp, "end": stamp, **columns.columns}
-    return t.StructType([t.StructField(name, _TYPES[kind]) for name, kind in held.items()])
 
 
 def _counting(frame: DataFrame, catalogue: Catalogue) -> Counting:

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.connect import atomic_files
 from ephemera.engine.cluster.message import (
@@ -46,7 +47,6 @@ from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.values import Key, Term, Time
 
-_ROWS = "e bigint, s bigint, event string, program int, rule int, line string, tie binary"
 _ARROW = pa.schema(
     [
         ("e", pa.int64()),
@@ -58,6 +58,7 @@ _ARROW = pa.schema(
         ("tie", pa.binary()),
     ]
 )
+_ROWS = from_arrow_schema(_ARROW)
 _FEW = 50_000
 """So many answers are sorted in one partition."""
 _CHUNK = 1 << 20

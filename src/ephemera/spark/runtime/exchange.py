@@ -13,48 +13,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import groupby
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.engine.cluster import message
-from ephemera.engine.cluster.message import (
-    Answers,
-    BadInput,
-    EngineStats,
-    EventsFor,
-    LateInput,
-    PackedEvents,
-    ReadCount,
-    ReadNotes,
-    ScatteredAnswers,
-    Shipment,
-    SourceProgress,
-    StoredAnswers,
-    UndefinedHead,
-    run_groups,
-)
+from ephemera.engine.cluster.message import Answers, EventsFor, PackedEvents, ScatteredAnswers, Shipment, run_groups
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import read_word
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 
-_KINDS: tuple[type[Shipment], ...] = (
-    SourceProgress,
-    ReadCount,
-    ReadNotes,
-    EngineStats,
-    BadInput,
-    LateInput,
-    UndefinedHead,
-    StoredAnswers,
-    ScatteredAnswers,
-    Answers,
-    EventsFor,
-)
+_KINDS: tuple[type[Shipment], ...] = get_args(Shipment)
 """What the column `kind` counts."""
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
 _ORDER = ("program", "kind", "group", "first")
@@ -69,8 +43,7 @@ _ARROW = pa.schema(
     ]
 )
 NAMES = list(_ARROW.names)
-_TYPES = {pa.int32(): "int", pa.int64(): "bigint", pa.string(): "string", pa.binary(): "binary"}
-SCHEMA = ", ".join(f"{field.name} {_TYPES[field.type]}" for field in _ARROW)
+SCHEMA = from_arrow_schema(_ARROW)
 _BYTES = 8 << 20
 """About so much goes to Spark at a time."""
 
@@ -99,16 +72,16 @@ def _row(shipment: Shipment) -> tuple[Any, ...]:
         case EventsFor(events=events) | Answers(events=events) | ScatteredAnswers(events=events):
             count, label, arity, load = events.count, events.label, events.arity, events.load
             rule = 0 if isinstance(shipment, EventsFor) else shipment.rule
-        case BadInput() | LateInput() | UndefinedHead():
+        case message.BadInput() | message.LateInput() | message.UndefinedHead():
             count, load = shipment.count, shipment.first
-            label = shipment.label if isinstance(shipment, BadInput) else ""
-        case StoredAnswers() | ReadCount():
+            label = shipment.label if isinstance(shipment, message.BadInput) else ""
+        case message.StoredAnswers() | message.ReadCount():
             count, label = shipment.count, shipment.label
-        case ReadNotes():
+        case message.ReadNotes():
             load = _json({"notes": shipment.notes, "keys": shipment.keys})
-        case EngineStats():
+        case message.EngineStats():
             load = _json(shipment.stats)
-        case SourceProgress():
+        case message.SourceProgress():
             load = _json(shipment.seen.told())
     data = load if isinstance(load, bytes) else load.to_pybytes()
     return program, kind, group, shipment.place, first, count, label, arity, rule, data
@@ -129,22 +102,22 @@ def _shipment(row: Sequence[Any]) -> Shipment:
         case message.ScatteredAnswers:
             return ScatteredAnswers(program, place, rule, PackedEvents(label, arity, count, first, load))
         case message.BadInput:
-            return BadInput(program, place, count, bytes(load), label)
+            return message.BadInput(program, place, count, bytes(load), label)
         case message.LateInput:
-            return LateInput(program, place, count, bytes(load))
+            return message.LateInput(program, place, count, bytes(load))
         case message.UndefinedHead:
-            return UndefinedHead(program, place, count, bytes(load))
+            return message.UndefinedHead(program, place, count, bytes(load))
         case message.StoredAnswers:
-            return StoredAnswers(program, place, label, count)
+            return message.StoredAnswers(program, place, label, count)
         case message.ReadCount:
-            return ReadCount(program, place, label, count)
+            return message.ReadCount(program, place, label, count)
         case message.EngineStats:
-            return EngineStats(program, place, json.loads(bytes(load)))
+            return message.EngineStats(program, place, json.loads(bytes(load)))
         case message.SourceProgress:
-            return SourceProgress(program, place, read_word(json.loads(bytes(load))))
+            return message.SourceProgress(program, place, read_word(json.loads(bytes(load))))
         case _:
             told = json.loads(bytes(load))
-            return ReadNotes(program, place, tuple(told["notes"]), told["keys"])
+            return message.ReadNotes(program, place, tuple(told["notes"]), told["keys"])
 
 
 def batches(shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
@@ -242,11 +215,11 @@ class BatchStage:
     """The programs, groups and places of engines that run even if no event comes to them."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        place = place_of_task()
-        run = self._run if self.level is not None else self._gather
-        yield from batches(told_by("engine", run(shipments_of(given), place)))
+        yield from batches(told_by("engine", self._run(shipments_of(given), place_of_task())))
 
     def _run(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
+        if self.level is None:
+            return gathered(shipments, self.spreads, place)
         always = [(program, group) for program, group, where in self.alone if where == place]
         return run_groups(
             shipments,
@@ -254,9 +227,6 @@ class BatchStage:
             lambda program, group, events: self.spreads[program].run(group, place, events),
             always,
         )
-
-    def _gather(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
-        return gathered(shipments, self.spreads, place)
 
 
 def gathered(
