@@ -30,7 +30,7 @@ from bench.queries import Case, cases
 from bench.reference import Answers
 from bench.spark_queries import variants
 from ephemera.base.span import Source
-from ephemera.engine.cluster.message import OUT, STATS, unpack
+from ephemera.engine.cluster import message
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.pipeline import Program, check
 from ephemera.spark.batch.job import Job, start
@@ -69,10 +69,10 @@ class _AddUp:
         count = ids = 0
         means = peak = 0.0
         for shipment in shipments_of(given):
-            if shipment.group == STATS:
-                peak = max(peak, json.loads(bytes(shipment.load)).get("peak_mb", 0.0))
-            if shipment.group == OUT:
-                events = unpack(shipment, self.spread.compiled.plan.catalogue)
+            if isinstance(shipment, message.EngineStats):
+                peak = max(peak, shipment.stats.get("peak_mb", 0.0))
+            if isinstance(shipment, message.Answers):
+                events = message.unpack(shipment.events, self.spread.compiled.plan.catalogue)
                 count += len(events)
                 for name, c in events.batch.columns.items():
                     if name.startswith("@"):

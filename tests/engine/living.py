@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from pathlib import Path
 from random import Random
+from typing import TypeVar
 
 from ephemera.engine.cluster.admission import Admission
-from ephemera.engine.cluster.message import HEARD, SCATTERED, Shipment
+from ephemera.engine.cluster.message import EventsFor, ScatteredAnswers, Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.shard import Shard
-from ephemera.engine.cluster.source_progress import Progress, moved, read_word
+from ephemera.engine.cluster.source_progress import Progress, moved
 from ephemera.engine.state.durable_files import Posix
 from ephemera.engine.state.segment_store import Store
 from ephemera.engine.state.segments import NOBODY, Origin
 from ephemera.kernels.event_columns import of_events
 from ephemera.terms.events import Event
+
+S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +90,10 @@ class Host:
 
     def _tried(self, beat: Beat) -> tuple[list[Shipment], Progress]:
         carried = list(self._let_in(beat))
-        words = [read_word(json.loads(bytes(s.load))) for s in carried if (s.group, s.place) == (HEARD, 0)]
+        words = [s.seen for s in carried if isinstance(s, SourceProgress) and s.place == 0]
         standing = moved(self.standing, words, self.spread.plan.catalogue)
         standings = {0: standing} if words else {}
-        carried = [s for s in carried if s.group != HEARD]
+        carried = [s for s in carried if not isinstance(s, SourceProgress)]
         for level in range(self.spread.stages.levels):
             for place in range(self.spread.places):
                 here = _in_order(s for s in carried if s.place == place)
@@ -104,9 +105,9 @@ class Host:
                 carried += shard.told(written)
         found: list[Shipment] = []
         for place in range(self.spread.places):
-            for group, own in groupby(_in_order(s for s in carried if s.place == place), key=lambda s: s.group):
-                ours = list(own)
-                found += self.spread.gather(place, ours) if group == SCATTERED else ours
+            here = _in_order(s for s in carried if s.place == place)
+            found += self.spread.gather(place, of_kind(here, ScatteredAnswers))
+            found += [s for s in here if not isinstance(s, ScatteredAnswers)]
         return found, standing
 
     def _let_in(self, beat: Beat) -> Iterable[Shipment]:
@@ -133,9 +134,15 @@ class Host:
 
 
 def _in_order(shipments: Iterable[Shipment]) -> list[Shipment]:
-    return sorted(shipments, key=lambda s: (s.program, s.group, s.first))
+    """What is for groups by group and time, and before it all else, by time."""
+
+    def position(shipment: Shipment) -> tuple[int, int]:
+        group = shipment.group if isinstance(shipment, EventsFor) else -1
+        return group, shipment.events.first if isinstance(shipment, EventsFor | ScatteredAnswers) else 0
+
+    return sorted(shipments, key=position)
 
 
-def of_kind(shipments: Iterable[Shipment], group: int) -> list[Shipment]:
-    """The shipments of a group."""
-    return [s for s in shipments if s.group == group]
+def of_kind(shipments: Iterable[Shipment], kind: type[S]) -> list[S]:
+    """The shipments of a kind."""
+    return [s for s in shipments if isinstance(s, kind)]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
-from ephemera.engine.cluster.message import DEAD, OUT, SCATTERED, Shipment, unpack
+from ephemera.engine.cluster.message import Answers, EventsFor, ScatteredAnswers, Shipment, UndefinedHead, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import span
 from ephemera.kernels.event_columns import of_events
@@ -17,6 +18,7 @@ from ephemera.rules.outcome import Message, Outcome, World
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 
+S = TypeVar("S", EventsFor, ScatteredAnswers)
 PART = 7
 """Events are routed so many at a time."""
 
@@ -38,28 +40,28 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
             if group.level != level:
                 continue
             for place in range(places):
-                own = _at(carried, number, place)
+                own = _by_time(s for s in carried if isinstance(s, EventsFor) and (s.group, s.place) == (number, place))
                 if own or (spread.needs_no_events(number) and place == spread.pinned(number)):
                     busy |= {place} if own else set()
                     carried += list(spread.run(number, place, own))
     for place in range(places):
-        carried += list(spread.gather(place, _at(carried, SCATTERED, place)))
+        scattered = _by_time(s for s in carried if isinstance(s, ScatteredAnswers) and s.place == place)
+        carried += list(spread.gather(place, scattered))
     return outcome_of(rules, plan, carried), busy
 
 
-def _at(carried: Iterable[Shipment], group: int, place: int) -> list[Shipment]:
-    own = [s for s in carried if (s.group, s.place) == (group, place)]
-    return sorted(own, key=lambda s: s.first)
+def _by_time(shipments: Iterable[S]) -> list[S]:
+    return sorted(shipments, key=lambda s: s.events.first)
 
 
 def outcome_of(rules: Ruleset, plan: Plan, carried: Iterable[Shipment]) -> Outcome:
     """What was given of all that was carried."""
     found = Outcome()
     for shipment in carried:
-        if shipment.group != OUT:
-            assert shipment.group != DEAD or shipment.load
+        if not isinstance(shipment, Answers):
+            assert not isinstance(shipment, UndefinedHead) or shipment.first
             continue
-        events = unpack(shipment, plan.catalogue).events()
+        events = unpack(shipment.events, plan.catalogue).events()
         head = rules.resolved.rules[shipment.rule - 1].head if shipment.rule else None
         if isinstance(head, Raise):
             found.messages += [Message(e, head.recipient, head.transport) for e in events]

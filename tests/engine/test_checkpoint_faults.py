@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 
-from ephemera.engine.cluster.message import OUT, unpack
+from ephemera.engine.cluster.message import Answers, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress
 from ephemera.engine.state.durable_files import Broken, seal
@@ -24,7 +24,7 @@ from ephemera.kernels.history import FAR
 from ephemera.pipeline import compile
 from ephemera.rules.outcome import World
 from ephemera.spark.live.checkpoint import FORMAT, Checkpoint, WrongCheckpoint
-from ephemera.spark.sinks.owned_folder import WrongFolder, folder_at
+from ephemera.spark.sinks.folder_sink import WrongFolder, folder_at
 from ephemera.terms.events import Event
 from tests.engine.living import Beat, Host, of_kind
 
@@ -81,7 +81,7 @@ def go_on(folder: Path, first: int, last: int, spread: DistributedProgram | None
     for number in range(first, last):
         host.beat(batch_of(own, number))
         ledger.commit(number, {0: host.standing})
-    found = [unpack(s, own.plan.catalogue) for s in of_kind(host.carried, OUT)]
+    found = [unpack(s.events, own.plan.catalogue) for s in of_kind(host.carried, Answers)]
     return Counter(str(event.key) for part in found for event in part.events())
 
 

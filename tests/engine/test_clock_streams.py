@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import ephemera
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine.cluster.message import LATE
+from ephemera.engine.cluster.message import LateInput
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.formats.json_events import write_event
@@ -75,7 +75,7 @@ def test_in_shards_it_answers_the_same_whoever_speaks_first(case: Timed, seed: i
         for events, closes in case.batches:
             host.beat(Beat(events, closes=closes))
         host.beat(Beat(ends=True))
-    assert not of_kind(host.carried, LATE)
+    assert not of_kind(host.carried, LateInput)
     found = outcome_of(case.rules, program.plan, host.carried)
     assert answers(found) == case.expected()
     assert len(found.events) == len(set(found.events))

@@ -13,7 +13,7 @@ from ephemera.engine.cluster.source_progress import Progress
 from ephemera.engine.state.durable_files import Posix
 from ephemera.engine.time.processing_time import MonotonicClock
 from ephemera.spark.live.checkpoint import Checkpoint
-from ephemera.spark.live.ticks import Ticking, set_ticks
+from ephemera.spark.live.sources import Ticking, set_ticks
 
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
-from ephemera.engine.cluster.message import LATE
+from ephemera.engine.cluster.message import LateInput
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
@@ -44,7 +44,7 @@ def test_a_random_program_answers_what_the_oracle_answers(case: Case, seed: int,
         for part in cut(arriving(case.events, dice) if streams else in_time, dice):
             host.beat(Beat(part))
         host.beat(Beat(ends=True))
-    assert not of_kind(host.carried, LATE)
+    assert not of_kind(host.carried, LateInput)
     found = outcome_of(rules, spread.compiled.plan, host.carried)
     assert len(found.events) == len(set(found.events))
     assert len(found.messages) == len(set(found.messages))

@@ -9,18 +9,21 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from pyspark import TaskContext, cloudpickle
 from pyspark.sql import DataFrame
 
+from ephemera.engine.cluster.message import Answers, EngineStats, Shipment, unpack
+from ephemera.formats.encode_json import lines
 from ephemera.pipeline import compile
-from ephemera.spark.batch.answer_lines import as_lines
-from ephemera.spark.batch.job import Job, start
+from ephemera.spark.batch.job import Job, Started, start
 from ephemera.spark.read.scan import Input
+from ephemera.spark.runtime.exchange import of_rows
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.spark.runtime.session import session
 from tests.spark.history import PROGRAM
@@ -51,6 +54,20 @@ def held(frame: DataFrame, folder: str) -> DataFrame:
     return map_in_arrow(frame, Held(folder), frame.schema)
 
 
+def told(started: Started, shipments: Iterable[Shipment]) -> Iterator[tuple[str, Any]]:
+    """Answers as lines of JSON say them, and what engines tell of themselves."""
+    for shipment in shipments:
+        spread = started.spreads[shipment.program]
+        match shipment:
+            case Answers():
+                events = unpack(shipment.events, spread.plan.catalogue)
+                more = spread.recipient(shipment.rule)
+                written = lines(events, spread.plan.catalogue, as_numbers=started.as_numbers, more=more)
+                yield from (("answer", json.loads(line)) for line in written.to_pylist())
+            case EngineStats():
+                yield "stats", shipment.stats
+
+
 def main(master: str, history: str, where: str, folder: str) -> None:
     """Prints the answers and what the engines tell of themselves."""
     cloudpickle.register_pickle_by_value(sys.modules[Held.__module__])  # type: ignore[no-untyped-call]
@@ -58,9 +75,8 @@ def main(master: str, history: str, where: str, folder: str) -> None:
     read = spark.read.parquet(history)
     job = Job(compile(PROGRAM).compiled)
     started = start(spark, [job], [Input(held(read, folder) if where == "read" else read)], 4)
-    lines = as_lines(started.shipped, started.spreads, as_numbers=started.as_numbers)
-    rows = (held(lines, folder) if where == "answer" else lines).collect()
-    print(json.dumps([[row.kind, json.loads(row.line)] for row in rows]))
+    rows = (held(started.shipped, folder) if where == "answer" else started.shipped).collect()
+    print(json.dumps(list(told(started, of_rows(rows)))))
 
 
 if __name__ == "__main__":

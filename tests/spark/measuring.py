@@ -18,7 +18,7 @@ from pyspark import cloudpickle
 from ephemera.pipeline import compile
 from ephemera.spark.batch.job import Job, start
 from ephemera.spark.read.scan import Input
-from ephemera.spark.runtime.exchange import shipments_of
+from ephemera.spark.runtime.exchange import answers_of
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.spark.runtime.session import session
 from tests.spark.history import PROGRAM
@@ -29,7 +29,7 @@ BYTES = 4 << 20
 
 def summary(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """How many answers there are, and the most memory that any worker has used so far, in kilobytes."""
-    answers = sum(s.count for s in shipments_of(given))
+    answers = sum(s.events.count for s in answers_of(given))
     peaks = []
     for process in Path(f"/proc/{os.getppid()}/task/{os.getppid()}/children").read_text().split():
         found = re.search(r"VmHWM:\s*(\d+)", Path(f"/proc/{process}/status").read_text())

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pyspark.sql import DataFrame
-
-from ephemera.engine.cluster.message import STATS, Shipment
+from ephemera.engine.cluster.message import EngineStats, Shipment
 from ephemera.pipeline import Program
 from ephemera.rules.outcome import Outcome
-from ephemera.spark.batch.answer_lines import as_lines
 from ephemera.spark.batch.job import Started
+from ephemera.spark.batch.job_output import Computed
+from ephemera.spark.runtime.exchange import is_a, of_rows
 from tests.engine.spreading import outcome_of
 
 
@@ -25,7 +24,7 @@ class Came:
     answers: list[dict[str, Any]] = field(default_factory=list)
     bad: list[dict[str, Any]] = field(default_factory=list)
     dead: list[dict[str, Any]] = field(default_factory=list)
-    stats: list[dict[str, Any]] = field(default_factory=list)
+    stats: list[Mapping[str, Any]] = field(default_factory=list)
 
     @property
     def busy(self) -> int:
@@ -36,28 +35,30 @@ class Came:
 def outcomes(started: Started) -> list[tuple[Outcome, int]]:
     """What each program of a run derived, as events, and in how many places it had some to look at."""
     carried: list[list[Shipment]] = [[] for _ in started.spreads]
-    for row in started.shipped.collect():
-        carried[row.program].append(Shipment(**{**row.asDict(), "load": bytes(row.load)}))
+    for shipment in of_rows(started.shipped.collect()):
+        carried[shipment.program].append(shipment)
     found = []
     for spread, own in zip(started.spreads, carried, strict=True):
-        busy = Came(stats=[json.loads(s.load) for s in own if s.group == STATS]).busy
+        busy = Came(stats=_stats(own)).busy
         found.append((outcome_of(spread.compiled.rules, spread.compiled.plan, own), busy))
     return found
 
 
 def collected(started: Started) -> list[Came]:
     """What came of each program of a run, brought here."""
-    return came_of(as_lines(started.shipped, started.spreads, as_numbers=started.as_numbers), len(started.spreads))
-
-
-def came_of(lines: DataFrame, programs: int) -> list[Came]:
-    found = [Came() for _ in range(programs)]
-    for row in lines.collect():
-        here = found[row.program]
-        {"answer": here.answers, "bad": here.bad, "dead": here.dead, "stats": here.stats}[row.kind].append(
-            json.loads(row.line)
-        )
+    computed = Computed(started)
+    told = of_rows(started.shipped.where(is_a(EngineStats)).collect())
+    found = [Came(stats=_stats(s for s in told if s.program == n)) for n in range(len(started.spreads))]
+    for row in computed.lines().collect():
+        found[row.program].answers.append(json.loads(row.line))
+    for program, letter in computed.letters():
+        (found[program].dead if "rule" in letter else found[program].bad).append(letter)
+    computed.close()
     return found
+
+
+def _stats(shipments: Iterable[Shipment]) -> list[Mapping[str, Any]]:
+    return [s.stats for s in shipments if isinstance(s, EngineStats)]
 
 
 def plain(answers: Sequence[Mapping[str, Any]]) -> list[str]:

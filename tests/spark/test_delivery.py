@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ephemera
-from ephemera.engine.cluster.message import OUT, Shipment
+from ephemera.engine.cluster.message import Answers, EventsFor, Shipment
 from ephemera.formats.json_events import read_object
 from ephemera.kernels.event_columns import of_events
 from ephemera.spark.sinks.callback_sink import Answer, Console, Delivery, EachAnswer, EachBatch, Rules, key_of
@@ -119,13 +119,14 @@ def run_in(places: int, events: Sequence[Mapping[str, Any]]) -> list[Shipment]:
     parts = of_events(
         [e for e in (read_object(o, catalogue) for o in events) if isinstance(e, Event)], catalogue.attributes
     )
-    routed = sorted(spread.route(parts), key=lambda s: s.first)
+    routed = [s for s in spread.route(parts) if isinstance(s, EventsFor)]
+    routed.sort(key=lambda s: s.events.first)
     told: list[Shipment] = []
     for number in range(len(spread.stages.groups)):
         for place in range(places):
             own = [s for s in routed if (s.group, s.place) == (number, place)]
             told += spread.run(number, place, own)
-    return [s for s in told if s.group == OUT]
+    return [s for s in told if isinstance(s, Answers)]
 
 
 MORE = """

@@ -28,7 +28,7 @@ from ephemera.spark.batch.job import Job
 from ephemera.spark.live.host import Host, Stopped
 from ephemera.spark.live.sources import open_inlets
 from ephemera.spark.read.scan import Input
-from ephemera.spark.sinks.owned_folder import FORMAT, KIND
+from ephemera.spark.sinks.folder_sink import FORMAT, KIND
 from tests.spark.machine import PATIENCE, SOURCES
 
 SHOP = """

@@ -16,7 +16,7 @@ from ephemera.spark.live.checkpoint import WrongCheckpoint
 from ephemera.spark.live.query import ONCE, SeveralWays, Streaming
 from ephemera.spark.read.scan import Input
 from ephemera.spark.runtime.failures import Failed
-from ephemera.spark.sinks.owned_folder import WrongFolder
+from ephemera.spark.sinks.folder_sink import WrongFolder
 
 OVERDUE = """
 TIME UNIT 1 sec;

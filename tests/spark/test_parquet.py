@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ephemera
-from ephemera.spark.batch.answer_lines import as_lines
 from ephemera.spark.batch.job import Job, start
+from ephemera.spark.batch.job_output import Computed
 from ephemera.spark.read import parquet
 from ephemera.spark.read.scan import Input
 
@@ -52,12 +52,12 @@ def test_answers_are_those_of_the_local_engine(
         monkeypatch.setattr(parquet, "units", lambda _spark, _paths: None)
     program = ephemera.compile(DECLARED + rules)
     started = start(spark, [Job(program.compiled)], [Input(str(folder))], 2)
-    found = as_lines(started.shipped, started.spreads, as_numbers=started.as_numbers).collect()
+    computed = Computed(started)
     expected = program.run_all(ROWS).answers
-    answers = sorted((row.e, row.s) for row in found if row.kind == "answer")
+    answers = sorted((row.e, row.s) for row in computed.lines().collect())
     assert answers == sorted(zip(_microseconds(expected["end"]), _microseconds(expected["begin"]), strict=True))
     if way == "Python":
-        reasons = [json.loads(row.line) for row in found if row.kind == "bad"]
+        reasons = [letter for _, letter in computed.letters() if "rule" not in letter]
         assert "an event has a name in the column `event`" in {letter["reason"] for letter in reasons}
         assert {"event": None, "time": 6, "x": 2, "v": "u"} in [json.loads(letter["event"]) for letter in reasons]
 

@@ -12,9 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from ephemera.formats.csv_rows import Sheet
 from ephemera.formats.decode_arrow import Reader
-from ephemera.formats.decode_cells import event_of_row
+from ephemera.formats.decode_csv import Sheet, event_of_row
 from ephemera.formats.json_events import BadEvent
 from ephemera.formats.reading import read_event
 from ephemera.physical.plan import Compiled

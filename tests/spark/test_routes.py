@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 import ephemera
-from ephemera.engine.cluster.message import BAD, READ, unpack
+from ephemera.engine.cluster.message import BadInput, EventsFor, ReadCount, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.kernels.columns import Batch, ints
 from ephemera.kernels.event_columns import BEGIN, END, Events
 from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import World
 from ephemera.spark.read import route_rows
-from ephemera.spark.read.flat_events import Held
+from ephemera.spark.read.flat_events import AttributeColumn
 from ephemera.spark.read.route_rows import FromSource, Waiting
 from ephemera.spark.runtime.exchange import shipments_of
 
@@ -70,11 +70,11 @@ def test_a_batch_goes_by_columns_and_one_by_one_and_is_counted_once() -> None:
             "rest": pa.array(lines, pa.binary()),
         }
     )
-    function = FromSource(spreads, "lines", {("a", "x"): Held("x", "int")}, ["a"])
+    function = FromSource(spreads, "lines", {("a", "x"): AttributeColumn("x", "int")}, ["a"])
     carried = list(shipments_of(function(iter([batch, batch.slice(0, 1), batch.slice(3)]))))
     for number in range(2):
         own = [s for s in carried if s.program == number]
-        sent = [e for s in own if s.group >= 0 for e in unpack(s, one.plan.catalogue).events()]
+        sent = [e for s in own if isinstance(s, EventsFor) for e in unpack(s.events, one.plan.catalogue).events()]
         assert Counter(event.time.end for event in sent) == {1_000_000: 2, 2_000_000: 1, 3_000_000: 1}
-        assert [json.loads(bytes(s.load))["event"] for s in own if s.group == BAD] == ["no JSON"] * 2
-        assert {s.label: s.count for s in own if s.group == READ and s.count} == {"a": 4, "": 2}
+        assert [json.loads(s.first)["event"] for s in own if isinstance(s, BadInput)] == ["no JSON"] * 2
+        assert {s.label: s.count for s in own if isinstance(s, ReadCount)} == {"a": 4, "": 2}

@@ -18,9 +18,8 @@ from pyspark.sql import SparkSession
 
 import ephemera
 from ephemera.base.errors import EphemeraError
-from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.map_in_arrow import FREEZE, QUICK_ACK, WorkerSettings, map_in_arrow, worker_settings
 from ephemera.spark.runtime.session import lent
-from ephemera.spark.runtime.worker_tuning import FREEZE, QUICK_ACK, WorkerSettings, worker_settings
 from tests.spark.test_live import OVERDUE, Place, event
 
 EVENTS = (event("order", 1, "a", 3), event("order", 20, "b", 3))

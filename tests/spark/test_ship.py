@@ -84,7 +84,9 @@ def test_workers_that_lack_what_it_stands_on_are_told_of(master: str, tmp_path: 
 DRIVER = """
 import json, sys
 from ephemera.pipeline import compile
-from ephemera.spark.batch.answer_lines import as_lines
+from ephemera.engine.cluster.message import EngineStats
+from ephemera.spark.batch.job_output import Computed
+from ephemera.spark.runtime.exchange import is_a, of_rows
 from ephemera.spark.read.scan import Input
 from ephemera.spark.batch.job import Job, start
 from ephemera.spark.runtime.session import session
@@ -92,8 +94,10 @@ from ephemera.spark.runtime.session import session
 program, history = sys.argv[1:3]
 spark = session(*sys.argv[3:])
 started = start(spark, [Job(compile(program).compiled)], [Input(history)])
-for row in as_lines(started.shipped, started.spreads, as_numbers=started.as_numbers).collect():
-    print(json.dumps([row.kind, json.loads(row.line)]))
+for row in Computed(started).lines().collect():
+    print(json.dumps(["answer", json.loads(row.line)]))
+for told in of_rows(started.shipped.where(is_a(EngineStats)).collect()):
+    print(json.dumps(["stats", told.stats]))
 """
 
 

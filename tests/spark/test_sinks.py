@@ -15,7 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 
 import ephemera
-from ephemera.engine.cluster.message import BAD, DEAD, LATE, OUT, STATS, Shipment, pack
+from ephemera.engine.cluster.message import (
+    Answers,
+    BadInput,
+    EngineStats,
+    LateInput,
+    StoredAnswers,
+    UndefinedHead,
+    pack,
+)
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.encode_typed_arrow import Counting, layout
 from ephemera.formats.json_events import read_object, write_event
@@ -24,10 +32,8 @@ from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
 from ephemera.spark.runtime.exchange import batches, shipments_of
-from ephemera.spark.sinks.encode_answers import Form, forms_of
-from ephemera.spark.sinks.encode_files import Format
-from ephemera.spark.sinks.folder_sink import FolderSink, counts_of
-from ephemera.spark.sinks.owned_folder import OWNER, Folder, WrongFolder, folder_at
+from ephemera.spark.sinks.encode_answers import AnswerForm, FileFormat, forms_of
+from ephemera.spark.sinks.folder_sink import OWNER, Folder, FolderSink, WrongFolder, counts_of, folder_at
 from tests.plans.meaning import of_story
 from tests.spark.disk import Crash, Disk
 
@@ -50,24 +56,20 @@ def spread_of(text: str, number: int = 0, places: int = 1) -> DistributedProgram
 
 def given(
     spread: DistributedProgram, answers: Sequence[Mapping[str, Any]], place: int = 0, rule: int = 0
-) -> list[Shipment]:
+) -> list[Answers]:
     """Answers as engines ship them."""
     catalogue = spread.compiled.rules.resolved.catalogue
     events = [read_object(answer, catalogue) for answer in answers]
     parts = of_events(events, catalogue.attributes)  # type: ignore[arg-type]
-    return [pack(part, spread.number, OUT, place, rule) for part in parts]
-
-
-def word(group: int, told: object, program: int = 0) -> Shipment:
-    return Shipment(program, group, 0, 0, 0, "", None, 0, json.dumps(told).encode())
+    return [Answers(spread.number, place, rule, pack(part)) for part in parts]
 
 
 LATES: list[dict[str, Any]] = [{"event": "late", "time": [k, k + 5], "data": [f"ä{k}", k]} for k in range(4)]
 LARGE: list[dict[str, Any]] = [{"event": "large", "time": 7, "data": ["x\ny", 11]}]
-LETTERS = [
-    word(BAD, {"reason": "no event", "event": "{"}),
-    word(LATE, {"reason": "late", "event": '{"event": "order"}'}),
-    word(DEAD, {"reason": "1/0", "rule": "late", "variables": {}}),
+LETTERS: list[BadInput | LateInput | UndefinedHead] = [
+    BadInput(0, 0, 1, b'{"reason": "no event", "event": "{"}'),
+    LateInput(0, 0, 1, b'{"reason": "late", "event": "{\\"event\\": \\"order\\"}"}'),
+    UndefinedHead(0, 0, 1, b'{"reason": "1/0", "rule": "late", "variables": {}}'),
 ]
 
 
@@ -77,7 +79,7 @@ def sink_of(files: Disk, *spreads: DistributedProgram, **more: Any) -> FolderSin
 
 
 def sink_at(
-    path: Path, query: str = "q", spread: DistributedProgram | None = None, form: Format = "json"
+    path: Path, query: str = "q", spread: DistributedProgram | None = None, form: FileFormat = "json"
 ) -> FolderSink:
     return FolderSink(forms_of([spread or spread_of(SHOP)]), query, folder_at(str(path)), form)
 
@@ -98,7 +100,7 @@ def test_each_partition_writes_one_file_of_answers_and_one_of_dead_letters() -> 
     for data in disk.contents("out").values():
         assert lines_of([data]) == LATES + LARGE
     for data in disk.contents("dead").values():
-        assert lines_of([data]) == [json.loads(bytes(letter.load)) for letter in LETTERS]
+        assert lines_of([data]) == [json.loads(letter.first) for letter in LETTERS]
     counts = counts_of(told)
     assert counts.answers == {(0, "late"): 8, (0, "large"): 2}
     assert (counts.bad, counts.late, counts.dead) == (2, 2, 2)
@@ -108,7 +110,7 @@ def test_each_partition_writes_one_file_of_answers_and_one_of_dead_letters() -> 
 def test_files_of_this_machine_are_written_in_every_format(tmp_path: Path) -> None:
     spread = spread_of(SHOP)
     times = [(datetime.fromtimestamp(k, UTC), datetime.fromtimestamp(k + 5, UTC)) for k in range(4)]
-    for form in get_args(Format):
+    for form in get_args(FileFormat):
         sink = sink_at(tmp_path / form, spread=spread, form=form)
         sink.open(0)
         counts = counts_of(sink.write(0, 0, given(spread, LATES + LARGE)))
@@ -135,7 +137,7 @@ def _name(form: str) -> str:
 
 def test_where_there_is_nothing_nothing_is_written() -> None:
     disk = Disk()
-    stats = word(STATS, {"events": 3})
+    stats = EngineStats(0, 0, {"events": 3})
     assert list(sink_of(disk).write(0, 0, [stats])) == [stats]
     assert disk.done == 0
 
@@ -174,7 +176,7 @@ def test_several_programs_share_columns_and_sign_their_letters(tmp_path: Path) -
     sink = FolderSink(forms, "q", folder_at(str(tmp_path / "out")), "parquet", folder_at(str(tmp_path / "dead")))
     sink.open(0)
     answers = [*given(spread, LARGE), *given(other, [{"event": "wide", "time": 1, "data": ["a"]}])]
-    list(sink.write(0, 0, [*answers, word(BAD, {"reason": "r", "event": "e"}, 1)]))
+    list(sink.write(0, 0, [*answers, BadInput(1, 0, 1, b'{"reason": "r", "event": "e"}')]))
     rows = pq.read_table(tmp_path / "out" / _name("parquet")).to_pylist()
     assert [(r["event"], r["n"]) for r in rows] == [("large", "11"), ("wide", '"a"')]
     (letter,) = (tmp_path / "dead").glob("dead-*")
@@ -201,18 +203,8 @@ def test_the_last_stage_travels_and_speaks_arrow(tmp_path: Path) -> None:
     spread = spread_of(SHOP)
     sink = sink_at(tmp_path, spread=spread)
     travelled = pickle.loads(pickle.dumps(sink))
-    (found,) = batches(travelled.write(5, 0, shipments_of(batches(given(spread, LATES)))))
-    assert found.to_pylist()[0] | {"load": None} == {
-        "program": 0,
-        "group": OUT,
-        "place": 0,
-        "first": 0,
-        "count": 4,
-        "label": "late",
-        "arity": None,
-        "rule": 0,
-        "load": None,
-    }
+    told = batches(travelled.write(5, 0, shipments_of(batches(given(spread, LATES)))))
+    assert list(shipments_of(told)) == [StoredAnswers(0, 0, "late", 4)]
     assert len(list(tmp_path.iterdir())) == 1
 
 
@@ -347,16 +339,16 @@ def test_the_answers_of_the_story_are_written_in_every_format(path: Path) -> Non
     rules, events, world = of_story(path)
     catalogue = rules.resolved.catalogue
     days = [day for own in world.calendars.values() for day in own]
-    form = Form(layout(rules, Counting(stamps=False, attributes=False), days), {})
+    form = AnswerForm(layout(rules, Counting(stamps=False, attributes=False), days), {})
     outcome = evaluate(rules, events, world)
     senders = {to: rule for rule, to in form.columns.messages.items()}
-    shipments = [pack(part, 0, OUT, 0) for part in of_events(outcome.events, catalogue.attributes)]
+    shipments = [Answers(0, 0, 0, pack(part)) for part in of_events(outcome.events, catalogue.attributes)]
     for message in outcome.messages:
         (part,) = of_events([message.event], catalogue.attributes)
-        shipments.append(pack(part, 0, OUT, 0, senders[message.recipient, message.transport]))
+        shipments.append(Answers(0, 0, senders[message.recipient, message.transport], pack(part)))
     written = [(s, write_event(e, catalogue, as_numbers=True)) for s in shipments for e in form.events(s).events()]
     expected = [line | form.recipient(shipment.rule) for shipment, line in written]
-    for kind in get_args(Format):
+    for kind in get_args(FileFormat):
         disk = Disk()
         sink = FolderSink({0: form}, "q", Folder(disk, "out"), kind)
         counts = counts_of(sink.write(0, 0, shipments))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -15,18 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.spark.runtime.exchange import SCHEMA, batches, place_of_task, shipments_of
+from ephemera.spark.runtime.exchange import SCHEMA, batches, of_rows, place_of_task, shipments_of
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.spark.sinks.encode_answers import forms_of
-from ephemera.spark.sinks.folder_sink import FolderSink, counts_of
-from ephemera.spark.sinks.owned_folder import WrongFolder, folder_at
+from ephemera.spark.sinks.folder_sink import FolderSink, WrongFolder, counts_of, folder_at
 from ephemera.spark.sinks.table_sink import TableSink, WrongTable
 from tests.spark.test_sinks import LARGE, LATES, LETTERS, SHOP, given, lines_of, spread_of
 
 TAKEN = "EVENT order(batch: int, count: int); same(batch) <- order(batch, n);"
 
 
-def shipped(spark: SparkSession, shipments: list[Shipment]) -> DataFrame:
+def shipped(spark: SparkSession, shipments: Sequence[Shipment]) -> DataFrame:
     """What engines ship, in two partitions."""
     rows = list(batches(shipments))
 
@@ -36,7 +35,7 @@ def shipped(spark: SparkSession, shipments: list[Shipment]) -> DataFrame:
     return map_in_arrow(spark.range(1, numPartitions=1).toDF("id"), give, SCHEMA).repartition(2)
 
 
-def failing(spark: SparkSession, shipments: list[Shipment]) -> DataFrame:
+def failing(spark: SparkSession, shipments: Sequence[Shipment]) -> DataFrame:
     """The same, but it ends badly."""
 
     def fail(given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -155,7 +154,7 @@ def test_the_last_stage_writes_files_in_the_tasks_of_spark(spark: SparkSession, 
 
     for _ in range(2):
         frame = map_in_arrow(shipped(spark, [*given(spread, LATES), *LETTERS]), last, SCHEMA)
-        told = [Shipment(**{**row.asDict(), "load": bytes(row.load)}) for row in frame.collect()]
+        told = of_rows(frame.collect())
         counts = counts_of(told)
         assert (counts.answers, counts.bad, counts.late, counts.dead) == ({(0, "late"): 4}, 1, 1, 1)
         sink.settle(0, told)

@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 import ephemera
 from ephemera.cli.main import app
 from ephemera.spark.runtime.failures import failure
-from ephemera.spark.runtime.ship_package import missing, ship
-from ephemera.spark.runtime.worker_python import OtherPython
+from ephemera.spark.runtime.ship_package import OtherPython, missing, ship
 
 SHOP = """
 TIME UNIT 1 hour;

@@ -15,7 +15,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
 from ephemera.connect.atomic_files import CannotWrite, layout, whole_folder
-from ephemera.spark.batch.write_files import write_file, write_folder
+from ephemera.spark.batch.job_output import write_file, write_folder
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from tests.spark.machine import PATIENCE, SOURCES
 

@@ -7,12 +7,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from ephemera.engine.cluster.message import READ
+from ephemera.engine.cluster.message import ReadCount
 from ephemera.formats.json_events import BadEvent
 from ephemera.formats.reading import read_event
 from ephemera.formats.xml_messages import messages, placed
 from ephemera.spark.batch.job import Job, start
 from ephemera.spark.read.scan import Input, read, source_of
+from ephemera.spark.runtime.exchange import is_a
 from tests.spark.running import collected
 from tests.spark.sources import arriving, by_python, compiled, everything, judged
 
@@ -34,7 +35,7 @@ def test_files_of_messages_give_what_they_give_the_local_engine(spark: SparkSess
     assert started.as_numbers
     (came,) = collected(started)
     assert Counter(bad["reason"] for bad in came.bad) == Counter(b.reason for b in found if isinstance(b, BadEvent))
-    counted = started.shipped.where(f"`group` = {READ}").groupBy().sum("count").first()
+    counted = started.shipped.where(is_a(ReadCount)).groupBy().sum("count").first()
     assert counted is not None
     assert counted[0] == len(found)
 

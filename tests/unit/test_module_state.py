@@ -14,12 +14,12 @@ KEPT = {
     "engine/state/checkpoint_lock._HERE": "locks belong to processes; by path, until they are released",
     "spark/runtime/map_in_arrow._PACKING": "a lock",
     "spark/read/json_columns._secret()": "one number",
-    "spark/runtime/packed_programs._unpacked()": "programs by their bytes, the last thousand",
+    "spark/runtime/exchange._unpacked()": "programs by their bytes, the last thousand",
     "spark/runtime/session._LENDING": "a lock",
     "spark/live/task._SHARDS": "shards by query, level and place; its module has the bounds",
-    "spark/runtime/worker_python._complaint()": "what is wrong with a Python, by its path, the last hundred",
-    "spark/runtime/worker_tuning._TASKS": "a counter",
-    "spark/runtime/worker_tuning._lines()": "the sockets of this process",
+    "spark/runtime/ship_package._complaint()": "what is wrong with a Python, by its path, the last hundred",
+    "spark/runtime/map_in_arrow._TASKS": "a counter",
+    "spark/runtime/map_in_arrow._lines()": "the sockets of this process",
 }
 CHANGING = {"append", "add", "clear", "discard", "extend", "insert", "pop", "popleft", "remove", "setdefault", "update"}
 STATEFUL = {"Lock", "RLock", "count", "deque", "defaultdict", "Counter", "ShardCache", "WeakValueDictionary", "local"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ephemera.spark.live.shard_cache import STALE, QueryKey, ShardCache
+from ephemera.spark.live.task import STALE, QueryKey, ShardCache
 
 A, B, C = (QueryKey("session", name) for name in "abc")
 ALL = ("a", "b", "c")

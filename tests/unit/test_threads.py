@@ -7,7 +7,7 @@ from itertools import count, islice
 
 import pytest
 
-from ephemera.spark.runtime.threads import side_by_side
+from ephemera.spark.live.task import side_by_side
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 8])

@@ -24,11 +24,11 @@ import typer
 
 from ephemera.base.scratch import scratch
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
+from ephemera.connect.atomic_files import opened
 from ephemera.formats.arrow_columns import with_instants
-from ephemera.formats.check_columns import Offer, WrongColumns, check_columns, offer_of
-from ephemera.formats.csv_rows import BOM, COMPRESSED, BadFile, Row, Sheet, opened
-from ephemera.formats.decode_arrow import Reader
-from ephemera.formats.decode_cells import event_of_row
+from ephemera.formats.check_columns import Offer, WrongColumns, check_columns
+from ephemera.formats.decode_arrow import Reader, offer_of
+from ephemera.formats.decode_csv import BOM, COMPRESSED, BadFile, Row, Sheet, event_of_row
 from ephemera.formats.json_events import BadEvent, Message, decode_line, uses_text
 from ephemera.formats.reading import Reading, read_event
 from ephemera.formats.xml_messages import messages, placed

@@ -37,7 +37,7 @@ from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
 from ephemera.connect.declared_tables import read_file
 from ephemera.engine.hosts.batch import Run
-from ephemera.formats.csv_rows import COMPRESSED
+from ephemera.formats.decode_csv import COMPRESSED
 from ephemera.pipeline import Checked, Program, check
 from ephemera.rules.emitted import unknown_emitted
 

@@ -27,7 +27,7 @@ from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines
 from ephemera.cli.signals import exit_code, heed_again, was_stopped
 from ephemera.connect.atomic_files import layout
 from ephemera.formats.check_columns import WrongColumns
-from ephemera.formats.csv_rows import BadFile
+from ephemera.formats.decode_csv import BadFile
 from ephemera.pipeline import Program
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def _run(
 ) -> None:
     from ephemera.spark.batch.job import Job, start  # noqa: PLC0415
     from ephemera.spark.batch.job_output import Computed  # noqa: PLC0415
-    from ephemera.spark.batch.job_progress import plan_of, watched  # noqa: PLC0415
+    from ephemera.spark.batch.job_progress import stages_of, watched  # noqa: PLC0415
     from ephemera.spark.read.scan import Input  # noqa: PLC0415
 
     began = time.monotonic()
@@ -113,7 +113,7 @@ def _run(
     if not inputs:
         inputs = [Input(spark.createDataFrame([], "event string, time bigint"))]
     started = start(spark, jobs, inputs, lenient=wanted.lenient)
-    with watched(spark, plan_of(started, len(inputs)), shown.see):
+    with watched(spark, stages_of(started, len(inputs)), shown.see):
         computed = Computed(started)
         try:
             _write(computed, wanted, shown)
@@ -128,7 +128,7 @@ def _run(
 
 
 def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:
-    from ephemera.spark.batch.write_files import write_file, write_folder  # noqa: PLC0415
+    from ephemera.spark.batch.job_output import write_file, write_folder  # noqa: PLC0415
 
     if wanted.output is None:
         with shown.aside():
@@ -147,7 +147,7 @@ def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:
 
 
 def _bury(computed: Computed, wanted: Wanted) -> None:
-    from ephemera.spark.batch.write_files import write_file  # noqa: PLC0415
+    from ephemera.spark.batch.job_output import write_file  # noqa: PLC0415
 
     count = computed.summary.bad + computed.summary.dead
     if wanted.dead_letter is not None:

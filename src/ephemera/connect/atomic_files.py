@@ -1,22 +1,24 @@
-"""This module writes what a command was asked for: a file or a folder, as a whole or not at all.
+"""This module opens files for reading, and writes files and folders as a whole or not at all.
 
-It is written in a hidden folder beside the target, and gets the target's name when it is complete. Whatever ends the
-run before leaves nothing under that name, and what stood there stays as it was. A symbolic link is followed. What is no
-plain file, such as a pipe or a device, is written to and never replaced.
+What a command was asked for is written in a hidden folder beside the target, and gets the target's name when it is
+complete. Whatever ends the run before leaves nothing under that name, and what stood there stays as it was. A symbolic
+link is followed. What is no plain file, such as a pipe or a device, is written to and never replaced.
 """
 
 from __future__ import annotations
 
+import gzip
 import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal, cast
 
 from ephemera.base.errors import EphemeraError
 from ephemera.base.scratch import NoScratch, scratch_beside
+from ephemera.formats.decode_csv import COMPRESSED
 
 Layout = Literal["file", "json", "parquet", "csv"]
 MARK = "_EPHEMERA"
@@ -30,6 +32,11 @@ _OF_SPARK = ("part-", ".part-", "_SUCCESS", "._SUCCESS", MARK)
 
 class CannotWrite(EphemeraError):
     """Something cannot be written where it should."""
+
+
+def opened(path: str | Path) -> IO[bytes]:
+    """A file for reading; one that ends in `.gz` is unpacked."""
+    return cast("IO[bytes]", gzip.open(path, "rb")) if str(path).endswith(COMPRESSED) else Path(path).open("rb")
 
 
 def layout(target: str) -> Layout:

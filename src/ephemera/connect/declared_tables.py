@@ -1,7 +1,8 @@
-"""This module reads the rows of the tables that a program declares: objects, tables of Arrow and the like, CSV files.
+"""This module reads what a program runs on besides events: the tables that it declares, calendars, and until when.
 
-A table is part of what a program means. So nothing of it is left out: what is wrong with a row is an error, with its
-place, and so is a declared column that no row has, unless the run is lenient.
+Tables come as objects, as tables of Arrow and the like, or as CSV files. They are part of what a program means. So
+nothing of them is left out: what is wrong with a row is an error, with its place, and so is a declared column that no
+row has, unless the run is lenient.
 """
 
 from __future__ import annotations
@@ -10,14 +11,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from ephemera.connect.atomic_files import opened
 from ephemera.engine.hosts.tables import is_table, to_arrow
 from ephemera.formats.arrow_columns import plain
-from ephemera.formats.check_columns import OTHERWISE, WrongColumns, told_missing
-from ephemera.formats.csv_rows import BadFile, Sheet, opened, place_of, shown_columns
-from ephemera.formats.decode_cells import read_cell
-from ephemera.formats.json_events import read_row
+from ephemera.formats.check_columns import OTHERWISE, WrongColumns, shown_columns, told_missing
+from ephemera.formats.decode_csv import BadFile, Sheet, place_of, read_cell
+from ephemera.formats.json_events import read_row, read_time
 from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.rules.outcome import World
 from ephemera.terms.errors import BadMessage
+from ephemera.terms.events import Event
 from ephemera.terms.values import Term
 
 
@@ -76,3 +79,22 @@ def _check(columns: Iterable[str], schema: Schema, name: str, *, lenient: bool =
                 for n in lacking
             )
         )
+
+
+def read_world(
+    catalogue: Catalogue,
+    tables: Mapping[str, Iterable[Mapping[str, Any]]],
+    calendars: Mapping[str, Iterable[Event]],
+    until: float | str | None,
+    *,
+    lenient: bool,
+) -> World:
+    """What engines need; a table that is not declared, or lacks columns, is refused."""
+    unknown = sorted(set(tables) - set(catalogue.tables))
+    if unknown:
+        raise ValueError(f"the program declares no table `{unknown[0]}`")
+    rows = {
+        label: read_rows(given, catalogue.tables[label], catalogue, lenient=lenient) for label, given in tables.items()
+    }
+    limit = None if until is None else read_time(until, catalogue.unit, catalogue.local)
+    return World(rows, {name: list(given) for name, given in calendars.items()}, limit)

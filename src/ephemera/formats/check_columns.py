@@ -1,26 +1,31 @@
-"""This module checks before a run that the columns of its input offer what a program declares.
+"""This module checks that the input offers what a program declares: columns before a run, keys of JSON objects in it.
 
 A type of events may come from any file, table or frame. An attribute that none of those offers that hold events of its
 type would be null in all of them, and that is a mistake more often than not: so it is an error, unless the run is
 lenient. Whether something holds events of a type is looked up only where a column is missing.
+
+Keys vary from object to object, so one that is missing is null and no mistake. One that is missing in every event of
+its type most likely is. Only events whose data is an object count; an array has all values by position. Types that no
+rule uses do not count: they need not be read at all.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-
-import pyarrow as pa
-import pyarrow.compute as pc
+from typing import Any
 
 from ephemera.base.errors import EphemeraError
 from ephemera.base.suggest import meant_by, suggestion
-from ephemera.formats.csv_rows import shown_columns
-from ephemera.formats.decode_arrow import only_label, stamp_columns
+from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.nodes import Catalogue
+from ephemera.terms.errors import excerpt
 
 OTHERWISE = "rename one of them; or `--lenient`, in Python `lenient=True`, reads what is missing as null"
+
+_MOST = 100
+"""So many keys that nothing declares are remembered of a type, to guess which was meant."""
 
 
 class WrongColumns(EphemeraError, ValueError):
@@ -53,18 +58,6 @@ def refused_types(columns: Sequence[str], name: str, catalogue: Catalogue) -> di
         for label, names in lacking.items()
         if names and label not in catalogue.derived
     }
-
-
-def offer_of(table: pa.Table, name: str) -> Offer:
-    """What a table offers."""
-
-    def holds(label: str) -> bool:
-        column = table.column("event")
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        return bool(pc.any(pc.equal(column.cast(pa.large_string()), label)).as_py())
-
-    return Offer(name, table.column_names, holds)
 
 
 def _unusable(offer: Offer, catalogue: Catalogue) -> Iterable[str]:
@@ -122,5 +115,115 @@ def _meant(name: str, columns: Sequence[str]) -> str:
     return ""
 
 
+def shown_columns(columns: Iterable[str]) -> str:
+    """Columns for people, not too many of them."""
+    names = [excerpt(column) for column in columns]
+    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+
+
 def _columns(offer: Offer) -> str:
     return f"  the columns are {shown_columns(offer.columns)}"
+
+
+# ---- what columns mean ------------------------------------------------------------------------------------------
+
+
+def only_label(catalogue: Catalogue) -> str:
+    """The type of the rows of a table that does not name it."""
+    labels = list(catalogue.events)
+    if len(labels) > 1:
+        labels = [label for label in labels if label not in catalogue.derived]
+    if len(labels) != 1:
+        raise ValueError(
+            f"the table has no column `event`, and the program declares {len(labels) or 'no'} types of input; "
+            "add the column, or declare exactly one with `EVENT`"
+        )
+    return labels[0]
+
+
+def time_columns(names: Iterable[str], catalogue: Catalogue, label: str) -> tuple[str, ...]:
+    """The columns that say when events of a type happen: those that its stream declares, else the usual ones.
+
+    `time` may also be an attribute, and then `begin` and `end` come first. Without any there are none.
+    """
+    given = set(names)
+    declared = catalogue.stamps(label)
+    if declared and given.issuperset(declared):
+        return declared
+    is_attribute = any("time" in schema.names for schema in catalogue.events.values())
+    if {"begin", "end"} <= given and ("time" not in given or is_attribute):
+        return ("begin", "end")
+    return ("time",) if "time" in given else ()
+
+
+def stamp_columns(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
+    """All columns that say when, of whatever type a row is."""
+    given = list(names)
+    from_outside = [label for label in catalogue.events if label not in catalogue.derived] or list(catalogue.events)
+    labels = [*(from_outside or [""]), *(label for source in catalogue.sources for label in source.carries)]
+    found = dict.fromkeys(name for label in labels for name in time_columns(given, catalogue, label))
+    if not found:
+        raise ValueError("the table does not say when events happen; name a column `time`, or two `begin` and `end`")
+    return tuple(found)
+
+
+# ---- keys of JSON objects ---------------------------------------------------------------------------------------
+
+
+class Keys:
+    """What the events of each type had so far."""
+
+    def __init__(self, plan: PhysicalPlan) -> None:
+        catalogue, used = plan.catalogue, plan.rewritten.columns
+        declared = {label: set(schema.names) for label, schema in catalogue.events.items() if schema.names}
+        from_outside = [label for label in declared if label not in catalogue.derived]
+        self._lacking = {label: declared[label] for label in from_outside if used is None or label in used}
+        self._declared = {label: frozenset(names) for label, names in self._lacking.items()}
+        self._counts = dict.fromkeys(self._lacking, 0)
+        self._others: dict[str, dict[str, None]] = {label: {} for label in self._lacking}
+
+    def note(self, event: Any) -> None:
+        """An event, decoded."""
+        label = event.get("event") if type(event) is dict or isinstance(event, Mapping) else None
+        lacking = self._lacking.get(label) if isinstance(label, str) else None
+        if not lacking or not isinstance(label, str):  # nothing is missing any more
+            return
+        data = event.get("data")
+        if isinstance(data, Mapping):
+            self._counts[label] += 1
+            lacking.difference_update(data)
+            if lacking and len(self._others[label]) < _MOST:
+                self._others[label] |= dict.fromkeys(str(key) for key in data if key not in self._declared[label])
+        elif isinstance(data, list | tuple):
+            lacking.clear()
+
+    def saw(self, label: str) -> None:
+        """That events of a type had everything."""
+        if label in self._lacking:
+            self._lacking[label].clear()
+
+    def told(self) -> dict[str, Any]:
+        """The same as plain data, to be added to others."""
+        return {
+            label: [self._counts[label], sorted(names), list(self._others[label])]
+            for label, names in self._lacking.items()
+            if self._counts[label] or not names
+        }
+
+    def add(self, told: Mapping[str, Any]) -> None:
+        """What was noted elsewhere."""
+        for label, (count, lacking, others) in told.items():
+            self._counts[label] += count
+            self._lacking[label].intersection_update(lacking)
+            self._others[label] |= dict.fromkeys(others)
+
+    def notes(self) -> list[str]:
+        """What to tell people: keys that were missing in all events of their type."""
+        return [text for label in self._lacking if self._counts[label] for text in self._of_type(label)]
+
+    def _of_type(self, label: str) -> Iterable[str]:
+        events = f"all {self._counts[label]:,} events" if self._counts[label] > 1 else "the only event"
+        for name in sorted(self._lacking[label]):
+            meant = meant_by(name, list(self._others[label]))
+            guess = f"; did you mean `{meant}`, which they have?" if meant is not None else ""
+            yield f"{label}: `{name}` was missing in {events}{guess}"

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from ephemera.algebra.attributes import position
 from ephemera.formats.arrow_columns import coded, column_of, is_instant, is_numeric, listed, stamps_of, whole_column
+from ephemera.formats.check_columns import Offer, only_label, stamp_columns, time_columns
 from ephemera.formats.json_events import BadEvent, original_text, read_object
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.event_columns import BEGIN, END, Events, flat_values, of_events
@@ -159,45 +161,6 @@ class Reader:
                 yield row, event
 
 
-def only_label(catalogue: Catalogue) -> str:
-    """The type of the rows of a table that does not name it."""
-    labels = list(catalogue.events)
-    if len(labels) > 1:
-        labels = [label for label in labels if label not in catalogue.derived]
-    if len(labels) != 1:
-        raise ValueError(
-            f"the table has no column `event`, and the program declares {len(labels) or 'no'} types of input; "
-            "add the column, or declare exactly one with `EVENT`"
-        )
-    return labels[0]
-
-
-def time_columns(names: Iterable[str], catalogue: Catalogue, label: str) -> tuple[str, ...]:
-    """The columns that say when events of a type happen: those that its stream declares, else the usual ones.
-
-    `time` may also be an attribute, and then `begin` and `end` come first. Without any there are none.
-    """
-    given = set(names)
-    declared = catalogue.stamps(label)
-    if declared and given.issuperset(declared):
-        return declared
-    is_attribute = any("time" in schema.names for schema in catalogue.events.values())
-    if {"begin", "end"} <= given and ("time" not in given or is_attribute):
-        return ("begin", "end")
-    return ("time",) if "time" in given else ()
-
-
-def stamp_columns(names: Iterable[str], catalogue: Catalogue) -> tuple[str, ...]:
-    """All columns that say when, of whatever type a row is."""
-    given = list(names)
-    from_outside = [label for label in catalogue.events if label not in catalogue.derived] or list(catalogue.events)
-    labels = [*(from_outside or [""]), *(label for source in catalogue.sources for label in source.carries)]
-    found = dict.fromkeys(name for label in labels for name in time_columns(given, catalogue, label))
-    if not found:
-        raise ValueError("the table does not say when events happen; name a column `time`, or two `begin` and `end`")
-    return tuple(found)
-
-
 def _has_lists(schema: Schema) -> bool:
     return any(declared.endswith("[]") for _, declared in schema.attributes or ())
 
@@ -220,3 +183,15 @@ def stamped(table: pa.Table, now: int, catalogue: Catalogue) -> pa.Table:
     for name in ("time",) if "time" not in attributes else ("begin", "end"):
         kept = kept.append_column(name, stamps)
     return kept
+
+
+def offer_of(table: pa.Table, name: str) -> Offer:
+    """What a table offers."""
+
+    def holds(label: str) -> bool:
+        column = table.column("event")
+        if pa.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        return bool(pc.any(pc.equal(column.cast(pa.large_string()), label)).as_py())
+
+    return Offer(name, table.column_names, holds)

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ephemera.algebra.attributes import position
 from ephemera.base.errors import EphemeraError
-from ephemera.formats.answer_schema import DATA, RECIPIENT, TRANSPORT, AnswerColumns
+from ephemera.formats.encode_arrow import DATA, RECIPIENT, TRANSPORT, AnswerColumns
 from ephemera.formats.encode_json import json_cells
 from ephemera.formats.json_events import write_event, write_time
 from ephemera.kernels.columns import Column, column

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
 from ephemera.engine.hosts.batch import span
 from ephemera.formats.json_events import BadEvent
-from ephemera.spark.batch.answer_lines import as_lines
+from ephemera.formats.reading import read_event
 from ephemera.spark.batch.job import Job, places_of, start_lines
+from ephemera.spark.batch.job_output import Computed
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.session import session
 from ephemera.stories.judge import Found, Ready
@@ -26,20 +27,23 @@ def run_on_spark(stories: Sequence[Ready]) -> list[Found]:
     found = [Found() for _ in stories]
     started = start_lines(spark, jobs, given, spans, places_of(spark))
     try:
-        rows = as_lines(started.shipped, started.spreads, as_numbers=started.as_numbers).collect()
+        computed = Computed(started)
+        for row in computed.lines().select("program", "line").collect():
+            found[row.program].answers.append(json.loads(row.line, parse_float=Decimal))
+        for program, letter in computed.letters():
+            if "rule" not in letter:
+                found[program].bad.append(bad_event(stories[program], letter))
+        computed.close()
     except Exception as error:
         raise failure(error) from error
-    for row in rows:
-        match row.kind:
-            case "answer":
-                found[row.program].answers.append(json.loads(row.line, parse_float=Decimal))
-            case "bad":
-                told = json.loads(row.line)
-                label = row.event or json.loads(told["event"])["event"]
-                found[row.program].bad.append(BadEvent(told["event"], told["reason"], label))
-            case _:
-                pass
     return found
+
+
+def bad_event(one: Ready, letter: Mapping[str, Any]) -> BadEvent:
+    """What a dead letter tells of a row that is no event; of which type it would be stands in the row."""
+    read = read_event(letter["event"], one.program.compiled)
+    label = read.label if isinstance(read, BadEvent) else None
+    return BadEvent(letter["event"], letter["reason"], label or json.loads(letter["event"])["event"])
 
 
 def _events(one: Ready) -> list[Event]:

@@ -8,27 +8,33 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ephemera.base.scratch import scratch
-from ephemera.engine.cluster.message import BAD, LATE
-from ephemera.formats.json_events import BadEvent, read_time
+from ephemera.engine.cluster.admission import TOO_LATE
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.formats.json_events import read_time
 from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.checkpoint import Checkpoint
-from ephemera.spark.live.host import Host, spread_live
+from ephemera.spark.live.host import Host, QuerySinks, spread_live
 from ephemera.spark.live.intake import TOLD, ToldLines, told_line
-from ephemera.spark.live.memory_sink import LINES, MemorySink
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.session import session
+from ephemera.spark.sinks.callback_sink import Answer, Delivery, EachBatch, Rules
+from ephemera.spark.sinks.encode_answers import forms_of
+from ephemera.spark.sinks.folder_sink import FolderSink, folder_at
 from ephemera.stories.judge import Found, Ready, clock_of
-from ephemera.stories.on_spark import line_of
+from ephemera.stories.on_spark import bad_event, line_of
 from ephemera.terms.events import Event
 
+PROGRAM = "program"
+"""The key under which answers and dead letters say which program they are of."""
 Beat = tuple[int, list[str]]
 """A row of a story, counted from 1, 0 being the end, and what is told of it."""
 
@@ -64,38 +70,63 @@ def run_on_stream(stories: Sequence[Ready], *, at_once: bool, small: int = 10_00
     """What the programs of some stories make of them, live; batches of fewer events than `small` run in one task."""
     jobs = [Job(one.program.compiled, one.program.world(one.tables, None, None)) for one in stories]
     told = [list(beats(n, one, at_once=at_once)) for n, one in enumerate(stories)]
-    sink = MemorySink()
-    tell(jobs, [[lines for _, lines in own] for own in told], sink, small=small)
-    return _found(sink, told, stories)
+    came = Told()
+    tell(jobs, [[lines for _, lines in own] for own in told], came.sinks, small=small)
+    return _found(came, told, stories)
+
+
+@dataclass(slots=True)
+class Told:
+    """What came of programs that ran live: answers with the number of their batch, and dead letters."""
+
+    answers: list[tuple[int, Answer]] = field(default_factory=list)
+    letters: list[dict[str, Any]] = field(default_factory=list)
+
+    @contextmanager
+    def sinks(self, spreads: Sequence[DistributedProgram], query: str) -> Iterator[QuerySinks]:
+        """Sinks that bring it here: a function for answers, and a folder for dead letters; both name the program."""
+        forms = forms_of(spreads, [{PROGRAM: str(spread.number)} for spread in spreads])
+        rules = {spread.number: Rules(spread.plan) for spread in spreads}
+        taker = EachBatch(lambda answers, batch: self.answers.extend((batch, answer) for answer in answers))
+        with scratch("letters") as folder:
+            folders = FolderSink(forms, query, letters=folder_at(str(folder)))
+            yield QuerySinks(folders, delivery=Delivery(forms, rules, taker))
+            for path in sorted(folder.glob("dead-*.jsonl")):
+                self.letters += map(json.loads, path.read_text(encoding="utf-8").splitlines())
 
 
 def tell(
     jobs: Sequence[Job],
     told: Sequence[Sequence[Sequence[str]]],
-    sink: MemorySink,
+    sinks: Callable[[Sequence[DistributedProgram], str], AbstractContextManager[QuerySinks]],
     *,
     shards: int = 2,
     small: int = 0,
 ) -> None:
-    """Runs programs live in one query, told batch by batch: for each program the lines of each batch."""
+    """Runs programs live in one query, told batch by batch: for each program the lines of each batch.
+
+    Where answers go `sinks` says, of the programs and the name of the query.
+    """
     spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
     with scratch("stories") as folder:
         given = folder / "given"
         given.mkdir()
         _write(given, told)
         ledger = Checkpoint(f"{folder}/checkpoint")
-        host = Host(spark, spread_live(spark, jobs, ledger, shards), ledger, [ToldLines()], sink, small=small, events=0)
-        frame = spark.readStream.schema(TOLD).option("maxFilesPerTrigger", 1).json(str(given))
-        query = (
-            frame.writeStream.foreachBatch(host)
-            .option("checkpointLocation", f"{folder}/checkpoint/spark")
-            .trigger(availableNow=True)
-            .start()
-        )
-        try:
-            query.awaitTermination()
-        except Exception as error:
-            raise host.failed or failure(error) from error
+        spreads = spread_live(spark, jobs, ledger, shards)
+        with sinks(spreads, ledger.query) as sink:
+            host = Host(spark, spreads, ledger, [ToldLines()], sink, small=small, events=0)
+            frame = spark.readStream.schema(TOLD).option("maxFilesPerTrigger", 1).json(str(given))
+            query = (
+                frame.writeStream.foreachBatch(host)
+                .option("checkpointLocation", f"{folder}/checkpoint/spark")
+                .trigger(availableNow=True)
+                .start()
+            )
+            try:
+                query.awaitTermination()
+            except Exception as error:
+                raise host.failed or failure(error) from error
 
 
 def _write(folder: Path, told: Sequence[Sequence[Sequence[str]]]) -> None:
@@ -107,20 +138,19 @@ def _write(folder: Path, told: Sequence[Sequence[Sequence[str]]]) -> None:
         os.utime(path, (1_000_000 + k, 1_000_000 + k))
 
 
-def _found(sink: MemorySink, told: Sequence[Sequence[Beat]], stories: Sequence[Ready]) -> list[Found]:
+def _found(came: Told, told: Sequence[Sequence[Beat]], stories: Sequence[Ready]) -> list[Found]:
     found = [Found(after=[] if one.story.is_live else None) for one in stories]
-    for batch, shipment in sink.rows:
-        one, number = found[shipment.program], shipment.program
-        if shipment.group == LINES:
-            lines = json.loads(bytes(shipment.load), parse_float=Decimal)
-            one.answers += lines
-            if one.after is not None:
-                one.after += [told[number][batch][0]] * len(lines)
-        elif shipment.group == BAD:
-            letter = json.loads(bytes(shipment.load))
-            label = shipment.label or json.loads(letter["event"])["event"]
-            one.bad.append(BadEvent(letter["event"], letter["reason"], label))
-        elif shipment.group == LATE:
-            event = read_event(json.loads(bytes(shipment.load))["event"], stories[number].program.compiled)
-            one.late += [event] if isinstance(event, Event) else []
+    for batch, answer in came.answers:
+        number = int(answer[PROGRAM])
+        one = found[number]
+        one.answers.append({name: value for name, value in answer.items() if name not in (PROGRAM, "key")})
+        if one.after is not None:
+            one.after.append(told[number][batch][0])
+    for letter in came.letters:
+        number = int(letter[PROGRAM])
+        if letter["reason"] == TOO_LATE:
+            event = read_event(letter["event"], stories[number].program.compiled)
+            found[number].late += [event] if isinstance(event, Event) else []
+        elif "rule" not in letter:
+            found[number].bad.append(bad_event(stories[number], letter))
     return found

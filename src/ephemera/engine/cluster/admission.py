@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
-from ephemera.engine.cluster.message import HEARD, LATE, Shipment
+from ephemera.engine.cluster.message import LateInput, Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import PlaceProgress, Progress
 from ephemera.engine.time.event_time import Watermarks, sources_of
@@ -68,11 +68,13 @@ class Admission:
         if word == PlaceProgress():
             return
         for place in places:
-            yield self._spread.word(HEARD, place, word.told())
+            yield SourceProgress(self._spread.number, place, word)
 
 
 def turned_away(spread: DistributedProgram, late: Events, *, as_numbers: bool) -> Iterator[Shipment]:
     """Events that are too late, each with the reason."""
     for event in late.events():
         told = write_event(event, spread.plan.catalogue, as_numbers=as_numbers)
-        yield spread.word(LATE, 0, {"reason": TOO_LATE, "event": json.dumps(told, ensure_ascii=False)})
+        letter = {"reason": TOO_LATE, "event": json.dumps(told, ensure_ascii=False)}
+        line = json.dumps(letter, ensure_ascii=False, default=str).encode()
+        yield LateInput(spread.number, 0, 1, line)

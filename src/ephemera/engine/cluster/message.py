@@ -1,43 +1,197 @@
-"""This module packs events for the way between partitions: some rows of one label as one Arrow message."""
+"""This module defines what travels between places: a closed union of shipments, each of which says what it holds.
+
+Events travel packed: some rows of one label as one Arrow message. How shipments are written on their way, and in which
+order a place takes them, is for whoever carries them.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
+from ephemera.engine.cluster.source_progress import PlaceProgress
 from ephemera.kernels.columns import Batch, Column, from_arrow, to_arrow
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
 from ephemera.rules.nodes import Catalogue
-
-OUT, SCATTERED, DEAD, STATS, BAD, READ, LATE, HEARD = -1, -2, -3, -4, -5, -6, -7, -8
-"""Groups that are none: answers, answers that may be there twice, dead letters, what an engine
-tells of itself, what was no event, a word of how many events were read, what came too late, and a word of how far the
-sources have come, which is the first thing that a place opens."""
 
 _LARGEST = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Shipment:
-    """Events on their way to a group in a place, or a word about them."""
+class PackedEvents:
+    """Some events of one label."""
 
-    program: int
-    group: int
-    place: int
-    first: int
-    """The earliest end among them; shipments are opened in this order."""
-    count: int
     label: str
     arity: int | None
-    rule: int
-    """For messages the rule that sends them, counted from 1; otherwise 0."""
+    count: int
+    first: int
+    """The earliest end among them; places open what came to them in this order."""
     load: bytes | pa.Buffer
 
 
-def pack(events: Events, program: int, group: int, place: int, rule: int = 0) -> Shipment:
-    """Events as a shipment; how they were numbered does not matter any more."""
+@dataclass(frozen=True, slots=True)
+class EventsFor:
+    """Events on their way to a group in a place."""
+
+    program: int
+    place: int
+    group: int
+    events: PackedEvents
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Answers; the rule is the one that sends them if they are messages, counted from 1, and otherwise 0."""
+
+    program: int
+    place: int
+    rule: int
+    events: PackedEvents
+
+
+@dataclass(frozen=True, slots=True)
+class ScatteredAnswers:
+    """Answers that several places may give, on their way to the place where those that are equal meet."""
+
+    program: int
+    place: int
+    rule: int
+    events: PackedEvents
+
+
+@dataclass(frozen=True, slots=True)
+class BadInput:
+    """What was no event of a program: how many there were, and a line of JSON for the first of them, with the reason.
+
+    Where dead letters are stored, one says how many of them there are; on the way there each travels alone.
+    """
+
+    program: int
+    place: int
+    count: int
+    first: bytes
+    label: str = ""
+    """The type of event that it named."""
+
+
+@dataclass(frozen=True, slots=True)
+class LateInput:
+    """Events that came behind the bound of their source, told as what is bad is."""
+
+    program: int
+    place: int
+    count: int
+    first: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class UndefinedHead:
+    """Heads of rules that had no value, told as what is bad is."""
+
+    program: int
+    place: int
+    count: int
+    first: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswers:
+    """How many answers of a label a place has stored."""
+
+    program: int
+    place: int
+    label: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStats:
+    """What engines tell of themselves, as JSON has it."""
+
+    program: int
+    place: int
+    stats: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadCount:
+    """How many events of a type were read; those of types that no rule awaits have the label ''."""
+
+    program: int
+    place: int
+    label: str
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNotes:
+    """What is to be said of what was read, and which keys it had."""
+
+    program: int
+    place: int
+    notes: tuple[str, ...]
+    keys: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceProgress:
+    """What a reader has seen of a batch: the first thing that a place opens."""
+
+    program: int
+    place: int
+    seen: PlaceProgress
+
+
+DeadLetters: TypeAlias = BadInput | LateInput | UndefinedHead
+"""What could not be used."""
+Shipment: TypeAlias = (
+    SourceProgress
+    | ReadCount
+    | ReadNotes
+    | EngineStats
+    | BadInput
+    | LateInput
+    | UndefinedHead
+    | StoredAnswers
+    | ScatteredAnswers
+    | Answers
+    | EventsFor
+)
+"""Whatever travels; all of it is of a program, and goes to a place."""
+
+
+def run_groups(
+    shipments: Iterable[Shipment],
+    runs_here: Callable[[int, int], bool],
+    run: Callable[[int, int, Iterable[EventsFor]], Iterator[Shipment]],
+    always: Iterable[tuple[int, int]] = (),
+) -> Iterator[Shipment]:
+    """What groups make of the shipments to a place, which are in order; what is for no group that runs here passes on.
+
+    A group is named by its program and its number. Those that `always` run do so even if nothing is for them.
+    """
+    left = set(always)
+    for target, several in groupby(shipments, key=_group_of):
+        if target is None or not runs_here(*target):
+            yield from several
+            continue
+        left.discard(target)
+        yield from run(*target, cast("Iterator[EventsFor]", several))
+    for target in sorted(left):
+        yield from run(*target, ())
+
+
+def _group_of(shipment: Shipment) -> tuple[int, int] | None:
+    return (shipment.program, shipment.group) if isinstance(shipment, EventsFor) else None
+
+
+def pack(events: Events) -> PackedEvents:
+    """Events for the way; how they were numbered does not matter any more."""
     columns = {n: c for n, c in events.batch.columns.items() if n != REFERENCE}
     begins, ends = events.batch[BEGIN], events.batch[END]
     if begins is ends or bool((begins == ends).all()):
@@ -46,8 +200,7 @@ def pack(events: Events, program: int, group: int, place: int, rule: int = 0) ->
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    load = sink.getvalue().to_pybytes()
-    return Shipment(program, group, place, int(ends.min()), len(events), events.label, events.arity, rule, load)
+    return PackedEvents(events.label, events.arity, len(events), int(ends.min()), sink.getvalue().to_pybytes())
 
 
 def _narrow(c: Column) -> Column:
@@ -57,10 +210,10 @@ def _narrow(c: Column) -> Column:
     return Column(c.values.astype(np.int32), "int")
 
 
-def unpack(shipment: Shipment, catalogue: Catalogue) -> Events:
-    """The events of a shipment."""
-    with pa.ipc.open_stream(shipment.load) as reader:
+def unpack(packed: PackedEvents, catalogue: Catalogue) -> Events:
+    """The events as they were before."""
+    with pa.ipc.open_stream(packed.load) as reader:
         batch = from_arrow(reader.read_all())
     if BEGIN not in batch.columns:
         batch = Batch({BEGIN: batch.columns[END], **batch.columns}, len(batch))
-    return Events(shipment.label, batch, shipment.arity, catalogue.attributes(shipment.label))
+    return Events(packed.label, batch, packed.arity, catalogue.attributes(packed.label))

@@ -18,7 +18,17 @@ import numpy as np
 
 from ephemera.algebra.nodes import Match
 from ephemera.base.tree import find
-from ephemera.engine.cluster.message import DEAD, OUT, SCATTERED, STATS, Shipment, pack, unpack
+from ephemera.engine.cluster.message import (
+    Answers,
+    EngineStats,
+    EventsFor,
+    PackedEvents,
+    ScatteredAnswers,
+    Shipment,
+    UndefinedHead,
+    pack,
+    unpack,
+)
 from ephemera.engine.driver import SLICE, drive
 from ephemera.engine.engine import Engine, Found, Part
 from ephemera.engine.operators.match import Matcher, asked_for
@@ -86,7 +96,8 @@ class DistributedProgram:
             groups = {number for number, _, _ in asking if self.stages.groups[number].level > after}
             for number in sorted(groups):
                 queries = [(query, cut) for other, query, cut in asking if other == number]
-                yield from self._shipped(part, number, self._places(part, number, queries))
+                for place, packed in _packed(part, *self._places(part, number, queries)):
+                    yield EventsFor(self.number, place, number, packed)
 
     def _places(self, part: Events, group: int, queries: Sequence[tuple[Matcher, str | None]]) -> tuple[Ints, Ints]:
         """The rows of some events that a group needs, and the places where it needs them."""
@@ -126,15 +137,6 @@ class DistributedProgram:
         """The groups by the rules that run in them, in whatever order these are written."""
         return [self.plan.rewritten.names.together(group.rules) for group in self.stages.groups]
 
-    def _shipped(self, part: Events, group: int, routed: tuple[Ints, Ints], rule: int = 0) -> Iterator[Shipment]:
-        rows, places = routed
-        if not len(rows):
-            return
-        order = np.argsort(places.astype(np.uint16), kind="stable")
-        cuts = np.flatnonzero(np.diff(places[order])) + 1
-        for own in np.split(order, cuts):
-            yield pack(part.take(rows[own]), self.number, group, int(places[own[0]]), rule)
-
     # ---- engines -------------------------------------------------------------------------------------------
 
     def needs_no_events(self, group: int) -> bool:
@@ -150,30 +152,30 @@ class DistributedProgram:
         sends = any(isinstance(rule.head, Raise) for rule in self.compiled.rules.resolved.rules)
         return sends or bool(self.stages.scattered)
 
-    def run(self, group: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
+    def run(self, group: int, place: int, shipments: Iterable[EventsFor]) -> Iterator[Shipment]:
         """What the engine of a group makes of its shipments in one place, which come by their earliest end."""
         engine = self.engine(group, place)
         engine.sources.limit(self.first, self.last)
         received = 0
         peaks: dict[str, int] = {}
 
-        def counted() -> Iterator[Shipment]:
+        def counted() -> Iterator[EventsFor]:
             nonlocal received
             for shipment in shipments:
-                received += shipment.count
+                received += shipment.events.count
                 yield shipment
 
         bounds = dict.fromkeys(engine.sources.names, FAR)
         level = self.stages.groups[group].level
         yield from self.drive(engine, level, place, counted(), bounds, lambda: _measure(engine, peaks))
-        yield self.word(STATS, place, self._told(engine, group, received, peaks))
+        yield EngineStats(self.number, place, self._told(engine, group, received, peaks))
 
     def drive(  # noqa: PLR0913, PLR0917 - an engine, where it is, and what it runs on
         self,
         engine: Engine,
         level: int,
         place: int,
-        shipments: Iterable[Shipment],
+        shipments: Iterable[EventsFor],
         bounds: Mapping[str, int],
         measure: Callable[[], None] = lambda: None,
     ) -> Iterator[Shipment]:
@@ -181,13 +183,13 @@ class DistributedProgram:
 
         What goes wrong says which events were the last to come in.
         """
-        last: Shipment | None = None
+        last: EventsFor | None = None
 
         def opened() -> Iterator[tuple[int, list[Events]]]:
             nonlocal last
             for shipment in shipments:
                 last = shipment
-                yield shipment.first, [unpack(shipment, self.plan.catalogue)]
+                yield shipment.events.first, [unpack(shipment.events, self.plan.catalogue)]
 
         try:
             for found in drive(engine, opened(), bounds):
@@ -199,16 +201,17 @@ class DistributedProgram:
             raise
         yield from self.letters(engine, place)
 
-    def _shown(self, shipment: Shipment) -> str:
+    def _shown(self, shipment: EventsFor) -> str:
         """The last event of a shipment, as people read it."""
-        event = max(unpack(shipment, self.plan.catalogue).events(), key=lambda e: e.key)
+        event = max(unpack(shipment.events, self.plan.catalogue).events(), key=lambda e: e.key)
         return json.dumps(write_event(event, self.plan.catalogue, as_numbers=False), ensure_ascii=False)
 
     def letters(self, engine: Engine, place: int) -> Iterator[Shipment]:
         """The heads of an engine that had no value since this was last asked."""
         for letter in engine.take_dead_letters():
             told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
-            yield self.word(DEAD, place, told)
+            line = json.dumps(told, ensure_ascii=False, default=str).encode()
+            yield UndefinedHead(self.number, place, 1, line)
 
     def engine(self, group: int, place: int) -> Engine:
         """The engine of a group in one place."""
@@ -258,7 +261,7 @@ class DistributedProgram:
                 if part.label in self.stages.scattered:
                     yield from self._scatter(part)
                 else:
-                    yield pack(part, self.number, OUT, place)
+                    yield Answers(self.number, place, 0, pack(part))
         for rule, part in found.messages:
             if len(part) and (not self.emit or part.label in self.emit):
                 yield from self._scatter(part, rule)
@@ -268,7 +271,8 @@ class DistributedProgram:
         """Events to the place where all that are equal to them meet."""
         whole = part.as_terms() if part.label in self._terms else part
         places = self._of_hashes(_hash_of(whole))
-        yield from self._shipped(whole, SCATTERED, (np.arange(len(whole)), places), rule)
+        for place, packed in _packed(whole, np.arange(len(whole)), places):
+            yield ScatteredAnswers(self.number, place, rule, packed)
 
     @cached_property
     def _terms(self) -> frozenset[str]:
@@ -279,16 +283,16 @@ class DistributedProgram:
             label for label, rules in derived.items() if any(not isinstance(heads[n], Derive) for n in rules)
         )
 
-    def gather(self, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
+    def gather(self, place: int, shipments: Iterable[ScatteredAnswers]) -> Iterator[Shipment]:
         """The answers that several places may have given, each once; they come by their earliest end."""
         waiting: dict[int, list[Events]] = {}
         loaded = 0
         for shipment in shipments:
             if loaded >= SLICE:
-                yield from self._gathered(waiting, shipment.first - 1, place)
+                yield from self._gathered(waiting, shipment.events.first - 1, place)
                 loaded = 0
-            waiting.setdefault(self._sender(shipment.rule), []).append(unpack(shipment, self.plan.catalogue))
-            loaded += shipment.count
+            waiting.setdefault(self._sender(shipment.rule), []).append(unpack(shipment.events, self.plan.catalogue))
+            loaded += shipment.events.count
         yield from self._gathered(waiting, FAR, place)
 
     def _sender(self, rule: int) -> int:
@@ -306,17 +310,12 @@ class DistributedProgram:
             due = [part if r.all() else part.take(r) for part, r in zip(parts, ready, strict=True) if r.any()]
             waiting[rule] = [part.take(~r) for part, r in zip(parts, ready, strict=True) if not r.all()]
             for part in distinct(due) if due else ():
-                yield pack(part, self.number, OUT, place, rule)
+                yield Answers(self.number, place, rule, pack(part))
 
     def recipient(self, rule: int) -> dict[str, str]:
         """What the messages of a rule have besides their data; answers that are no messages (rule 0) have nothing."""
         head = self.compiled.rules.resolved.rules[rule - 1].head if rule else None
         return {"recipient": head.recipient, "transport": head.transport} if isinstance(head, Raise) else {}
-
-    def word(self, group: int, place: int, told: object) -> Shipment:
-        """Something to tell, as a shipment."""
-        load = json.dumps(told, ensure_ascii=False, default=str).encode()
-        return Shipment(self.number, group, place, 0, 0, "", None, 0, load)
 
     def _told(self, engine: Engine, group: int, received: int, peaks: Mapping[str, int]) -> dict[str, object]:
         rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
@@ -331,6 +330,16 @@ class DistributedProgram:
             "histories": {name: [peak, reaches[name]] for name, peak in peaks.items()},
             "peak_mb": peak_memory(),
         }
+
+
+def _packed(part: Events, rows: Ints, places: Ints) -> Iterator[tuple[int, PackedEvents]]:
+    """Rows of some events, packed for each of the places that they go to."""
+    if not len(rows):
+        return
+    order = np.argsort(places.astype(np.uint16), kind="stable")
+    cuts = np.flatnonzero(np.diff(places[order])) + 1
+    for several in np.split(order, cuts):
+        yield int(places[several[0]]), pack(part.take(rows[several]))
 
 
 def _hash_of(events: Events) -> np.ndarray:

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
 
 from ephemera.engine.cluster.admission import turned_away
-from ephemera.engine.cluster.message import STATS, Shipment
+from ephemera.engine.cluster.message import EngineStats, EventsFor, Shipment, run_groups
 from ephemera.engine.cluster.routing import DistributedProgram, peak_memory
 from ephemera.engine.cluster.source_progress import Progress
 from ephemera.engine.driver import missed
@@ -118,20 +117,18 @@ class Shard:
 
         Whatever is not for the engines of this level passes through.
         """
-        left = {
+        moved = {
             (number, group)
             for number, standing in standings.items()
             for group in self._groups(number)
             if self._has_moved(number, group, standing)
         }
-        for (number, group), own in groupby(given, key=lambda s: (s.program, s.group)):
-            if group in self._groups(number):
-                left.discard((number, group))
-                yield from self._run(number, group, own, standings[number])
-            else:
-                yield from own
-        for number, group in sorted(left):
-            yield from self._run(number, group, (), standings[number])
+        yield from run_groups(
+            given,
+            lambda program, group: group in self._groups(program),
+            lambda program, group, own: self._run(program, group, own, standings[program]),
+            moved,
+        )
 
     def _groups(self, program: int) -> list[int]:
         groups = self._spreads[program].stages.groups
@@ -147,7 +144,7 @@ class Shard:
         has_moved = any(sources.bounds.get(name) != b for name, b in standing.bounds.items())
         return has_moved or sources.first != standing.first
 
-    def _run(self, program: int, group: int, own: Iterable[Shipment], standing: Progress) -> Iterator[Shipment]:
+    def _run(self, program: int, group: int, own: Iterable[EventsFor], standing: Progress) -> Iterator[Shipment]:
         spread, engine = self._spreads[program], self._engine(program, group).engine
         before = engine.sources.copy()
         engine.sources.limit(standing.first, standing.until)
@@ -172,7 +169,7 @@ class Shard:
         for number, (program, engines) in enumerate(programs.items()):
             state = {**asdict(written), "loads": int(self._has_loaded)} if not number else None
             told = {"level": self._level, "engines": engines, "state": state, "peak_mb": peak_memory()}
-            yield self._spreads[program].word(STATS, self._place, told)
+            yield EngineStats(program, self._place, told)
 
 
 def _prefix(name: str) -> str:

@@ -31,21 +31,11 @@ from ephemera.engine.time.processing_time import (
     passing,
     wall_clock,
 )
-from ephemera.formats.check_columns import check_columns, offer_of
-from ephemera.formats.decode_arrow import Reader, bad_events, stamped
+from ephemera.formats.check_columns import Keys, check_columns
+from ephemera.formats.decode_arrow import Reader, bad_events, offer_of, stamped
 from ephemera.formats.flat_reader import FlatReader
-from ephemera.formats.json_events import (
-    BadEvent,
-    Message,
-    at_time,
-    original_text,
-    read_time,
-    uses_text,
-    write_event,
-)
-from ephemera.formats.python_input import one, several
-from ephemera.formats.reading import Given, given_message, read_event
-from ephemera.formats.seen_keys import Keys
+from ephemera.formats.json_events import BadEvent, Message, at_time, original_text, read_time, uses_text, write_event
+from ephemera.formats.reading import Given, given_message, one, read_event, several
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue

@@ -21,11 +21,10 @@ from typing import Any
 import pyarrow as pa
 
 from ephemera.engine.hosts.batch import BatchRun, Evaluate, Run, run_of, run_reading, written_messages
-from ephemera.formats.check_columns import check_columns, offer_of
-from ephemera.formats.decode_arrow import BadRow, Read, Reader, bad_events
+from ephemera.formats.check_columns import check_columns
+from ephemera.formats.decode_arrow import BadRow, Read, Reader, bad_events, offer_of
 from ephemera.formats.encode_arrow import Writer
-from ephemera.formats.python_input import several
-from ephemera.formats.reading import Reading
+from ephemera.formats.reading import Reading, several
 from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import DeadLetter, Outcome, World
 

@@ -13,26 +13,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame
-from pyspark.sql.types import (
-    BooleanType,
-    DataType,
-    DoubleType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.algebra.attributes import position
-from ephemera.engine.cluster.message import Shipment, unpack
+from ephemera.engine.cluster.message import Answers, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.decode_arrow import Read
 from ephemera.formats.encode_arrow import Writer
 from ephemera.kernels.columns import Column, Ints, column
 from ephemera.kernels.event_columns import BEGIN, END, Events
 from ephemera.rules.outcome import Message
-from ephemera.spark.runtime.exchange import shipments_of
+from ephemera.spark.runtime.exchange import answers_of
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.syntax.nodes import Raise
@@ -43,15 +34,6 @@ _EXACT = 2**53
 _STAMPS = "$stamps"
 """Stands for the columns `begin` and `end` among those that are looked at."""
 _INSTANT = pa.timestamp("us", tz="UTC")
-_SPARK: dict[str, DataType] = {
-    "int": LongType(),
-    "units": LongType(),
-    "float": DoubleType(),
-    "string": StringType(),
-    "json": StringType(),
-    "bool": BooleanType(),
-    "time": TimestampType(),
-}
 _ARROW = {
     "int": pa.int64(),
     "units": pa.int64(),
@@ -78,7 +60,7 @@ def as_columns(answers: DataFrame, spreads: Sequence[DistributedProgram], *, as_
     stamps = "units" if as_numbers and "fraction" not in found.get(_STAMPS, ()) else "time"
     kinds = {n: _kind(found.get(n, set()), declared.get(n, set()), as_numbers=as_numbers) for n in names}
     schema = {"event": "string", "begin": stamps, "end": stamps, **kinds}
-    fields = StructType([StructField(name, _SPARK[kind]) for name, kind in schema.items()])
+    fields = from_arrow_schema(pa.schema([(name, _ARROW[kind]) for name, kind in schema.items()]))
     return map_in_arrow(answers, ToColumns(own, as_numbers, schema), fields)
 
 
@@ -104,15 +86,15 @@ def _writer(spread: DistributedProgram, *, as_numbers: bool) -> Writer:
 
 
 def _cells(
-    shipment: Shipment, spread: DistributedProgram, writer: Writer, *, as_numbers: bool
+    answers: Answers, spread: DistributedProgram, writer: Writer, *, as_numbers: bool
 ) -> tuple[Events, dict[str, Column]]:
     """The values of some answers by their columns."""
     resolved = spread.compiled.rules.resolved
-    events = unpack(shipment, resolved.catalogue)
-    if events.arity is not None and not shipment.rule:
+    events = unpack(answers.events, resolved.catalogue)
+    if events.arity is not None and not answers.rule:
         names = writer.names(events.label, events.arity)
         return events, {n: events.batch.columns[position(k)] for k, n in enumerate(names)}
-    head = resolved.rules[shipment.rule - 1].head if shipment.rule else None
+    head = resolved.rules[answers.rule - 1].head if answers.rule else None
     rows: list[Mapping[str, Value]] = []
     for event in events.events():
         message = Message(event, head.recipient, head.transport) if isinstance(head, Raise) else None
@@ -129,15 +111,15 @@ class Look:
     as_numbers: bool
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from told_by("write", self._seen(shipments_of(given)))
+        yield from told_by("write", self._seen(answers_of(given)))
 
-    def _seen(self, shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
+    def _seen(self, given: Iterable[Answers]) -> Iterator[pa.RecordBatch]:
         writers = {n: _writer(s, as_numbers=self.as_numbers) for n, s in self.spreads.items()}
         seen: dict[tuple[str, str], None] = {}
-        for shipment in shipments:
-            spread = self.spreads[shipment.program]
+        for answers in given:
+            spread = self.spreads[answers.program]
             unit = spread.compiled.rules.resolved.catalogue.unit
-            events, cells = _cells(shipment, spread, writers[shipment.program], as_numbers=self.as_numbers)
+            events, cells = _cells(answers, spread, writers[answers.program], as_numbers=self.as_numbers)
             if any((events.batch[stamp] % unit).any() for stamp in (BEGIN, END)):
                 seen[_STAMPS, "fraction"] = None
             seen |= dict.fromkeys((name, kind) for name, c in cells.items() for kind in _kinds(c, unit))
@@ -188,15 +170,15 @@ class ToColumns:
     kinds: Mapping[str, str]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from told_by("write", self._batches(shipments_of(given)))
+        yield from told_by("write", self._batches(answers_of(given)))
 
-    def _batches(self, shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
+    def _batches(self, given: Iterable[Answers]) -> Iterator[pa.RecordBatch]:
         writers = {n: _writer(s, as_numbers=self.as_numbers) for n, s in self.spreads.items()}
         schema = pa.schema([(name, _ARROW[kind]) for name, kind in self.kinds.items()])
-        for shipment in shipments:
-            spread, writer = self.spreads[shipment.program], writers[shipment.program]
+        for answers in given:
+            spread, writer = self.spreads[answers.program], writers[answers.program]
             unit = spread.compiled.rules.resolved.catalogue.unit
-            events, cells = _cells(shipment, spread, writer, as_numbers=self.as_numbers)
+            events, cells = _cells(answers, spread, writer, as_numbers=self.as_numbers)
             arrays = [pa.repeat(pa.scalar(events.label), len(events))]
             arrays += [self._stamps(events.batch[stamp], unit) for stamp in (BEGIN, END)]
             for name, kind in list(self.kinds.items())[3:]:

@@ -18,13 +18,13 @@ from pyspark.accumulators import Accumulator, AccumulatorParam
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.base.errors import EphemeraWarning
-from ephemera.engine.cluster.message import BAD, DEAD, OUT, Shipment, unpack
+from ephemera.engine.cluster.message import Answers, BadInput, Shipment, UndefinedHead, unpack
 from ephemera.engine.hosts.batch import Run
-from ephemera.formats.check_columns import Offer, check_columns
-from ephemera.formats.decode_arrow import stamp_columns
-from ephemera.formats.encode_typed_arrow import Counting, Held, Layout, layout
+from ephemera.formats.check_columns import Offer, check_columns, stamp_columns
+from ephemera.formats.encode_typed_arrow import Counting, Layout, layout
 from ephemera.formats.json_events import BadEvent
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
@@ -34,39 +34,31 @@ from ephemera.spark.batch.job_output import Computed
 from ephemera.spark.read.scan import Input
 from ephemera.spark.runtime.exchange import shipments_of
 from ephemera.spark.runtime.failures import failure, told_by
-from ephemera.spark.runtime.java_end import GONE, told_of_java
+from ephemera.spark.runtime.java import GONE, told_of_java
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 
 _WHOLE = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.NullType)
 _INSTANTS = (t.TimestampType, t.TimestampNTZType, t.DateType)
-_TYPES: dict[Held, t.DataType] = {
-    "int": t.LongType(),
-    "float": t.DoubleType(),
-    "string": t.StringType(),
-    "bool": t.BooleanType(),
-    "time": t.TimestampType(),
-    "json": t.StringType(),
-}
 
 
 @dataclass(frozen=True, slots=True)
-class ToColumns:
+class ToFrame:
     """Writes answers by columns; what else engines ship is left out, but the first bad event is told."""
 
     layout: Layout
     first: Accumulator[str] | None = None
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from told_by("write", (self._batch(s) for s in self._heard(given) if s.group == OUT))
+        yield from told_by("write", (self._batch(s) for s in self._heard(given) if isinstance(s, Answers)))
 
     def _heard(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         for shipment in shipments_of(given):
-            if self.first is not None and shipment.group in {BAD, DEAD}:
-                self.first.add(str(json.loads(bytes(shipment.load))["reason"]))
+            if self.first is not None and isinstance(shipment, BadInput | UndefinedHead):
+                self.first.add(str(json.loads(shipment.first)["reason"]))
             yield shipment
 
-    def _batch(self, shipment: Shipment) -> pa.RecordBatch:
-        return self.layout.batch(unpack(shipment, self.layout.catalogue), shipment.rule)
+    def _batch(self, answers: Answers) -> pa.RecordBatch:
+        return self.layout.batch(unpack(answers.events, self.layout.catalogue), answers.rule)
 
 
 class _FirstReason(AccumulatorParam[str]):
@@ -93,7 +85,7 @@ def run_frame(
         columns = _layout(compiled, frame, world)
         started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)], lenient=lenient)
         first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
-        return map_in_arrow(started.shipped, ToColumns(columns, first), _schema(columns)), started.notes
+        return map_in_arrow(started.shipped, ToFrame(columns, first), from_arrow_schema(columns.schema)), started.notes
 
 
 def run_whole_frame(
@@ -111,7 +103,7 @@ def run_whole_frame(
     except (PySparkException, *GONE) as error:
         raise failure(error) from error
     return Run(
-        map_in_arrow(kept, ToColumns(columns), _schema(columns)),
+        map_in_arrow(kept, ToFrame(columns), from_arrow_schema(columns.schema)),
         messages,
         [BadEvent(letter["event"], letter["reason"]) for letter in letters if "rule" not in letter],
         [DeadLetter(one["rule"], one["variables"], one["reason"]) for one in letters if "rule" in one],
@@ -126,12 +118,6 @@ def _layout(compiled: Compiled, frame: DataFrame, world: World) -> Layout:
     check_columns([Offer("the data frame", frame.columns)], compiled.rules.resolved.catalogue, lenient=True)
     days = [day for given in world.calendars.values() for day in given]
     return layout(compiled.rules, _counting(frame, compiled.rules.resolved.catalogue), days)
-
-
-def _schema(columns: Layout) -> t.StructType:
-    stamp: Held = "int" if columns.counts else "time"
-    held: dict[str, Held] = {"event": "string", "begin": stamp, "end": stamp, **columns.columns}
-    return t.StructType([t.StructField(name, _TYPES[kind]) for name, kind in held.items()])
 
 
 def _counting(frame: DataFrame, catalogue: Catalogue) -> Counting:

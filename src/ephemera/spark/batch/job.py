@@ -25,9 +25,8 @@ from ephemera.spark.read import parquet
 from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, TEXT, Form, Source
 from ephemera.spark.read.route_rows import FromLines, FromSource
 from ephemera.spark.read.scan import Input, apart, read, read_rest, rest_messages
-from ephemera.spark.runtime.exchange import SCHEMA, run_levels
+from ephemera.spark.runtime.exchange import SCHEMA, Programs, run_levels
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
-from ephemera.spark.runtime.packed_programs import Programs
 from ephemera.spark.runtime.ship_package import ship
 from ephemera.terms.events import Event
 
@@ -90,7 +89,7 @@ def start(
         alike = [jobs[n] for n in same]
         found = [(given, _groups_of_rows(spark, given)) for given in inputs]
         by_python = [units for _, units in found if units is not None]
-        asked = (catalogue, _wanted(alike), _constants(alike))
+        asked = (catalogue, wanted_columns(alike), _constants(alike))
         assumed = catalogue.local.assumed
         by_spark = read(spark, [given for given, units in found if units is None], *asked)
         offers = [source.offer for source in by_spark if source.offer is not None]
@@ -103,7 +102,7 @@ def start(
         spreads += own
         notes += catalogue.local.note_since(assumed)
         filtered |= set(_constants(alike)) if any(source.form in ("rows", "cells") for source in by_spark) else set()
-        frames += [parquet.routed(spark, units, own, _wanted(alike)) for units in by_python]
+        frames += [parquet.routed(spark, units, own, wanted_columns(alike)) for units in by_python]
         frames += [_routed(source, own) for source in by_spark]
         numbers = numbers and all(_has_numbers(source, jobs[n]) for source in by_spark for n in same)
         numbers = numbers and all(parquet.counts(units, catalogue) for units in by_python)
@@ -163,18 +162,21 @@ def start_lines(
     return Started(run_levels(routed, spreads, programs, places), spreads, True, places)
 
 
-def _wanted(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
-    """What is read of which types."""
+def wanted_columns(jobs: Sequence[Job], *, every_event: bool = False) -> Mapping[str, frozenset[str]]:
+    """What is read of which types: the attributes that rules use, or all of them if they may use any.
+
+    Of other types nothing is read over history, unless the clock is asked, since any event may be the first or last.
+    `every_event` says that of each it is to be known that there was one and when, which moves the bounds of sources.
+    """
     catalogue = jobs[0].compiled.rules.resolved.catalogue
-    everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
-    found: dict[str, frozenset[str]] = {}
-    for job in jobs:
-        asked = job.compiled.physical.rewritten.columns
-        if asked is None or job.asks_the_clock:  # any event may be read, or be the first or last
-            return {**everything, ANY: frozenset()}
-        for label, names in asked.items():
-            found[label] = found.get(label, frozenset()) | names
-    return found
+    asked = [job.compiled.physical.rewritten.columns for job in jobs]
+    if None in asked or (not every_event and any(job.asks_the_clock for job in jobs)):
+        return {**{label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}, ANY: frozenset()}
+    columns: dict[str, frozenset[str]] = dict.fromkeys(catalogue.events, frozenset()) if every_event else {}
+    for label, names in (pair for one in asked if one is not None for pair in one.items()):
+        if label in columns or not every_event:
+            columns[label] = columns.get(label, frozenset()) | names
+    return {**columns, ANY: frozenset()} if every_event else columns
 
 
 def _constants(jobs: Sequence[Job]) -> Mapping[str, tuple[Asked, ...]]:

@@ -1,4 +1,4 @@
-"""This module has a run computed, once, and gives out what came of it: answers, dead letters, and a summary.
+"""This module has a run computed, once, and gives out what came of it: answers, also as files, letters, a summary.
 
 What engines shipped is kept by Spark, in memory and on disk, and everything is taken from there. It stays packed: there
 are few rows for many answers, and lines or columns are made of them when they are written. Answers in order are sorted
@@ -14,30 +14,40 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.algebra.attributes import is_position
-from ephemera.engine.cluster.message import BAD, DEAD, OUT, READ, STATS, Shipment, unpack
+from ephemera.connect import atomic_files
+from ephemera.engine.cluster.message import (
+    Answers,
+    BadInput,
+    EngineStats,
+    ReadCount,
+    ReadNotes,
+    UndefinedHead,
+    unpack,
+)
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.never import Never, never
+from ephemera.formats.check_columns import Keys
 from ephemera.formats.encode_json import lines
-from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.event_columns import BEGIN, END, Events, flat_term
 from ephemera.spark.batch.encode_columns import as_columns
 from ephemera.spark.batch.job import Started
-from ephemera.spark.read.route_rows import notes_of, told_of
-from ephemera.spark.runtime.exchange import shipments_of
+from ephemera.spark.read.route_rows import notes_of
+from ephemera.spark.runtime.exchange import NAMES, answers_of, is_a, kind_of, of_rows
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.values import Key, Term, Time
 
-_ROWS = "e bigint, s bigint, event string, program int, rule int, line string, tie binary"
 _ARROW = pa.schema(
     [
         ("e", pa.int64()),
@@ -49,6 +59,7 @@ _ARROW = pa.schema(
         ("tie", pa.binary()),
     ]
 )
+_ROWS = from_arrow_schema(_ARROW)
 _FEW = 50_000
 """So many answers are sorted in one partition."""
 _CHUNK = 1 << 20
@@ -56,7 +67,7 @@ _CHUNK = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class HistoryPeak:
     """What the rules of a program keep of some events: the most tuples in one place, and for how long each counts."""
 
     program: int
@@ -79,7 +90,7 @@ class Summary:
     answers: dict[tuple[int, str], int] = field(default_factory=dict)
     dead: int = 0
     bad: int = 0
-    histories: list[History] = field(default_factory=list)
+    histories: list[HistoryPeak] = field(default_factory=list)
     busy: int = 0
     """In how many places engines had something to do."""
     notes: tuple[str, ...] = ()
@@ -98,29 +109,28 @@ class Computed:
     def __init__(self, started: Started) -> None:
         self._started = started
         self._spreads = {s.number: s for s in started.spreads}
-        group = f.col("group")
-        shipped = started.shipped.where(group.isin(OUT, DEAD, STATS, BAD, READ))
+        shipped = started.shipped.where(is_a(Answers, UndefinedHead, BadInput, EngineStats, ReadCount, ReadNotes))
         self._kept = shipped.persist(StorageLevel.MEMORY_AND_DISK)
-        told = (
-            self._kept.groupBy("group", "program", f.when(group.isin(OUT, READ), f.col("label")).alias("label"))
+        counted = (
+            self._kept.groupBy("kind", "program", f.when(is_a(Answers, ReadCount), f.col("label")).alias("label"))
             .agg(
-                f.sum("count").alias("events"),
-                f.count(f.lit(1)).alias("rows"),
-                f.collect_list(f.when(group == STATS, f.struct("place", "load"))).alias("words"),
-                f.collect_list(f.when(group == READ, f.col("load"))).alias("reading"),
+                f.sum("count").alias("count"),
+                f.collect_list(f.when(is_a(EngineStats, ReadNotes), f.struct(*NAMES))).alias("words"),
             )
             .collect()
         )
-        self.summary = _summary([row.asDict() for row in told])
-        self.summary.notes = tuple(dict.fromkeys((*started.notes, *self.summary.notes)))
-        self.summary.warnings = tuple(self._warnings([(row.program, row.reading) for row in told]))
+        words = of_rows(word for row in counted for word in row.words)
+        self.summary = _summary([row.asDict() for row in counted], [w for w in words if isinstance(w, EngineStats)])
+        self.summary.notes = tuple(dict.fromkeys((*started.notes, *notes_of(words))))
+        self.summary.warnings = tuple(self._warnings([word for word in words if isinstance(word, ReadNotes)]))
 
-    def _warnings(self, told: Sequence[tuple[int, Sequence[bytes]]]) -> Iterator[str]:
+    def _warnings(self, read: Sequence[ReadNotes]) -> Iterator[str]:
         """Keys that were missing in every event of their type, program by program."""
         for number, spread in self._spreads.items():
             keys = Keys(spread.plan)
-            for load in (load for program, loads in told if program == number for load in loads):
-                keys.add(told_of(load)["keys"])
+            for notes in read:
+                if notes.program == number:
+                    keys.add(notes.keys)
             yield from keys.notes()
 
     def never(self, number: int = 0) -> Never:
@@ -138,7 +148,7 @@ class Computed:
     @property
     def shipped(self) -> DataFrame:
         """The answers, packed."""
-        return self._kept.where(f.col("group") == OUT)
+        return self._kept.where(is_a(Answers))
 
     def lines(self) -> DataFrame:
         """The answers in no order, with a column `line`."""
@@ -166,42 +176,40 @@ class Computed:
     def letters(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The dead letters with the numbers of their programs: bad events first, then heads without a value."""
         letter = f.decode("load", "utf-8").alias("letter")
-        for group in (BAD, DEAD):
-            if not (self.summary.bad if group == BAD else self.summary.dead):
-                continue
-            found = self._kept.where(f.col("group") == group).select("program", letter)
-            ordered = (found if group == BAD else found.distinct()).orderBy("program", "letter")
-            for program, text in ordered.toLocalIterator():
-                yield program, json.loads(text)
+        if self.summary.bad:
+            bad = self._kept.where(is_a(BadInput)).select("program", letter).orderBy("program", "letter")
+            yield from ((program, json.loads(text)) for program, text in bad.toLocalIterator())
+        if self.summary.dead:
+            undefined = self._kept.where(is_a(UndefinedHead)).select("program", letter).distinct()
+            ordered = undefined.orderBy("program", "letter")
+            yield from ((program, json.loads(text)) for program, text in ordered.toLocalIterator())
 
 
-def _summary(told: Sequence[Mapping[str, Any]]) -> Summary:
-    found = Summary()
-    peaks: dict[tuple[int, str], History] = {}
-    busy: set[int] = set()
-    for row in told:
-        match row["group"]:
-            case group if group == OUT:
-                found.answers[row["program"], row["label"]] = row["events"]
-            case group if group == READ:
-                found.read[row["program"]] = found.read.get(row["program"], 0) + row["events"]
-                found.came.setdefault(row["program"], set()).add(row["label"])
-            case group if group == BAD:
-                found.bad += row["rows"]
-            case group if group == DEAD:
-                found.dead += row["rows"]
-        for place, load in row["words"]:
-            word = json.loads(bytes(load))
-            busy |= {place} if word["events"] else set()
-            found.matched.setdefault(row["program"], set()).update(word["matched"])
-            for name, (peak, reach) in word["histories"].items():
-                key = (row["program"], name)
-                if key not in peaks or peak > peaks[key].peak:
-                    peaks[key] = History(row["program"], name, peak, reach)
-    found.notes = notes_of(load for row in told for load in row["reading"])
-    found.histories = [peaks[key] for key in sorted(peaks)]
-    found.busy = len(busy)
-    return found
+def _summary(counted: Sequence[Mapping[str, Any]], told: Sequence[EngineStats]) -> Summary:
+    """What was counted by kind, program and label, and what engines told."""
+    summary = Summary()
+    for row in counted:
+        program, label, count = row["program"], row["label"], row["count"]
+        kind = kind_of(row)
+        if kind is Answers:
+            summary.answers[program, label] = count
+        elif kind is ReadCount:
+            summary.read[program] = summary.read.get(program, 0) + count
+            summary.came.setdefault(program, set()).add(label)
+        elif kind is BadInput:
+            summary.bad += count
+        elif kind is UndefinedHead:
+            summary.dead += count
+    peaks: dict[tuple[int, str], HistoryPeak] = {}
+    for stats in told:
+        summary.matched.setdefault(stats.program, set()).update(stats.stats["matched"])
+        for name, (peak, reach) in stats.stats["histories"].items():
+            key = (stats.program, name)
+            if key not in peaks or peak > peaks[key].peak:
+                peaks[key] = HistoryPeak(stats.program, name, peak, reach)
+    summary.histories = [peaks[key] for key in sorted(peaks)]
+    summary.busy = len({stats.place for stats in told if stats.stats["events"]})
+    return summary
 
 
 # ---- in workers ----------------------------------------------------------------------------------------------
@@ -219,21 +227,21 @@ class ToRows:
     ties: bool
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from told_by("write", (self._rows(shipment) for shipment in shipments_of(given)))
+        yield from told_by("write", (self._rows(answers) for answers in answers_of(given)))
 
-    def _rows(self, shipment: Shipment) -> pa.RecordBatch:
-        spread = self.spreads[shipment.program]
+    def _rows(self, answers: Answers) -> pa.RecordBatch:
+        spread = self.spreads[answers.program]
         catalogue = spread.compiled.rules.resolved.catalogue
-        events = unpack(shipment, catalogue)
+        events = unpack(answers.events, catalogue)
         count = len(events)
         keys = [pickle.dumps(term.key) for term in events.terms()] if self.ties and not _is_plain(events) else None
         arrays = [
             pa.array(events.batch[END], pa.int64()),
             pa.array(events.batch[BEGIN], pa.int64()),
-            pa.repeat(pa.scalar(shipment.label), count),
-            pa.repeat(pa.scalar(shipment.program, pa.int32()), count),
-            pa.repeat(pa.scalar(shipment.rule, pa.int32()), count),
-            lines(events, catalogue, as_numbers=self.as_numbers, more=spread.recipient(shipment.rule)),
+            pa.repeat(pa.scalar(events.label), count),
+            pa.repeat(pa.scalar(answers.program, pa.int32()), count),
+            pa.repeat(pa.scalar(answers.rule, pa.int32()), count),
+            lines(events, catalogue, as_numbers=self.as_numbers, more=spread.recipient(answers.rule)),
             pa.nulls(count, pa.binary()) if keys is None else pa.array(keys, pa.binary()),
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
@@ -287,3 +295,24 @@ class Joined:
         else:
             data = flat_term(label, json.loads(line)["data"], resolved.catalogue.attributes(label)).key
         return (data, program, bool(rule), *to)
+
+
+# ---- as files --------------------------------------------------------------------------------------------------
+
+
+def write_file(texts: Iterable[str], target: Path) -> None:
+    """Texts, one behind the other, as one file."""
+    atomic_files.write_file((text.encode("utf-8", "backslashreplace") for text in texts), target)
+
+
+def write_folder(answers: DataFrame, target: Path, form: Literal["json", "parquet", "csv"]) -> None:
+    """Answers as a folder of part files, in no order; for JSON they have a column `line`, else one for each value."""
+    with atomic_files.whole_folder(target) as folder:
+        place = str(folder.absolute())
+        match form:
+            case "json":
+                answers.select("line").write.text(place, lineSep="\n")
+            case "parquet":
+                answers.write.parquet(place)
+            case "csv":
+                answers.write.csv(place, header=True, escape='"', timestampFormat="yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX")

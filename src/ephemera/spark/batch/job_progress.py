@@ -28,27 +28,27 @@ class Sight:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JobStages:
     """The stages of a run by their names, and how often each record of the input is scanned."""
 
     stages: tuple[str, ...]
     scans: int
 
 
-def plan_of(started: Started, inputs: int) -> Plan:
+def stages_of(started: Started, inputs: int) -> JobStages:
     """What Spark is going to do."""
     levels = max((s.stages.levels for s in started.spreads), default=0)
     named = [f"level {n} of {levels}" for n in range(1, levels + 1)] if levels > 1 else ["rules"] * levels
     gathering = ["gathering"] if any(s.needs_gathering for s in started.spreads) else []
     leaves = started.shipped._jdf.queryExecution().analyzed().collectLeaves().size()
-    return Plan(("reading", *named, *gathering, "writing"), max(leaves // max(inputs, 1), 1))
+    return JobStages(("reading", *named, *gathering, "writing"), max(leaves // max(inputs, 1), 1))
 
 
 @contextmanager
-def watched(spark: SparkSession, plan: Plan, tell: Callable[[Sight], None]) -> Iterator[None]:
+def watched(spark: SparkSession, stages: JobStages, tell: Callable[[Sight], None]) -> Iterator[None]:
     """Looks at what Spark does until the block ends, and tells it."""
     over = Event()
-    watch = _Watch(spark, plan)
+    watch = _Watch(spark, stages)
 
     def look() -> None:
         while not over.wait(PAUSE):
@@ -68,9 +68,9 @@ def watched(spark: SparkSession, plan: Plan, tell: Callable[[Sight], None]) -> I
 class _Watch:
     """Remembers what was seen of each stage."""
 
-    def __init__(self, spark: SparkSession, plan: Plan) -> None:
+    def __init__(self, spark: SparkSession, stages: JobStages) -> None:
         self._context = spark.sparkContext
-        self._plan = plan
+        self._stages = stages
         self._tracker = spark.sparkContext.statusTracker()
         self._first: int | None = None
         self._read: dict[int, int] = {}
@@ -89,11 +89,11 @@ class _Watch:
                 self._count(stage)
         except Py4JError:
             return None
-        names = self._plan.stages
+        names = self._stages.stages
         number = min(active[0] - self._first, len(names) - 1)
         part = info.numCompletedTasks / max(info.numTasks, 1)
         self._done = max(self._done, (number + part) / len(names))
-        read = sum(self._read.values()) // self._plan.scans
+        read = sum(self._read.values()) // self._stages.scans
         return Sight(names[number], min(self._done, 0.99), read, sum(self._written.values()))
 
     def _count(self, stage: int) -> None:

@@ -3,6 +3,9 @@
 Spark says which batch it is and what came with it, and repeats a batch that was not finished. All else is ours: the
 state of the shards, where the sources stand, and the answers are written under the number of the batch before Spark
 commits it. A batch that is repeated goes on from the batch before it, and writes the same under the same names.
+
+What comes of a batch goes to files, a table, people and functions. Files are written in the places where answers are
+found. A table takes them from a frame, and whoever is delivered to gets them here.
 """
 
 from __future__ import annotations
@@ -10,37 +13,34 @@ from __future__ import annotations
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Protocol
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from ephemera.base.errors import EphemeraError
-from ephemera.engine.cluster.message import HEARD, OUT, READ, Shipment
+from ephemera.engine.cluster.message import Answers, ReadNotes, Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.state.checkpoint_lock import CheckpointLock
 from ephemera.engine.state.segments import Origin
-from ephemera.formats.seen_keys import Keys
+from ephemera.formats.check_columns import Keys
 from ephemera.kernels.history import FAR
 from ephemera.spark.batch.job import Job, places_of
 from ephemera.spark.live.checkpoint import Checkpoint, Standings
 from ephemera.spark.live.fault_points import mark
-from ephemera.spark.live.intake import Reader
-from ephemera.spark.live.make_report import events_in, report_of
-from ephemera.spark.live.report import BatchReport
-from ephemera.spark.live.shard_cache import QueryKey
+from ephemera.spark.live.intake import SourceReader
+from ephemera.spark.live.report import BatchReport, events_in, report_of
+from ephemera.spark.live.sources import Ticking
 from ephemera.spark.live.stages import LiveStages, laid_out
-from ephemera.spark.live.task import At, Last, Turn, after
-from ephemera.spark.live.ticks import Ticking
-from ephemera.spark.read.route_rows import told_of
-from ephemera.spark.runtime.exchange import of_rows
+from ephemera.spark.live.task import At, Last, QueryKey, Turn, after
+from ephemera.spark.runtime.exchange import Programs, is_a, of_rows
 from ephemera.spark.runtime.failures import failure
-from ephemera.spark.runtime.packed_programs import Programs
 from ephemera.spark.runtime.ship_package import ship
+from ephemera.spark.sinks.callback_sink import Delivery
+from ephemera.spark.sinks.folder_sink import FolderSink
+from ephemera.spark.sinks.table_sink import TableSink
 
 _PAUSE = 0.2
 """Seconds after which somebody who is in a hurry is seen."""
@@ -50,30 +50,48 @@ class Stopped(EphemeraError):
     """A batch that was not begun because the query is about to stop."""
 
 
-class Sink(Protocol):
-    """Where answers and dead letters go."""
+@dataclass(frozen=True, slots=True)
+class QuerySinks:
+    """All sinks of a query; each of them may be missing."""
 
-    @property
-    def last(self) -> Last:
-        """What is done in each place with what comes of a batch."""
-        ...
-
-    @property
-    def needs_frame(self) -> bool:
-        """Whether answers are taken from a frame here, and not only in their places."""
-        ...
+    folders: FolderSink
+    table: TableSink | None = None
+    delivery: Delivery | None = None
 
     def open(self, spark: SparkSession, query: str, batch: int) -> None:
         """Before the first batch of a start."""
-        ...
+        self.folders.open(batch)
+        if self.table is not None:
+            self.table.open(spark, query)
+
+    @property
+    def last(self) -> Last:
+        """What is done in each place."""
+        return _Storing(self.folders)
+
+    @property
+    def needs_frame(self) -> bool:
+        return self.table is not None
 
     def take(self, at: At, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
-        """What is done here: with what came from the places, and with the answers, packed, if they are needed."""
-        ...
+        """What is done here."""
+        if self.table is not None and frame is not None:
+            mark("table write")
+            self.table.write(frame, at.turn.number)
+        if self.delivery is not None:
+            replace(self.delivery, texts=at.texts).deliver(at.turn.number, rows)
 
     def settle(self, turn: Turn, rows: Sequence[Shipment]) -> None:
         """After the first batch of a start."""
-        ...
+        self.folders.settle(turn.number, rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Storing:
+    folders: FolderSink
+
+    def __call__(self, shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
+        yield from replace(self.folders, texts=at.texts).write(at.turn.number, at.place, shipments)
 
 
 @dataclass(slots=True)
@@ -83,8 +101,8 @@ class Host:
     spark: SparkSession
     spreads: tuple[DistributedProgram, ...]
     ledger: Checkpoint
-    readers: Sequence[Reader]
-    sink: Sink
+    readers: Sequence[SourceReader]
+    sink: QuerySinks
     watch: Callable[[BatchReport], None] | None = None
     small: int = 0
     """A batch that follows one of fewer events, those of all programs together, is run in one task."""
@@ -167,8 +185,9 @@ class Host:
         ran = time.perf_counter()
         self.ledger.commit(number, standings)
         self.events = sum(events_in(rows).values()) or self.events
-        for row in (row for row in rows if row.group == READ):
-            self.keys[row.program].add(told_of(row.load)["keys"])
+        for row in rows:
+            if isinstance(row, ReadNotes):
+                self.keys[row.program].add(row.keys)
         if self.watch is not None:
             seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
             report = report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000)
@@ -187,10 +206,10 @@ class Host:
         is_kept = self.sink.needs_frame
         kept = shipped.persist(StorageLevel.MEMORY_AND_DISK) if is_kept else shipped
         try:
-            rows = of_rows((kept.where(f.col("group") != OUT) if is_kept else kept).collect())
-            heard = after(turn, [row for row in rows if row.group == HEARD], self.programs)
+            rows = of_rows((kept.where(~is_a(Answers)) if is_kept else kept).collect())
+            heard = after(turn, [row for row in rows if isinstance(row, SourceProgress)], self.programs)
             at = At(self.programs, turn, 0, {**turn.standings, **heard})
-            self.sink.take(at, rows, kept.where(f.col("group") == OUT) if is_kept else None)
+            self.sink.take(at, rows, kept.where(is_a(Answers)) if is_kept else None)
         finally:
             if is_kept:
                 kept.unpersist()

@@ -22,20 +22,18 @@ from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress
 from ephemera.formats.check_columns import Offer, WrongColumns, check_columns
-from ephemera.formats.csv_rows import BadFile
+from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text, uses_text
 from ephemera.formats.reading import read_event
 from ephemera.kernels.event_columns import Events, of_events
 from ephemera.spark.live.fault_points import mark
-from ephemera.spark.live.task import Turn, turn_of_task
-from ephemera.spark.read.flat_events import TEXT, Form, Held
+from ephemera.spark.live.task import Turn, side_by_side, turn_of_task
+from ephemera.spark.read.flat_events import TEXT, AttributeColumn, Form
 from ephemera.spark.read.parquet import FromParquet, counts, units_of
-from ephemera.spark.read.route_rows import Counts, FromSource, Waiting, bad_shipment
+from ephemera.spark.read.route_rows import FromSource, ReadCounts, Waiting, bad_input
 from ephemera.spark.read.scan import apart, read_rest, rest_messages
-from ephemera.spark.runtime.exchange import batches
+from ephemera.spark.runtime.exchange import Programs, batches
 from ephemera.spark.runtime.failures import told_by
-from ephemera.spark.runtime.packed_programs import Programs
-from ephemera.spark.runtime.threads import side_by_side
 from ephemera.terms.events import Event
 
 TOLD = "program int, line string, now bigint, closes bigint, ends boolean"
@@ -49,7 +47,7 @@ class Entrance:
         self.spread = spread
         self.gate = Admission(spread, before)
         self._waiting = Waiting(spread.places)
-        self.counts = Counts(spread)
+        self.counts = ReadCounts(spread)
 
     def add(self, parts: Sequence[Events]) -> Iterator[Shipment]:
         """Events by columns; they go when there are enough of them."""
@@ -62,7 +60,7 @@ class Entrance:
         for event in events:
             if isinstance(event, BadEvent):
                 self.counts.add_bad(event)
-                yield bad_shipment(self.spread, event)
+                yield bad_input(self.spread, event)
             else:
                 good.append(event)
         yield from self.add(of_events(good, self.spread.plan.catalogue.attributes))
@@ -87,7 +85,7 @@ class Entrances(dict[int, Entrance]):
         return self[number]
 
 
-class Reader(Protocol):
+class SourceReader(Protocol):
     """Knows what the rows of a source are."""
 
     def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
@@ -100,7 +98,7 @@ class Intake:
     """What runs where a batch is read."""
 
     spreads: Programs
-    readers: Sequence[Reader]
+    readers: Sequence[SourceReader]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("read", self.let_in(given, turn_of_task())))
@@ -122,7 +120,7 @@ class Intake:
         """The programs that are told what time it is."""
         return [number for reader in self.readers if isinstance(reader, Heartbeat) for number in reader.programs]
 
-    def _by_source(self, batch: pa.RecordBatch) -> Iterator[tuple[Reader, pa.RecordBatch]]:
+    def _by_source(self, batch: pa.RecordBatch) -> Iterator[tuple[SourceReader, pa.RecordBatch]]:
         if len(self.readers) == 1:
             yield self.readers[0], batch
             return
@@ -147,7 +145,7 @@ class FromFrame:
 
     programs: tuple[int, ...]
     form: Form
-    held: Mapping[tuple[str, str], Held]
+    held: Mapping[tuple[str, str], AttributeColumn]
     labels: Sequence[str]
     counts: bool
     """Whether the columns of a table that say when hold numbers."""

@@ -23,21 +23,17 @@ from ephemera.rules.outcome import World
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.checkpoint import Checkpoint
 from ephemera.spark.live.fault_points import mark
-from ephemera.spark.live.host import Host, spread_live
+from ephemera.spark.live.host import Host, QuerySinks, spread_live
 from ephemera.spark.live.intake import Heartbeat
-from ephemera.spark.live.query_sinks import QuerySinks
 from ephemera.spark.live.report import BatchReport, Totals, as_progress
-from ephemera.spark.live.sources import open_inlets
-from ephemera.spark.live.ticks import Ticking, set_ticks
+from ephemera.spark.live.sources import Ticking, open_inlets, set_ticks
 from ephemera.spark.read.scan import Input, format_of
 from ephemera.spark.runtime.failures import failure
-from ephemera.spark.runtime.java_end import GONE, java_ended, told_of_java
+from ephemera.spark.runtime.java import GONE, java_ended, told_of_java
 from ephemera.spark.runtime.session import lent
 from ephemera.spark.sinks.callback_sink import Answer, Console, Delivery, EachAnswer, EachBatch, Rules, Sink
-from ephemera.spark.sinks.encode_answers import forms_of
-from ephemera.spark.sinks.encode_files import Format
-from ephemera.spark.sinks.folder_sink import FolderSink
-from ephemera.spark.sinks.owned_folder import Folder, folder_at
+from ephemera.spark.sinks.encode_answers import FileFormat, forms_of
+from ephemera.spark.sinks.folder_sink import Folder, FolderSink, folder_at
 from ephemera.spark.sinks.table_sink import TableSink
 
 ONCE = "once"
@@ -64,7 +60,7 @@ class Streaming:
     inputs: Sequence[Input]
     checkpoint: str | None = None
     output: str | None = None
-    format: Format = "json"
+    format: FileFormat = "json"
     dead_letters: str | None = None
     table: str | None = None
     location: str | None = None

@@ -1,26 +1,32 @@
 """This module says what a live query does: a report for each batch, and totals of all since the start.
 
-A report is plain data, made in the driver when a batch is done. From it come the progress that Spark tells its
-listeners, the metrics, and the view on the terminal.
+A report is plain data, made in the driver from what the places told when a batch is done. From it come the progress
+that Spark tells its listeners, the metrics, and the view on the terminal.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ephemera.engine.cluster.message import EngineStats, ReadCount, Shipment, SourceProgress
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.cluster.source_progress import Progress, lag_of
 from ephemera.formats.json_events import write_time
+from ephemera.kernels.history import FAR
+from ephemera.physical.lanes import UNNAMED
+from ephemera.spark.read.route_rows import notes_of
+from ephemera.spark.sinks.folder_sink import counts_of
 
 BUCKETS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 """Upper limits in seconds by which durations of batches are counted; longer ones come last."""
 RECENT = 60
 """The durations of so many batches are kept."""
 
-_FAR = 253_402_300_800_000_000
-"""The year 10000."""
+_YEAR_10000 = 253_402_300_800_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +158,110 @@ class Totals:
         self.notes |= dict.fromkeys(report.notes)
 
 
+# ---- making one ------------------------------------------------------------------------------------------------
+
+
+def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
+    batch: int,
+    seconds: Mapping[str, float],
+    rows: Sequence[Shipment],
+    spreads: Sequence[DistributedProgram],
+    standings: Mapping[int, Progress],
+    clock: int | None = None,
+) -> BatchReport:
+    """What a batch did; its seconds are told part by part. `clock` is the time of day."""
+    counts = counts_of(rows)
+    told = [row for row in rows if isinstance(row, EngineStats)]
+    engines = [(one.program, engine) for one in told for engine in one.stats["engines"]]
+    return BatchReport(
+        batch=batch,
+        seconds=sum(seconds.values()),
+        parts=dict(seconds),
+        events=max(events_in(rows).values(), default=0),
+        answers=counts.answers,
+        came=frozenset((row.program, row.label) for row in rows if isinstance(row, ReadCount)),
+        matched=frozenset((program, number) for program, engine in engines for number in engine["matched"]),
+        bad=counts.bad,
+        late=counts.late,
+        dead=counts.dead,
+        sources=tuple(_source_reports(spreads, standings, _heard(rows), clock)),
+        histories=tuple(_history_reports(engines)),
+        state=_state_report([one.stats["state"] for one in told if one.stats["state"]]),
+        waiting=sum(engine["waiting"] for _, engine in engines),
+        pending=sum(engine["pending"] for _, engine in engines),
+        notes=notes_of(rows),
+    )
+
+
+def events_in(rows: Iterable[Shipment]) -> dict[int, int]:
+    """How many events a batch had for each program."""
+    read: dict[int, int] = {}
+    for row in rows:
+        if isinstance(row, ReadCount):
+            read[row.program] = read.get(row.program, 0) + row.count
+    return read
+
+
+def _heard(rows: Iterable[Shipment]) -> dict[tuple[int, str], int]:
+    """For each program and source how many events came."""
+    found: dict[tuple[int, str], int] = {}
+    for row in rows:
+        if isinstance(row, SourceProgress):
+            for name, count in row.seen.counts.items():
+                found[row.program, name] = found.get((row.program, name), 0) + count
+    return found
+
+
+def _source_reports(
+    spreads: Sequence[DistributedProgram],
+    standings: Mapping[int, Progress],
+    heard: Mapping[tuple[int, str], int],
+    clock: int | None,
+) -> Iterable[SourceReport]:
+    seen: set[str] = set()
+    for spread in spreads:
+        standing = standings.get(spread.number, Progress())
+        idle = {source.name: source.idle for source in spread.plan.catalogue.sources}
+        for name in sorted({*idle, *standing.bounds}):
+            bound = standing.bound(name)
+            if name in seen or (name == UNNAMED and bound <= -FAR):
+                continue
+            seen.add(name)
+            is_idle = standing.now is not None and standing.silent.get(name, FAR) <= standing.now
+            lag = lag_of(standing, name, clock)
+            count = heard.get((spread.number, name), 0)
+            yield SourceReport(name, bound if bound > -FAR else None, lag, count, is_idle)
+
+
+def _history_reports(engines: Sequence[tuple[int, dict[str, Any]]]) -> Iterable[HistoryReport]:
+    found: dict[tuple[int, str], HistoryReport] = {}
+    for program, engine in engines:
+        for name, (tuples, size, reach) in engine["histories"].items():
+            own = HistoryReport(program, name, tuples, size, reach)
+            before = found.get((program, name))
+            found[program, name] = own if before is None else _both(before, own)
+    return found.values()
+
+
+def _both(a: HistoryReport, b: HistoryReport) -> HistoryReport:
+    """A history that two engines hold; it matters for as long as one of them needs it."""
+    reach = None if a.reach is None or b.reach is None else max(a.reach, b.reach)
+    return HistoryReport(a.program, a.name, a.tuples + b.tuples, a.bytes + b.bytes, reach)
+
+
+def _state_report(told: Sequence[dict[str, int]]) -> StateReport:
+    return StateReport(
+        live=sum(words["alive"] for words in told),
+        fresh=sum(words["fresh"] for words in told),
+        merged=sum(words["merged"] for words in told),
+        segments=sum(words["segments"] for words in told),
+        loads=sum(words["loads"] for words in told),
+    )
+
+
+# ---- as people and tools read it -------------------------------------------------------------------------------
+
+
 def as_progress(report: BatchReport) -> dict[str, Any]:
     """A report as JSON holds it."""
     return {
@@ -181,7 +291,7 @@ def bound_text(bound: int | None) -> str | None:
     """A bound as people read it; that of a source that is over lies beyond all times."""
     if bound is None:
         return None
-    return "end" if bound >= _FAR else str(write_time(bound, 1, as_numbers=False))
+    return "end" if bound >= _YEAR_10000 else str(write_time(bound, 1, as_numbers=False))
 
 
 def _source(source: SourceReport) -> dict[str, Any]:

@@ -3,12 +3,19 @@
 Several inputs become one frame, since a query has one: each has a column of its own. Where a source is declared idle
 after some silence, a clock is one of them. Spark writes down which rows of it belong to a batch, as of any other
 source, so a batch that is repeated sees the same time.
+
+How much time has passed is measured in the driver, by a clock that nobody sets, and counts on from what the checkpoint
+has seen: whether the time of day is set back or ahead, or the query was down for a day, no source seems silent for it.
+What a batch was told is written down before it begins, so that it sees the same if it is done again.
+
+The ticks are rows of Spark's rate source, one for each second since it was made. It goes by the time of day, and fails
+at a start if that has been set back behind its last tick. So its beginning is set back, too, then.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from pathlib import Path
@@ -19,12 +26,15 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from ephemera.base.errors import EphemeraError
+from ephemera.engine.state.durable_files import Files
+from ephemera.engine.time.processing_time import passing, wall_clock
 from ephemera.formats.check_columns import Offer, check_columns
 from ephemera.rules.nodes import Catalogue
-from ephemera.spark.batch.job import Job, cores_of, declaring_alike, numbered
-from ephemera.spark.live.intake import FromFiles, FromFrame, Heartbeat, Reader, column_of
-from ephemera.spark.read.csv_files import open_csv
-from ephemera.spark.read.flat_events import ANY, Form
+from ephemera.spark.batch.job import Job, cores_of, declaring_alike, numbered, wanted_columns
+from ephemera.spark.live.checkpoint import Checkpoint, Standings
+from ephemera.spark.live.intake import FromFiles, FromFrame, Heartbeat, SourceReader, column_of
+from ephemera.spark.read.csv_columns import open_csv
+from ephemera.spark.read.flat_events import Form
 from ephemera.spark.read.parquet import is_flat_here, units
 from ephemera.spark.read.parquet import offers as parquet_offers
 from ephemera.spark.read.scan import Input, format_of, offer_of_sheets, source_of
@@ -37,6 +47,8 @@ _READ_HERE, _READ_BY_SPARK = 4_000_000, 40_000
 On two cores one task was sooner done with two million events of files than two tasks; with more cores these gain. Spark
 needs longer to read, and does it in several tasks. See docs/decisions/0010.
 """
+_MADE = re.compile(rb"v1\n(\d+)\s*")
+"""The file in which the rate source remembers when it was made, in milliseconds."""
 
 
 class NoInput(EphemeraError):
@@ -48,7 +60,7 @@ class LiveSource:
     """What a live query reads: one frame, and readers for its columns."""
 
     frame: DataFrame
-    readers: tuple[Reader, ...]
+    readers: tuple[SourceReader, ...]
     small: int
     """Batches of fewer events are sooner done in one task."""
 
@@ -69,7 +81,7 @@ def open_inlets(  # noqa: PLR0913 - most of them named
     """
     reading = spark.readStream if most_files is None else spark.readStream.option("maxFilesPerTrigger", most_files)
     frames: list[DataFrame] = []
-    readers: list[Reader] = []
+    readers: list[SourceReader] = []
     offers = [offer for given in inputs for offer in _offers(spark, given)]
     for job in jobs:
         check_columns(offers, _catalogue(job), lenient=lenient)
@@ -79,7 +91,7 @@ def open_inlets(  # noqa: PLR0913 - most of them named
             alike = [jobs[n] for n in same]
             if opened is None:
                 frames.append(_documents(reading, given.paths[0]).select("path"))
-                readers.append(FromFiles(tuple(same), _needed(alike), complete=not lenient))
+                readers.append(FromFiles(tuple(same), wanted_columns(alike, every_event=True), complete=not lenient))
             else:
                 own, reader = _read(*opened, alike, same, complete=not lenient)
                 frames.append(own)
@@ -105,26 +117,11 @@ def _read(
     frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[int], *, complete: bool
 ) -> tuple[DataFrame, FromFrame]:
     catalogue = _catalogue(jobs[0])
-    source = source_of(frame, form, catalogue, _needed(jobs), complete=complete)
+    source = source_of(frame, form, catalogue, wanted_columns(jobs, every_event=True), complete=complete)
     labels = sorted(catalogue.events)
     if source.offer is not None:  # a data frame has the same columns for ever
         check_columns([source.offer], catalogue, lenient=not complete)
     return numbered(source, labels), FromFrame(tuple(numbers), form, dict(source.held), labels, source.counts, complete)
-
-
-def _needed(jobs: Sequence[Job]) -> Mapping[str, frozenset[str]]:
-    """What is read: of types that rules use, their attributes; of all others, that there was an event and when."""
-    catalogue = _catalogue(jobs[0])
-    found: dict[str, frozenset[str]] = dict.fromkeys(catalogue.events, frozenset())
-    for job in jobs:
-        asked = job.compiled.physical.rewritten.columns
-        if asked is None:
-            everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
-            return {**everything, ANY: frozenset()}
-        for label, names in asked.items():
-            if label in found:
-                found[label] |= names
-    return {**found, ANY: frozenset()}
 
 
 def _offers(spark: SparkSession, given: Input) -> list[Offer]:
@@ -197,3 +194,47 @@ def _opened_or_told(spark: SparkSession, reading: DataStreamReader, given: Input
                 f"there is no file in `{given.given}` yet that shows its columns; put one there before the start"
             ) from None
         raise
+
+
+# ---- the clock -------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Ticking:
+    """The time of a query, in microseconds."""
+
+    ledger: Checkpoint
+    passed: Callable[[], int] = passing
+    _ahead: int | None = None
+    """What is to be added to what has passed in this process."""
+
+    def at(self, batch: int, before: Standings) -> int:
+        """What time it is for a batch, however often it is done."""
+        if self._ahead is None:
+            latest = max((s.now for s in before.values() if s.now is not None), default=None)
+            self._ahead = (wall_clock() if latest is None else latest) - self.passed()
+            known = self.ledger.time_of(batch)
+            if known is not None:
+                self._ahead = max(self._ahead, known - self.passed())
+                return known
+        now = self._ahead + self.passed()
+        self.ledger.note_time(batch, now)
+        return now
+
+
+def set_ticks(files: Files, checkpoint: str, now: Callable[[], int] = wall_clock) -> None:
+    """Lets the rate source of a query go on from its last tick, if the time of day is behind that."""
+    folder = f"{checkpoint}/spark"
+    batches = [int(name) for name in files.names(f"{folder}/offsets") if name.isdigit()]
+    if not batches:
+        return
+    _, *offsets = bytes(files.read(f"{folder}/offsets/{max(batches)}")).split(b"\n")
+    for number, offset in enumerate(offsets[1:]):
+        path = f"{folder}/sources/{number}/0"
+        if not offset.strip().isdigit() or "0" not in files.names(f"{folder}/sources/{number}"):
+            continue
+        made = _MADE.fullmatch(bytes(files.read(path)))
+        latest = now() // 1_000 - 1_000 * int(offset)
+        if made is not None and int(made[1]) > latest:
+            files.remove(f"{folder}/sources/{number}/.0.crc")  # which would be that of what was there
+            files.put(path, [b"v1\n%d" % latest], lambda _: None)

@@ -2,7 +2,7 @@
 
 A batch is one chain, as over history: what is read is routed, shuffled to the places of the shards, and met there level
 by level. The words of all readers go to every place, so that each knows how far the sources have come within the batch.
-A shard commits before anything of it goes on.
+A shard commits before anything of it goes on, and is kept for the next batch.
 
 What runs in tasks is the same for all batches. Which batch it is they find in a property of their job.
 """
@@ -10,30 +10,45 @@ What runs in tasks is the same for all batches. Which batch it is they find in a
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from threading import Lock
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
 
 from ephemera.base.errors import InternalError
-from ephemera.engine.cluster.message import HEARD, Shipment
+from ephemera.engine.cluster.message import Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.shard import Shard
-from ephemera.engine.cluster.source_progress import PlaceProgress, Progress, moved, read_standing, read_word
+from ephemera.engine.cluster.source_progress import PlaceProgress, Progress, moved, read_standing
 from ephemera.engine.state.durable_files import files_of
 from ephemera.engine.state.segment_store import Store
 from ephemera.engine.state.segments import NOBODY, Origin
 from ephemera.spark.live.fault_points import mark
-from ephemera.spark.live.shard_cache import QueryKey, ShardCache
-from ephemera.spark.runtime.exchange import batches, gathered, place_of_task, shipments_of
+from ephemera.spark.runtime.exchange import Programs, batches, gathered, in_order, place_of_task, shipments_of
 from ephemera.spark.runtime.failures import told_by
-from ephemera.spark.runtime.packed_programs import Programs
 
+A = TypeVar("A")
+B = TypeVar("B")
 TURN = "ephemera.turn"
 """The property of a job that says which batch it is of."""
-_SHARDS = ShardCache()
-"""The shards of this process between batches: a cache by query, level and place, whose module says what goes when."""
+QUERIES = 16
+"""A process keeps the shards of so many queries."""
+STALE = 50
+"""A shard that its query has not asked for in so many batches is forgotten."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryKey:
+    """A start of a live query, and the session that it runs in."""
+
+    session: str
+    run: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,76 +105,66 @@ class At:
         return self.standings.get(program, self.turn.standing(program))
 
     @property
-    def as_numbers(self) -> bool:
-        """Whether answers write their times as numbers: if all events of all programs did."""
-        return not any(standing.texts for standing in {**self.turn.standings, **self.standings}.values())
+    def texts(self) -> frozenset[int]:
+        """The programs whose answers write their times as text, since some of their events did."""
+        return frozenset(n for n, standing in {**self.turn.standings, **self.standings}.items() if standing.texts)
 
 
 Last = Callable[[Iterable[Shipment], At], Iterator[Shipment]]
 """What is done with all that comes of a batch in one place."""
 
 
-def after(turn: Turn, heard: Iterable[Shipment], spreads: Mapping[int, DistributedProgram]) -> dict[int, Progress]:
-    """Where those programs stand after a batch of which something was heard."""
+def after(turn: Turn, seen: Iterable[SourceProgress], spreads: Mapping[int, DistributedProgram]) -> dict[int, Progress]:
+    """Where those programs stand after a batch of which something was seen."""
     words: dict[int, list[PlaceProgress]] = {}
-    for shipment in heard:
-        words.setdefault(shipment.program, []).append(read_word(json.loads(bytes(shipment.load))))
+    for shipment in seen:
+        words.setdefault(shipment.program, []).append(shipment.seen)
     return {number: moved(turn.standing(number), own, spreads[number].plan.catalogue) for number, own in words.items()}
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
-    """What runs in each place between two exchanges: the shard of one level, and what is done last, if this is it."""
-
-    spreads: Programs
-    level: int
-    last: Last | None
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("engine", self.run(in_order(shipments_of(given)), turn_of_task(), place_of_task())))
-
-    def run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
-        """What comes of the shipments to a place, which are in order."""
-        heard = [s for s in given if s.group == HEARD]
-        others = [s for s in given if s.group != HEARD]
-        standings = after(turn, heard, self.spreads)
-        mark("engines")
-        shard = _shard(self.spreads, turn, self.level, place)
-        found = list(shard.step(others, standings))
-        written = shard.commit(turn.number)
-        _SHARDS.keep(turn.query, turn.running, self.level, place, shard)
-        found += shard.told(written)
-        if self.last is not None:
-            yield from self.last(found, At(self.spreads, turn, place, standings))
-            yield from heard if place == 0 else ()
-            return
-        yield from heard
-        yield from found
+# ---- shards ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Gathering:
-    """What runs behind the last level where several places may have given the same answer."""
+@dataclass(slots=True)
+class ShardCache:
+    """The shards of a process between the batches of live queries; it may be asked by several threads.
 
-    spreads: Programs
-    last: Last
+    A shard that is not there is loaded from its files, with the same answers. One goes
 
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("engine", self.run(in_order(shipments_of(given)), turn_of_task(), place_of_task())))
+    - when its query has ended, which the next batch of another query of the same session tells;
+    - when its query has done many batches without it, since another process runs it by now;
+    - when more queries are kept than a limit: those of the query that was at work least recently.
+    """
 
-    def run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
-        """What comes of the shipments to a place, which are in order."""
-        mark("gather")
-        heard = [s for s in given if s.group == HEARD]
-        standings = after(turn, heard, self.spreads)
-        others = (s for s in given if s.group != HEARD)
-        yield from self.last(gathered(others, self.spreads, place), At(self.spreads, turn, place, standings))
-        yield from heard if place == 0 else ()
+    queries: int = QUERIES
+    _kept: dict[QueryKey, dict[tuple[int, int], Shard]] = field(default_factory=dict)
+    """By query, that of the last batch last; then by level and place."""
+    _lock: Lock = field(default_factory=Lock)
+
+    def take(self, query: QueryKey, level: int, place: int) -> Shard | None:
+        """Gives a shard away, so that one that fails in its batch is not found again."""
+        with self._lock:
+            return self._kept.get(query, {}).pop((level, place), None)
+
+    def keep(self, query: QueryKey, running: Collection[str], level: int, place: int, shard: Shard) -> None:
+        """Keeps a shard after a batch; `running` are the starts that are at work in the session of its query."""
+        with self._lock:
+            own = self._kept.pop(query, {})
+            own[level, place] = shard
+            self._kept[query] = {at: one for at, one in own.items() if (one.batch or 0) + STALE >= (shard.batch or 0)}
+            for other in [k for k in self._kept if k.session == query.session and k != query and k.run not in running]:
+                del self._kept[other]
+            while len(self._kept) > self.queries:
+                del self._kept[next(iter(self._kept))]
+
+    def kept(self) -> list[QueryKey]:
+        """The queries of which something is kept, that of the last batch last."""
+        with self._lock:
+            return [query for query, own in self._kept.items() if own]
 
 
-def in_order(given: Iterable[Shipment]) -> list[Shipment]:
-    """Shipments by program, group and time. They are few, and Spark would need a stage of its own to sort them."""
-    return sorted(given, key=lambda s: (s.program, s.group, s.first))
+_SHARDS = ShardCache()
+"""The shards of this process, by query, level and place."""
 
 
 def _shard(spreads: Programs, turn: Turn, level: int, place: int) -> Shard:
@@ -172,3 +177,63 @@ def _shard(spreads: Programs, turn: Turn, level: int, place: int) -> Shard:
         shard = Shard(spreads, level, place, store)
     shard.come_to(turn.before)
     return shard
+
+
+# ---- stages ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LiveStage:
+    """What runs in each place behind an exchange: the shard of one level, and what is done last, if this is it.
+
+    Behind the last level there is none, and answers that several places may have given are given once.
+    """
+
+    spreads: Programs
+    level: int | None
+    last: Last | None
+
+    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from batches(told_by("engine", self.run(in_order(shipments_of(given)), turn_of_task(), place_of_task())))
+
+    def run(self, given: Sequence[Shipment], turn: Turn, place: int) -> Iterator[Shipment]:
+        """What comes of the shipments to a place, which are in order."""
+        seen = [s for s in given if isinstance(s, SourceProgress)]
+        others = [s for s in given if not isinstance(s, SourceProgress)]
+        standings = after(turn, seen, self.spreads)
+        shipments = self._step(others, turn, place, standings)
+        if self.last is not None:
+            yield from self.last(shipments, At(self.spreads, turn, place, standings))
+            yield from seen if place == 0 else ()
+            return
+        yield from seen
+        yield from shipments
+
+    def _step(
+        self, shipments: Sequence[Shipment], turn: Turn, place: int, standings: Mapping[int, Progress]
+    ) -> Iterable[Shipment]:
+        if self.level is None:
+            mark("gather")
+            return gathered(shipments, self.spreads, place)
+        mark("engines")
+        shard = _shard(self.spreads, turn, self.level, place)
+        results = list(shard.step(shipments, standings))
+        written = shard.commit(turn.number)
+        _SHARDS.keep(turn.query, turn.running, self.level, place, shard)
+        return [*results, *shard.told(written)]
+
+
+def side_by_side(function: Callable[[A], B], given: Iterable[A], threads: int) -> Iterator[B]:
+    """What a function makes of each of some things, in their order; no more of them are under way than threads.
+
+    Arrow, numpy and the disk let other threads run while they work. In one task Spark would leave the other cores idle.
+    """
+    if threads == 1:
+        yield from map(function, given)
+        return
+    left = iter(given)
+    with ThreadPoolExecutor(threads) as pool:
+        waiting: deque[Future[B]] = deque(pool.submit(function, one) for one in islice(left, threads))
+        while waiting:
+            yield waiting.popleft().result()
+            waiting.extend(pool.submit(function, one) for one in islice(left, 1))

@@ -1,22 +1,31 @@
-"""This module turns the cells of CSV files into columns of events, and says for which rows it cannot vouch.
+"""This module opens CSV files, those with the same header together, and turns their cells into columns of events.
 
-What a line is stands in `formats.csv_rows`, and what a cell means in `formats.decode_cells`. A line that is cut into
-cells here has as many as the header, is UTF-8, and its quotes are closed; any other is read in Python, which says what
-is wrong.
+Spark's own reader of CSV takes the header of one file for all, fills up rows that are too short, cuts those that are
+too long, and replaces bytes that are no text. So it is asked for whole lines only, byte by byte: the characters that
+would divide or quote cells are none that a byte stands for. It leaves out the first line of each file, which is the
+header, and that is read here.
+
+What a line is and what a cell means stands in `formats.decode_csv`. A line that is cut into cells here has as many as
+the header, is UTF-8, and its quotes are closed; any other is read in Python, which says what is wrong.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import unquote, urlsplit
 
-from pyspark.sql import Column
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ephemera.formats.decode_arrow import only_label, stamp_columns, time_columns
+from ephemera.formats.check_columns import only_label, stamp_columns, time_columns
+from ephemera.formats.decode_csv import BadFile, header_of, is_blank
 from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue, Schema
-from ephemera.spark.read.csv_files import FILE, LINE, Sheets
 from ephemera.spark.read.flat_events import (
     Cell,
     Rows,
@@ -32,14 +41,103 @@ from ephemera.spark.read.flat_events import (
     times,
 )
 
+LINE, FILE = "line", "file"
+_PIECE = 65_536
+_BYTES = "ISO-8859-1"
+_OPTIONS = {
+    "header": "true",
+    "encoding": _BYTES,
+    "sep": "\u0100",
+    "quote": "\u0101",
+    "escape": "\u0101",
+    "nullValue": "\u0101",
+    "emptyValue": "",
+    "lineSep": "\n",
+    "maxCharsPerColumn": "-1",
+}
 _INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"
 _NUMBER = r"^-?(0|[1-9][0-9]{0,14})(\.[0-9]{1,14})?$"
 """Numbers that are doubles without a doubt; others are read in Python."""
 _QUOTED = r'"[^"]*+(?:""[^"]*+)*+"'
 _LONGEST = 20_000
 """Bytes of a line up to which quotes are looked at here: Java's expressions need a stack for them."""
-Given = Mapping[str, Column]
+Cells = Mapping[str, Column]
 """The cells of a row by their columns; those that are empty are null."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sheets:
+    """CSV files with the same header: their lines as bytes, without the header, and what file each is from."""
+
+    frame: DataFrame
+    columns: tuple[str, ...]
+    name: str
+    """For people: the first file, and how many more there are."""
+    more: tuple[str, ...] = ()
+    """What folders say besides, such as `day=1`: further columns of the frame."""
+
+
+def open_csv(spark: SparkSession, paths: Sequence[str]) -> list[Sheets]:
+    """The files at some paths; those that are empty have no header, and nothing else."""
+    frame = _lines(spark, paths)
+    by_header: dict[tuple[str, ...], list[str]] = {}
+    for uri in frame.inputFiles():
+        line = first_line(spark, uri)
+        if line:
+            by_header.setdefault(header_of(line, name_of(uri)), []).append(uri)
+    found: list[Sheets] = []
+    for columns, files in by_header.items():
+        own = frame if len(by_header) == 1 else frame.where(_file().isin([_written(uri) for uri in files]))
+        name = name_of(files[0]) if len(files) == 1 else f"{name_of(files[0])} and {len(files) - 1} more"
+        more = tuple(column for column in frame.columns if column != LINE)
+        data = f.encode(LINE, _BYTES).alias(LINE), _file().alias(FILE)
+        found.append(Sheets(own.select(*data, *(f.col(f"`{m}`") for m in more)), columns, name, more))
+    return found
+
+
+def _lines(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    return spark.read.schema(f"{LINE} string").options(**_OPTIONS).csv(list(paths))
+
+
+def _file() -> Column:
+    return f.col("_metadata.file_path")
+
+
+def _written(uri: str) -> str:
+    """A file as Spark names it beside its rows."""
+    return uri.replace("file:///", "file:/", 1)
+
+
+def name_of(uri: str) -> str:
+    """The name of a file for people."""
+    return PurePosixPath(unquote(urlsplit(uri).path)).name
+
+
+def first_line(spark: SparkSession, uri: str) -> bytes:
+    """The first line of a file that is not blank; nothing if there is none."""
+    jvm: Any = spark._jvm
+    conf = spark._jsc.hadoopConfiguration()
+    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
+    stream = path.getFileSystem(conf).open(path)
+    codec = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(conf).getCodec(path)
+    source = stream
+    try:
+        source = stream if codec is None else codec.createInputStream(stream)
+        held = b""
+        while piece := bytes(source.readNBytes(_PIECE)):
+            held += piece
+            *lines, _ = held.split(b"\n")
+            full = next((line for line in lines if not is_blank(line)), None)
+            if full is not None:
+                return full
+        return next((line for line in held.split(b"\n") if not is_blank(line)), b"")
+    except Py4JJavaError as error:  # such as what is compressed, and broken
+        raise BadFile(f"cannot read {name_of(uri)}: {error.java_exception.getMessage()}") from None
+    finally:
+        source.close()
+
+
+# ---- cells by columns ------------------------------------------------------------------------------------------
 
 
 def flat_cells(
@@ -91,7 +189,7 @@ def _stamp(cell: Column, unit: int) -> Cell:
     return Cell(times(number, unit), "time", stamp_faults(number, unit))
 
 
-def _shape(schema: Schema, given: Given, catalogue: Catalogue) -> Shape:
+def _shape(schema: Schema, given: Cells, catalogue: Catalogue) -> Shape:
     when = time_columns(given, catalogue, schema.label)
     stamps = [_stamp(given[name], catalogue.unit) for name in when] or [no_stamp()]
     cells = {name: _cell(given.get(name), declared) for name, declared in schema.attributes or ()}

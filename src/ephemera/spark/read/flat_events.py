@@ -28,7 +28,7 @@ EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class AttributeColumn:
     """Where an attribute is: in which column, and of which kind."""
 
     column: str
@@ -48,7 +48,7 @@ class Source:
 
     frame: DataFrame
     form: Form
-    held: Mapping[tuple[str, str], Held] = field(default_factory=dict)
+    held: Mapping[tuple[str, str], AttributeColumn] = field(default_factory=dict)
     is_point: bool = False
     """Whether all events by columns are points, so that one stamp says all."""
     counts: bool = True
@@ -220,13 +220,13 @@ def select(
     kinds: dict[str, set[Kind]] = {}
     for shape, name in asked:
         kinds.setdefault(name, set()).add(shape.cells[name].kind)
-    held: dict[tuple[str, str], Held] = {}
+    held: dict[tuple[str, str], AttributeColumn] = {}
     values: dict[str, list[tuple[str, Column]]] = {}
     for shape, name in asked:
         cell = shape.cells[name]
         is_plain = len(kinds[name]) == 1 and name not in (EVENT, BEGIN, END, TEXT, REST)
         column = name if is_plain else f"{name}:{cell.kind}"
-        held[shape.schema.label, name] = Held(column, cell.kind)
+        held[shape.schema.label, name] = AttributeColumn(column, cell.kind)
         values.setdefault(column, []).append((shape.schema.label, cell.value))
     columns = [by_label(rows.event, found).alias(column) for column, found in values.items()]
     begin = by_label(rows.event, [(shape.schema.label, shape.begin) for shape in shapes])

@@ -15,8 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from ephemera.base.time import LATEST
-from ephemera.formats.check_columns import refused_types
-from ephemera.formats.decode_arrow import only_label, stamp_columns, time_columns
+from ephemera.formats.check_columns import only_label, refused_types, stamp_columns, time_columns
 from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.read.flat_events import (

@@ -23,15 +23,15 @@ from ephemera.algebra.attributes import position
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.arrow_columns import with_instants
-from ephemera.formats.check_columns import Offer, offer_of, refused_types
-from ephemera.formats.csv_rows import BadFile
-from ephemera.formats.decode_arrow import Reader, stamp_columns
+from ephemera.formats.check_columns import Offer, refused_types, stamp_columns
+from ephemera.formats.decode_arrow import Reader, offer_of
+from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.json_events import BadEvent
 from ephemera.kernels.columns import Batch
 from ephemera.kernels.event_columns import BEGIN, END, Events
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.read.flat_events import ANY
-from ephemera.spark.read.route_rows import Counts, Waiting, bad_shipment
+from ephemera.spark.read.route_rows import ReadCounts, Waiting, bad_input
 from ephemera.spark.runtime.exchange import SCHEMA, batches
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
@@ -131,7 +131,7 @@ class FromParquet:
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         waiting = Waiting(self.spreads[0].places)
-        counts = [Counts(spread) for spread in self.spreads]
+        counts = [ReadCounts(spread) for spread in self.spreads]
         for batch in given:
             for path, group in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
                 for parts, bad in self.read(path, group):
@@ -139,7 +139,7 @@ class FromParquet:
                         own.add(parts)
                         for letter in bad:
                             own.add_bad(letter)
-                    yield from (bad_shipment(spread, letter) for spread in self.spreads for letter in bad)
+                    yield from (bad_input(spread, letter) for spread in self.spreads for letter in bad)
                     yield from self._all(waiting.add(parts))
         yield from self._all(waiting.take())
         yield from (word for own in counts for word in own.told())

@@ -7,22 +7,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ephemera.algebra.attributes import position
-from ephemera.engine.cluster.message import BAD, READ, Shipment
+from ephemera.engine.cluster.message import BadInput, ReadCount, ReadNotes, Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.formats.check_columns import Keys
 from ephemera.formats.json_events import BadEvent
 from ephemera.formats.reading import read_event
-from ephemera.formats.seen_keys import Keys
 from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
 from ephemera.kernels.event_columns import BEGIN, END, Events, of_events
 from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
-from ephemera.spark.read.flat_events import Form, Held
+from ephemera.spark.read.flat_events import AttributeColumn, Form
 from ephemera.spark.read.scan import apart, read_rest
 from ephemera.spark.runtime.exchange import batches
 from ephemera.spark.runtime.failures import told_by
@@ -43,7 +42,7 @@ class FromSource:
 
     spreads: Sequence[DistributedProgram]
     form: Form
-    held: Mapping[tuple[str, str], Held]
+    held: Mapping[tuple[str, str], AttributeColumn]
     labels: Sequence[str]
     """What the numbers in the column `event` stand for."""
 
@@ -52,7 +51,7 @@ class FromSource:
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         waiting = Waiting(self.spreads[0].places)
-        counts = [Counts(spread) for spread in self.spreads]
+        counts = [ReadCounts(spread) for spread in self.spreads]
         for batch in given:
             vouched, rest = apart(batch, self.form)
             if vouched.num_rows:
@@ -70,14 +69,14 @@ class FromSource:
         for spread in self.spreads:
             yield from spread.route(parts)
 
-    def _one_by_one(self, spread: DistributedProgram, rest: pa.RecordBatch, counts: Counts) -> Iterator[Shipment]:
+    def _one_by_one(self, spread: DistributedProgram, rest: pa.RecordBatch, counts: ReadCounts) -> Iterator[Shipment]:
         """Events that are read one by one, and counted, bad ones included."""
         events = read_rest(spread.compiled, self.form, rest, keys=counts.keys)
         while several := list(islice(events, _SOME)):
             for event in several:
                 if isinstance(event, BadEvent):
                     counts.add_bad(event)
-                    yield bad_shipment(spread, event)
+                    yield bad_input(spread, event)
             good = [event for event in several if isinstance(event, Event)]
             parts = list(of_events(good, spread.compiled.plan.catalogue.attributes))
             counts.add(parts)
@@ -158,7 +157,7 @@ def _numbers(values: pa.Array) -> np.ndarray:
     return np.asarray(values.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def _column(values: pa.Array, held: Held) -> Column:
+def _column(values: pa.Array, held: AttributeColumn) -> Column:
     if held.kind == "time":
         return column([None if v is None else Time(v) for v in values.to_pylist()])
     if values.null_count or held.kind == "bool":
@@ -168,7 +167,7 @@ def _column(values: pa.Array, held: Held) -> Column:
     return Column(np.ascontiguousarray(values.to_numpy(zero_copy_only=False)), held.kind)
 
 
-class Counts:
+class ReadCounts:
     """How many events were read for a program: of each type that should come, and of all others together."""
 
     def __init__(self, spread: DistributedProgram) -> None:
@@ -202,27 +201,22 @@ class Counts:
         """Words of how many there were, and of what is to be said of them."""
         for label, count in self._counts.items():
             if count:
-                yield Shipment(self._spread.number, READ, 0, 0, count, label, None, 0, b"")
+                yield ReadCount(self._spread.number, 0, label, count)
         notes, keys = self._local.note_since(self._assumed), self.keys.told()
         if notes or keys:
-            load = json.dumps({"notes": notes, "keys": keys}).encode()
-            yield Shipment(self._spread.number, READ, 0, 0, 0, "", None, 0, load)
+            yield ReadNotes(self._spread.number, 0, notes, keys)
 
 
-def told_of(load: bytes) -> dict[str, Any]:
-    """What a word of events that were read says: notes, and which keys there were."""
-    return json.loads(bytes(load)) if load else {"notes": (), "keys": {}}
+def notes_of(shipments: Iterable[Shipment]) -> tuple[str, ...]:
+    """What is to be said of the input, from what was told of reading it."""
+    read = (shipment for shipment in shipments if isinstance(shipment, ReadNotes))
+    return tuple(dict.fromkeys(note for one in read for note in one.notes))
 
 
-def notes_of(loads: Iterable[bytes]) -> tuple[str, ...]:
-    """What is to be said of the input, from words of what was read."""
-    return tuple(dict.fromkeys(note for load in loads for note in told_of(load)["notes"]))
-
-
-def bad_shipment(spread: DistributedProgram, bad: BadEvent) -> Shipment:
+def bad_input(spread: DistributedProgram, bad: BadEvent) -> BadInput:
     """What is no event of a program, with the reason."""
-    load = json.dumps({"reason": bad.reason, "event": bad.original}, ensure_ascii=False)
-    return Shipment(spread.number, BAD, 0, 0, 0, bad.label or "", None, 0, load.encode("utf-8", "backslashreplace"))
+    letter = json.dumps({"reason": bad.reason, "event": bad.original}, ensure_ascii=False)
+    return BadInput(spread.number, 0, 1, letter.encode("utf-8", "backslashreplace"), bad.label or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +235,7 @@ class FromLines:
             for number, line in pairs:
                 event = read_event(line, self.spreads[number].compiled)
                 if isinstance(event, BadEvent):
-                    yield bad_shipment(self.spreads[number], event)
+                    yield bad_input(self.spreads[number], event)
                 else:
                     events.setdefault(number, []).append(event)
             for number, found in events.items():

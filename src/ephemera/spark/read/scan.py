@@ -19,19 +19,25 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.base.errors import InternalError
-from ephemera.formats.check_columns import Offer, check_columns, refused_types
-from ephemera.formats.csv_rows import BadFile, Row, Sheet, row_of, sheet_of
+from ephemera.formats.check_columns import Keys, Offer, check_columns, refused_types
 from ephemera.formats.decode_arrow import Reader
-from ephemera.formats.decode_cells import event_of_row, events_of_sheet, object_of_cells
+from ephemera.formats.decode_csv import (
+    BadFile,
+    Row,
+    Sheet,
+    event_of_row,
+    events_of_sheet,
+    object_of_cells,
+    row_of,
+    sheet_of,
+)
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text
 from ephemera.formats.reading import Given, given_message, read_event
-from ephemera.formats.seen_keys import Keys
 from ephemera.formats.xml_messages import messages, pieces, placed
 from ephemera.physical.plan import Compiled
 from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue
-from ephemera.spark.read.csv_columns import flat_cells
-from ephemera.spark.read.csv_files import LINE, Sheets, name_of, open_csv
+from ephemera.spark.read.csv_columns import LINE, Sheets, flat_cells, name_of, open_csv
 from ephemera.spark.read.flat_events import ANY, REST, Form, Source
 from ephemera.spark.read.frame_columns import flat_rows
 from ephemera.spark.read.json_columns import flat_lines

@@ -1,52 +1,133 @@
-"""This module runs spread programs on Spark: events are routed in Arrow batches, shuffled, and met by engines.
+"""This module carries shipments through Spark: as rows from stage to stage, with engines where they arrive.
 
-What travels are shipments: rows of Spark that hold some events as one Arrow message. So Spark shuffles and sorts few
-rows, and nothing is converted on the way. Each exchange carries everything along, so that there is one chain from the
-input to the answers, and each stage runs once.
+A shipment is a row whose `kind` says what it is; that number is known here and nowhere else. Events stay packed in it,
+so that Spark shuffles and sorts few rows, and nothing is converted on the way. Each exchange carries everything along:
+there is one chain from the input to the answers, and each stage runs once.
 """
 
 from __future__ import annotations
 
+import json
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
+from typing import Any, cast, get_args
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql import DataFrame, Row
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as f
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from ephemera.engine.cluster.message import SCATTERED, Shipment
+from ephemera.engine.cluster import message
+from ephemera.engine.cluster.message import Answers, EventsFor, PackedEvents, ScatteredAnswers, Shipment, run_groups
 from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.cluster.source_progress import read_word
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
-from ephemera.spark.runtime.packed_programs import Programs
 
-SCHEMA = "program int, group int, place int, first bigint, count bigint, label string, arity int, rule int, load binary"
+_KINDS: tuple[type[Shipment], ...] = get_args(Shipment)
+"""What the column `kind` counts."""
+_NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
+_ORDER = ("program", "kind", "group", "first")
+"""The columns by which a place takes what comes to it; `_position` has their values."""
 _ARROW = pa.schema(
     [
-        ("program", pa.int32()),
-        ("group", pa.int32()),
-        ("place", pa.int32()),
-        ("first", pa.int64()),
-        ("count", pa.int64()),
+        *((name, pa.int32()) for name in ("program", "kind", "group", "place")),
+        *((name, pa.int64()) for name in ("first", "count")),
         ("label", pa.string()),
-        ("arity", pa.int32()),
-        ("rule", pa.int32()),
+        *((name, pa.int32()) for name in ("arity", "rule")),
         ("load", pa.binary()),
     ]
 )
-NAMES = [f.name for f in fields(Shipment)]
+NAMES = list(_ARROW.names)
+SCHEMA = from_arrow_schema(_ARROW)
 _BYTES = 8 << 20
 """About so much goes to Spark at a time."""
 
 
+# ---- shipments as rows -------------------------------------------------------------------------------------
+
+
+def _position(shipment: Shipment) -> tuple[int, int, int, int]:
+    """Where a shipment stands among those to its place: by program, and those for groups by group and time."""
+    group = shipment.group if isinstance(shipment, EventsFor) else 0
+    first = shipment.events.first if isinstance(shipment, EventsFor | Answers | ScatteredAnswers) else 0
+    return shipment.program, _NUMBERS[type(shipment)], group, first
+
+
+def in_order(shipments: Iterable[Shipment]) -> list[Shipment]:
+    """Shipments as a place takes them, without Spark, which would need a stage of its own to sort a few."""
+    return sorted(shipments, key=_position)
+
+
+def _row(shipment: Shipment) -> tuple[Any, ...]:
+    """The columns of a shipment."""
+    program, kind, group, first = _position(shipment)
+    count, label, arity, rule = 0, "", None, 0
+    load: bytes | pa.Buffer = b""
+    match shipment:
+        case EventsFor(events=events) | Answers(events=events) | ScatteredAnswers(events=events):
+            count, label, arity, load = events.count, events.label, events.arity, events.load
+            rule = 0 if isinstance(shipment, EventsFor) else shipment.rule
+        case message.BadInput() | message.LateInput() | message.UndefinedHead():
+            count, load = shipment.count, shipment.first
+            label = shipment.label if isinstance(shipment, message.BadInput) else ""
+        case message.StoredAnswers() | message.ReadCount():
+            count, label = shipment.count, shipment.label
+        case message.ReadNotes():
+            load = _json({"notes": shipment.notes, "keys": shipment.keys})
+        case message.EngineStats():
+            load = _json(shipment.stats)
+        case message.SourceProgress():
+            load = _json(shipment.seen.told())
+    data = load if isinstance(load, bytes) else load.to_pybytes()
+    return program, kind, group, shipment.place, first, count, label, arity, rule, data
+
+
+def _json(told: object) -> bytes:
+    return json.dumps(told, default=str).encode()
+
+
+def _shipment(row: Sequence[Any]) -> Shipment:
+    """The shipment of a row."""
+    program, kind, group, place, first, count, label, arity, rule, load = row
+    match _KINDS[kind]:
+        case message.EventsFor:
+            return EventsFor(program, place, group, PackedEvents(label, arity, count, first, load))
+        case message.Answers:
+            return Answers(program, place, rule, PackedEvents(label, arity, count, first, load))
+        case message.ScatteredAnswers:
+            return ScatteredAnswers(program, place, rule, PackedEvents(label, arity, count, first, load))
+        case message.BadInput:
+            return message.BadInput(program, place, count, bytes(load), label)
+        case message.LateInput:
+            return message.LateInput(program, place, count, bytes(load))
+        case message.UndefinedHead:
+            return message.UndefinedHead(program, place, count, bytes(load))
+        case message.StoredAnswers:
+            return message.StoredAnswers(program, place, label, count)
+        case message.ReadCount:
+            return message.ReadCount(program, place, label, count)
+        case message.EngineStats:
+            return message.EngineStats(program, place, json.loads(bytes(load)))
+        case message.SourceProgress:
+            return message.SourceProgress(program, place, read_word(json.loads(bytes(load))))
+        case _:
+            told = json.loads(bytes(load))
+            return message.ReadNotes(program, place, tuple(told["notes"]), told["keys"])
+
+
 def batches(shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
     """Shipments as rows of Spark."""
-    rows: list[Shipment] = []
+    rows: list[tuple[Any, ...]] = []
     size = 0
     for shipment in shipments:
-        rows.append(shipment)
-        size += len(shipment.load) + 100
+        row = _row(shipment)
+        rows.append(row)
+        size += len(row[-1]) + 100
         if size >= _BYTES:
             yield _batch(rows)
             rows, size = [], 0
@@ -54,10 +135,8 @@ def batches(shipments: Iterable[Shipment]) -> Iterator[pa.RecordBatch]:
         yield _batch(rows)
 
 
-def _batch(rows: Sequence[Shipment]) -> pa.RecordBatch:
-    columns: list[list[object]] = [[getattr(row, name) for row in rows] for name in NAMES[:-1]]
-    columns.append([load if isinstance(load := row.load, bytes) else load.to_pybytes() for row in rows])
-    arrays = [pa.array(values, f.type) for values, f in zip(columns, _ARROW, strict=True)]
+def _batch(rows: Sequence[tuple[Any, ...]]) -> pa.RecordBatch:
+    arrays = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), _ARROW, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=_ARROW)
 
 
@@ -67,58 +146,98 @@ def shipments_of(given: Iterable[pa.RecordBatch]) -> Iterator[Shipment]:
         columns = [batch.column(name).to_pylist() for name in NAMES[:-1]]
         loads = batch.column("load")
         for k, row in enumerate(zip(*columns, strict=True)):
-            yield Shipment(*row, loads[k].as_buffer())  # type: ignore[call-arg]
+            yield _shipment((*row, loads[k].as_buffer()))
+
+
+def answers_of(given: Iterable[pa.RecordBatch]) -> Iterator[Answers]:
+    """The answers among rows of Spark."""
+    return (shipment for shipment in shipments_of(given) if isinstance(shipment, Answers))
 
 
 def of_rows(rows: Iterable[Row]) -> list[Shipment]:
     """The shipments of rows that were collected."""
-    return [Shipment(*(row[name] for name in NAMES)) for row in rows]
+    return [_shipment([row[name] for name in NAMES]) for row in rows]
+
+
+def is_a(*kinds: type[Shipment]) -> Column:
+    """Which rows are shipments of some kinds."""
+    return f.col("kind").isin([_NUMBERS[kind] for kind in kinds])
+
+
+def kind_of(row: Mapping[str, Any]) -> type[Shipment]:
+    """The kind of the shipments that a row of a summary is about."""
+    return _KINDS[int(row["kind"])]
+
+
+# ---- programs on their way to workers ------------------------------------------------------------------------
+
+
+class Programs(Mapping[int, DistributedProgram]):
+    """The programs of a run by their numbers, each unpacked where it is used, once in a process.
+
+    A run of one program is not helped by this, but a run of hundreds is: a task meets only a few of them, and the
+    processes of workers live longer than their tasks.
+    """
+
+    def __init__(self, spreads: Sequence[DistributedProgram]) -> None:
+        self._packed = {spread.number: pickle.dumps(spread, pickle.HIGHEST_PROTOCOL) for spread in spreads}
+
+    def __getitem__(self, number: int) -> DistributedProgram:
+        return _unpacked(self._packed[number])
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._packed)
+
+    def __len__(self) -> int:
+        return len(self._packed)
+
+
+@lru_cache(maxsize=1_000)
+def _unpacked(packed: bytes) -> DistributedProgram:
+    """A program by what it was packed as: the same bytes are the same program, whichever run they are of."""
+    program: DistributedProgram = pickle.loads(packed)
+    return program
+
+
+# ---- stages --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
-    """What runs in each partition between two exchanges: the engines of one level of all programs."""
+class BatchStage:
+    """What runs in each partition behind an exchange: the engines of one level of all programs.
+
+    Behind the last level there is none, and answers that several partitions may have given are given once.
+    """
 
     spreads: Mapping[int, DistributedProgram]
-    level: int
-    alone: frozenset[tuple[int, int, int]]
+    level: int | None
+    alone: frozenset[tuple[int, int, int]] = frozenset()
     """The programs, groups and places of engines that run even if no event comes to them."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("engine", self._run(shipments_of(given), place_of_task())))
 
     def _run(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
-        left = {(program, group) for program, group, where in self.alone if where == place}
-        for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
-            spread = self.spreads[program]
-            if group >= 0 and spread.stages.groups[group].level == self.level:
-                left.discard((program, group))
-                yield from spread.run(group, place, own)
-            else:
-                yield from own
-        for program, group in sorted(left):
-            yield from self.spreads[program].run(group, place, ())
-
-
-@dataclass(frozen=True, slots=True)
-class Gathering:
-    """What runs behind the last level: answers that several partitions may have given are given once."""
-
-    spreads: Mapping[int, DistributedProgram]
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from batches(told_by("engine", gathered(shipments_of(given), self.spreads, place_of_task())))
+        if self.level is None:
+            return gathered(shipments, self.spreads, place)
+        always = [(program, group) for program, group, where in self.alone if where == place]
+        return run_groups(
+            shipments,
+            lambda program, group: self.spreads[program].stages.groups[group].level == self.level,
+            lambda program, group, events: self.spreads[program].run(group, place, events),
+            always,
+        )
 
 
 def gathered(
     shipments: Iterable[Shipment], spreads: Mapping[int, DistributedProgram], place: int
 ) -> Iterator[Shipment]:
-    """Shipments, which come by program and group, with what several places may have given each once."""
-    for (program, group), own in groupby(shipments, key=lambda s: (s.program, s.group)):
-        if group == SCATTERED:
-            yield from spreads[program].gather(place, own)
+    """Shipments, which are in order, with what several places may have given each once."""
+    for program, several in groupby(shipments, key=lambda s: s.program if isinstance(s, ScatteredAnswers) else None):
+        if program is None:
+            yield from several
         else:
-            yield from own
+            yield from spreads[program].gather(place, cast("Iterator[ScatteredAnswers]", several))
 
 
 def place_of_task() -> int:
@@ -131,9 +250,9 @@ def run_levels(routed: DataFrame, spreads: Sequence[DistributedProgram], program
     """All that comes of events that have been routed."""
     frame = routed
     for level in range(max((s.stages.levels for s in spreads), default=0)):
-        frame = exchanged(frame, places, Level(programs, level, _alone(spreads, level)))
+        frame = _exchanged(frame, places, BatchStage(programs, level, _alone(spreads, level)))
     if any(spread.needs_gathering for spread in spreads):
-        frame = exchanged(frame, places, Gathering(programs))
+        frame = _exchanged(frame, places, BatchStage(programs, None))
     return frame
 
 
@@ -146,9 +265,9 @@ def _alone(spreads: Sequence[DistributedProgram], level: int) -> frozenset[tuple
     )
 
 
-def exchanged(
+def _exchanged(
     frame: DataFrame, places: int, function: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 ) -> DataFrame:
-    """What a function makes of shipments in their places, each of which gets them by program, group and time."""
-    ordered = frame.repartitionById(places, "place").sortWithinPartitions("program", "group", "first")
+    """What a function makes of shipments in their places."""
+    ordered = frame.repartitionById(places, "place").sortWithinPartitions(*_ORDER)
     return map_in_arrow(ordered, function, SCHEMA)

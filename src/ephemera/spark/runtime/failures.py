@@ -10,7 +10,7 @@ from typing import TypeVar
 from urllib.parse import unquote
 
 from ephemera.base.errors import EphemeraError
-from ephemera.spark.runtime.java_end import java_ended
+from ephemera.spark.runtime.java import java_ended
 from ephemera.spark.runtime.ship_package import missing
 
 T = TypeVar("T")

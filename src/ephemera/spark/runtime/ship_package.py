@@ -1,16 +1,25 @@
-"""This module sends the package to workers that do not have it.
+"""This module sees that workers can run the package: it is sent to those that lack it, and their Python is looked at.
 
-It goes as one zip of sources and their bytecode, so that a worker need not compile it at every start; Spark wants the
-same version of Python everywhere anyway. What the package stands on cannot travel so: lxml, numpy and pyarrow have to
-be where the workers are, and `missing` tells whoever forgot.
+The package goes as one zip of sources and their bytecode, so that a worker need not compile it at every start; Spark
+wants the same version of Python everywhere anyway. What the package stands on cannot travel so: lxml, numpy and pyarrow
+have to be where the workers are, and `missing` tells whoever forgot.
+
+A local session that we open runs this Python. One that is there already, of a notebook or a script, runs what
+PYSPARK_PYTHON named when it was opened, or else the `python3` of the search path, which need not be that of the
+environment at hand.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import json
 import marshal
 import re
+import shutil
+import subprocess
+import sys
 import zipfile
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 
@@ -19,11 +28,19 @@ from pyspark.sql import SparkSession
 from ephemera.base.errors import EphemeraError
 from ephemera.base.scratch import scratch_of_process
 from ephemera.spark.runtime.session import is_local
-from ephemera.spark.runtime.worker_python import NEEDED, check_python, is_same
 
 _PACKAGE = Path(__file__).parents[2]
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 """Files in a zip have a date; with the same one the same sources make the same zip."""
+
+NEEDED = {"lxml": "lxml", "numpy": "numpy", "pyarrow": "pyarrow", "re2": "google-re2"}
+"""What workers must have, by module; the package itself is sent."""
+_LOOK = (
+    "import importlib.util as u, json, sys; print(json.dumps([list(sys.version_info[:2]), "
+    "[n for n in sys.argv[1:] if u.find_spec(n) is None]]))"
+)
+_PATIENCE = 60.0
+"""Seconds in which a Python starts, or does not."""
 
 
 class MissingPackage(EphemeraError):
@@ -88,3 +105,44 @@ def missing(error: BaseException) -> MissingPackage | None:
         "(Ephemera itself is sent). "
         "Install them there, or name another Python with PYSPARK_PYTHON or --conf spark.pyspark.python"
     )
+
+
+# ---- the Python of the workers ---------------------------------------------------------------------------------
+
+
+class OtherPython(EphemeraError):
+    """Workers run a Python that cannot run the package."""
+
+
+def is_same(spark: SparkSession) -> bool:
+    """Whether the workers of a local session run this Python, by its own path: environments share one behind links."""
+    there = shutil.which(spark.sparkContext.pythonExec)
+    return there is not None and Path(there).absolute() == Path(sys.executable).absolute()
+
+
+def check_python(spark: SparkSession) -> None:
+    """Refuses a local session whose workers run a Python of another version, or one that lacks something."""
+    complaint = _complaint(spark.sparkContext.pythonExec)
+    if complaint is not None:
+        raise OtherPython(complaint)
+
+
+@lru_cache(maxsize=100)
+def _complaint(python: str) -> str | None:
+    """What is wrong with a Python, by its path: it is started once in a process."""
+    try:
+        looked = subprocess.run([python, "-c", _LOOK, *NEEDED], capture_output=True, timeout=_PATIENCE, check=True)
+        version, lacking = json.loads(looked.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return f"the Python of the workers, {python}, does not start; {cure()}"
+    if tuple(version) != sys.version_info[:2]:
+        own = ".".join(map(str, sys.version_info[:2]))
+        return f"the workers run Python {'.'.join(map(str, version))} ({python}), and this is {own}; {cure()}"
+    if lacking:
+        return f"the Python of the workers, {python}, has no {', '.join(NEEDED[n] for n in lacking)}; {cure()}"
+    return None
+
+
+def cure() -> str:
+    """What to do about it."""
+    return f"set PYSPARK_PYTHON={sys.executable} before the session is opened, and open it anew"

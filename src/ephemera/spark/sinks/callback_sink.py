@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any, Protocol, TextIO, TypeAlias
 
-from ephemera.engine.cluster.message import OUT, Shipment
+from ephemera.engine.cluster.message import Answers, Shipment
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.declare import construct_label
-from ephemera.spark.sinks.encode_answers import Form
+from ephemera.spark.sinks.encode_answers import AnswerForm
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 
@@ -86,25 +86,26 @@ def _tokens(key: object) -> Iterator[str]:
 class Delivery:
     """Unpacks the answers of a batch in the driver and hands them to a sink, by end and begin."""
 
-    forms: Mapping[int, Form]
+    forms: Mapping[int, AnswerForm]
     rules: Mapping[int, Rules]
     sink: Sink
-    as_numbers: bool = True
+    texts: frozenset[int] = frozenset()
+    """The programs whose answers write times as text."""
 
     def deliver(self, batch: int, told: Iterable[Shipment]) -> int:
         """The answers among what a last stage passed on; how many there are. A batch with none is not delivered."""
-        found = [one for shipment in told if shipment.group == OUT for one in self._answers(shipment)]
+        found = [one for shipment in told if isinstance(shipment, Answers) for one in self._answers(shipment)]
         if found:
             found.sort(key=lambda pair: pair[0])
             self.sink([answer for _, answer in found], batch)
         return len(found)
 
-    def _answers(self, shipment: Shipment) -> Iterator[tuple[tuple[int, int, str], Answer]]:
-        form = self.forms[shipment.program]
-        events = form.events(shipment)
-        to = form.recipient(shipment.rule)
-        rules = self.rules[shipment.program].of(shipment.label, to)
-        lines = form.lines(events, shipment.rule, as_numbers=self.as_numbers).to_pylist()
+    def _answers(self, answers: Answers) -> Iterator[tuple[tuple[int, int, str], Answer]]:
+        form = self.forms[answers.program]
+        events = form.events(answers)
+        to = form.recipient(answers.rule)
+        rules = self.rules[answers.program].of(answers.events.label, to)
+        lines = form.lines(events, answers.rule, as_numbers=answers.program not in self.texts).to_pylist()
         for event, line in zip(events.events(), lines, strict=True):
             key = key_of(rules, to, event)
             answer = {**json.loads(line), **form.names, "key": key}

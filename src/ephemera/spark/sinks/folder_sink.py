@@ -1,5 +1,8 @@
 """This module writes what a batch of a stream gives to files, inside the tasks of its last stage, exactly once.
 
+A folder belongs to one query, which a file in it names. At each start the query must be the same, else the folder is
+refused, and what a crash has left of unfinished files is removed.
+
 Each partition of batch n writes at most one file of answers and one of dead letters, whose names say n and the
 partition. A file is written under a hidden name, synced and renamed, and its folder is synced: all before Spark can
 commit the batch. A replay of the batch gives the same answers and replaces its own files. Where it is cut into other
@@ -11,20 +14,86 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from ephemera.engine.cluster.message import BAD, DEAD, LATE, OUT, Shipment
-from ephemera.engine.state.durable_files import Mark
-from ephemera.spark.sinks.encode_answers import Form
-from ephemera.spark.sinks.encode_files import ENDINGS, Format, fitting, writer
-from ephemera.spark.sinks.owned_folder import Folder, WrongFolder, unmarked
+from ephemera.base.errors import EphemeraError
+from ephemera.engine.cluster.message import (
+    Answers,
+    BadInput,
+    DeadLetters,
+    LateInput,
+    Shipment,
+    StoredAnswers,
+    UndefinedHead,
+)
+from ephemera.engine.state.durable_files import TEMPORARY, Files, Mark, files_of, seal, unseal
+from ephemera.spark.sinks.encode_answers import ENDINGS, AnswerForm, FileFormat, fitting, writer
 
-LETTERS = {BAD: "bad", DEAD: "undefined", LATE: "late"}
-"""The groups that go to the dead letters, and what each is called."""
 _FILE = re.compile(r"(part|dead)-(\d+)-(\d+)\.(jsonl|parquet|csv)")
+
+OWNER = "_ephemera.json"
+"""The file that says which query a folder belongs to; Spark does not read what begins so."""
+
+KIND = "owner of a folder"
+FORMAT = 2
+_WAY_OUT = "bring the file back from a copy, or name a new folder"
+
+
+class WrongFolder(EphemeraError):
+    """A folder that a stream cannot write to."""
+
+
+def unmarked(step: str) -> None:
+    """Nobody looks at the steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of a query."""
+
+    files: Files
+    path: str
+
+    def claim(self, query: str) -> None:
+        """Makes the folder one of a query; refuses what belongs to another, or holds other things."""
+        self.files.make(self.path)
+        names = [n for n in self.files.names(self.path) if not n.startswith(".") and not n.endswith(TEMPORARY)]
+        if OWNER in names:
+            path = f"{self.path}/{OWNER}"
+            told = unseal(bytes(self.files.read(path)), KIND, FORMAT, path, _WAY_OUT)
+            owner = told["query"]
+            if owner != query:
+                raise WrongFolder(
+                    f"`{self.path}` holds what query {owner} wrote, and this is query {query}; "
+                    "go on with the checkpoint of that query, or name another folder"
+                )
+        elif names:
+            raise WrongFolder(f"`{self.path}` holds other things, such as `{names[0]}`; name a new folder")
+        else:
+            self._sign(query)
+
+    def tidy(self, query: str, is_stale: Callable[[str], bool]) -> None:
+        """Removes what is stale, and files that never became whole; they stay away when this returns."""
+        stale = [name for name in self.files.names(self.path) if name.endswith(TEMPORARY) or is_stale(name)]
+        for name in stale:
+            self.files.remove(f"{self.path}/{name}")
+        if stale:
+            self._sign(query)  # which makes all names in the folder durable
+
+    def _sign(self, query: str) -> None:
+        self.put(OWNER, seal(KIND, FORMAT, {"query": query}), unmarked)
+
+    def put(self, name: str, data: bytes | pa.Buffer, mark: Mark) -> None:
+        """A file that is there as a whole or not at all, and stays when this returns."""
+        self.files.put(f"{self.path}/{name}", [data], mark)
+
+
+def folder_at(path: str) -> Folder:
+    """The folder at a path."""
+    return Folder(*files_of(path))
 
 
 @dataclass(frozen=True)
@@ -35,14 +104,14 @@ class FolderSink:
     are counted.
     """
 
-    forms: Mapping[int, Form]
+    forms: Mapping[int, AnswerForm]
     query: str
     """Names the query for as long as its checkpoint lives."""
     answers: Folder | None = None
-    format: Format = "json"
+    format: FileFormat = "json"
     letters: Folder | None = None
-    as_numbers: bool = True
-    """Whether lines write times as numbers; columns hold instants."""
+    texts: frozenset[int] = frozenset()
+    """The programs whose lines write times as text; columns hold instants."""
     has_columns: bool = False
     """Whether answers that pass on go to columns: those that fit none become dead letters here."""
     mark: Mark = unmarked
@@ -62,7 +131,7 @@ class FolderSink:
 
     def settle(self, batch: int, told: Iterable[Shipment]) -> None:
         """After the first batch of a start: what an earlier attempt at it wrote, and this one did not, is removed."""
-        kept = {self._name(s.group, batch, s.place) for s in told if s.group in {OUT, *LETTERS}}
+        kept = {name for shipment in told if (name := self._file_of(shipment, batch)) is not None}
         for folder in (self.answers, self.letters):
             if folder is not None:
                 folder.tidy(self.query, lambda name: _number(name) == batch and name not in kept)
@@ -72,43 +141,56 @@ class FolderSink:
     def write(self, batch: int, place: int, shipments: Iterable[Shipment]) -> Iterator[Shipment]:
         """Stores what one partition gives; passes on all else, and at the end how many of each kind were stored.
 
-        A count is a shipment of the same group with no events in it; that of dead letters carries the first of them.
+        Of dead letters the first goes on, too.
         """
-        told: Counter[tuple[int, str]] = Counter()
+        stored: Counter[tuple[int, str]] = Counter()
         letters = _Letters()
-        answers = writer(self.format, as_numbers=self.as_numbers)
+        answers = writer(self.format, self.texts)
         for shipment in shipments:
             form = self.forms[shipment.program]
-            if shipment.group in LETTERS:
-                letters.add(shipment.group, shipment.program, form, [bytes(shipment.load)])
-            elif shipment.group == OUT and self.answers is not None:
-                unfit = answers.add(form, shipment)
-                letters.add(DEAD, shipment.program, form, unfit)
-                told[shipment.program, shipment.label] += shipment.count - len(unfit)
-            elif shipment.group == OUT and self.has_columns:
-                fit, unfit = fitting(form, shipment)
-                letters.add(DEAD, shipment.program, form, unfit)
-                yield from [] if fit is None else [fit]
-            else:
-                yield shipment
-        if any(told.values()):
-            self._put("answers", self.answers, self._name(OUT, batch, place), answers.close())
+            match shipment:
+                case BadInput() | LateInput() | UndefinedHead():
+                    letters.add(type(shipment), shipment.program, form, [shipment.first])
+                case Answers() if self.answers is not None:
+                    unfit = answers.add(form, shipment)
+                    letters.add(UndefinedHead, shipment.program, form, unfit)
+                    stored[shipment.program, shipment.events.label] += shipment.events.count - len(unfit)
+                case Answers() if self.has_columns:
+                    fit, unfit = fitting(form, shipment)
+                    letters.add(UndefinedHead, shipment.program, form, unfit)
+                    yield from [] if fit is None else [fit]
+                case _:
+                    yield shipment
+        if any(stored.values()):
+            self._put("answers", self.answers, self._answers_file(batch, place), answers.close())
         if letters.lines:
-            self._put("letters", self.letters, self._name(BAD, batch, place), letters.text())
-        for (program, label), count in told.items():
+            self._put("letters", self.letters, _letters_file(batch, place), letters.text())
+        for (program, label), count in stored.items():
             if count:
-                yield Shipment(program, OUT, place, 0, count, label, None, 0, b"")
-        for (group, program), (count, first) in letters.told.items():
-            yield Shipment(program, group, place, 0, count, "", None, 0, first)
+                yield StoredAnswers(program, place, label, count)
+        for (kind, program), (count, first) in letters.told.items():
+            yield kind(program, place, count, first)
 
     def _put(self, what: str, folder: Folder | None, name: str, data: bytes | pa.Buffer) -> None:
         if folder is not None:
             folder.put(name, data, lambda step: self.mark(f"{what} {step}"))
 
-    def _name(self, group: int, batch: int, place: int) -> str:
-        if group == OUT:
-            return f"part-{batch:09d}-{place:05d}.{ENDINGS[self.format]}"
-        return f"dead-{batch:09d}-{place:05d}.jsonl"
+    def _file_of(self, shipment: Shipment, batch: int) -> str | None:
+        """The file in which that is stored which a shipment counts."""
+        match shipment:
+            case StoredAnswers():
+                return self._answers_file(batch, shipment.place)
+            case BadInput() | LateInput() | UndefinedHead():
+                return _letters_file(batch, shipment.place)
+            case _:
+                return None
+
+    def _answers_file(self, batch: int, place: int) -> str:
+        return f"part-{batch:09d}-{place:05d}.{ENDINGS[self.format]}"
+
+
+def _letters_file(batch: int, place: int) -> str:
+    return f"dead-{batch:09d}-{place:05d}.jsonl"
 
 
 def _number(name: str) -> int | None:
@@ -122,19 +204,19 @@ class _Letters:
 
     def __init__(self) -> None:
         self.lines: list[bytes] = []
-        self.told: dict[tuple[int, int], tuple[int, bytes]] = {}
+        self.told: dict[tuple[type[DeadLetters], int], tuple[int, bytes]] = {}
         self._seen: set[tuple[int, bytes]] = set()
 
-    def add(self, group: int, program: int, form: Form, letters: Iterable[bytes]) -> None:
+    def add(self, kind: type[DeadLetters], program: int, form: AnswerForm, letters: Iterable[bytes]) -> None:
         for letter in letters:
-            if group == DEAD and (program, letter) in self._seen:
+            if kind is UndefinedHead and (program, letter) in self._seen:
                 continue
-            if group == DEAD:
+            if kind is UndefinedHead:
                 self._seen.add((program, letter))
             line = _named(letter, form.names) if form.names else letter
             self.lines.append(line)
-            count, first = self.told.get((group, program), (0, line))
-            self.told[group, program] = (count + 1, first)
+            count, first = self.told.get((kind, program), (0, line))
+            self.told[kind, program] = (count + 1, first)
 
     def text(self) -> bytes:
         """All of them, one in a line."""
@@ -150,7 +232,7 @@ def _named(letter: bytes, names: Mapping[str, str]) -> bytes:
 
 
 @dataclass(slots=True)
-class Counts:
+class BatchCounts:
     """How many answers and dead letters a batch gave."""
 
     answers: dict[tuple[int, str], int] = field(default_factory=dict)
@@ -161,21 +243,23 @@ class Counts:
     """One of the dead letters."""
 
 
-def counts_of(told: Iterable[Shipment]) -> Counts:
+def counts_of(told: Iterable[Shipment]) -> BatchCounts:
     """What is said by shipments that a last stage gave; answers that were passed on count, too."""
-    found = Counts()
+    counts = BatchCounts()
+    answers: Counter[tuple[int, str]] = Counter()
     for shipment in told:
-        count = shipment.count or 1  # a letter that nobody counted is one
-        match shipment.group:
-            case group if group == OUT:
-                key = (shipment.program, shipment.label)
-                found.answers[key] = found.answers.get(key, 0) + shipment.count
-            case group if group == BAD:
-                found.bad += count
-            case group if group == DEAD:
-                found.dead += count
-            case group if group == LATE:
-                found.late += count
-        if shipment.group in LETTERS and found.first is None and len(shipment.load):
-            found.first = bytes(shipment.load).decode("utf-8", "replace")
-    return found
+        match shipment:
+            case StoredAnswers():
+                answers[shipment.program, shipment.label] += shipment.count
+            case Answers():
+                answers[shipment.program, shipment.events.label] += shipment.events.count
+            case BadInput():
+                counts.bad += shipment.count
+            case UndefinedHead():
+                counts.dead += shipment.count
+            case LateInput():
+                counts.late += shipment.count
+        if isinstance(shipment, BadInput | LateInput | UndefinedHead) and counts.first is None:
+            counts.first = shipment.first.decode("utf-8", "replace")
+    counts.answers = dict(answers)
+    return counts

@@ -21,12 +21,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import LongType, StructField, StructType
 
 from ephemera.base.errors import EphemeraError
-from ephemera.engine.cluster.message import OUT, Shipment
-from ephemera.spark.runtime.exchange import shipments_of
+from ephemera.engine.cluster.message import Answers
+from ephemera.spark.runtime.exchange import answers_of
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
-from ephemera.spark.sinks.encode_answers import Form
-from ephemera.spark.sinks.owned_folder import folder_at
+from ephemera.spark.sinks.encode_answers import AnswerForm
+from ephemera.spark.sinks.folder_sink import folder_at
 
 _NAME = re.compile(r"\w+(\.\w+){0,2}")
 _QUERY = "ephemera.query"
@@ -47,7 +47,7 @@ class TableSink:
     """
 
     table: str
-    forms: Mapping[int, Form]
+    forms: Mapping[int, AnswerForm]
     location: str | None = None
 
     @property
@@ -120,14 +120,14 @@ class TableSink:
 class ToTable:
     """Writes answers by the columns of the table."""
 
-    forms: Mapping[int, Form]
+    forms: Mapping[int, AnswerForm]
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from told_by("write", (self._rows(s) for s in shipments_of(given) if s.group == OUT))
+        yield from told_by("write", (self._rows(answers) for answers in answers_of(given)))
 
-    def _rows(self, shipment: Shipment) -> pa.RecordBatch:
-        form = self.forms[shipment.program]
-        return form.columns.batch(form.events(shipment), shipment.rule)
+    def _rows(self, answers: Answers) -> pa.RecordBatch:
+        form = self.forms[answers.program]
+        return form.columns.batch(form.events(answers), answers.rule)
 
 
 def _partition(names: list[str]) -> str:

@@ -1,24 +1,41 @@
-"""This module cuts CSV files into rows of cells, and says what is wrong with a line or with a header.
+"""This module reads CSV files as events: cuts them into rows of cells, and says what is wrong with a line or header.
 
 One line is one row. So a quote that is not closed costs its own line and no other, and a file can be read in parts; a
 cell with a line break is two bad lines. A line has as many cells as the header. A cell may stand in quotes, and then
 quotes in it are doubled; elsewhere quotes are plain characters. Blank lines count for nothing.
+
+A cell that is empty is null. A cell of an attribute that is declared `string` is a text; any other is read as JSON,
+and is a text if it is none: just as the cells of tables are.
 """
 
 from __future__ import annotations
 
 import csv
 import gzip
+import json
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from io import BytesIO
-from pathlib import Path
-from typing import IO, cast
+from typing import Any
 
 from ephemera.base.errors import EphemeraError
-from ephemera.terms.errors import LARGEST_LINE, BadMessage, excerpt
+from ephemera.formats.check_columns import (
+    Offer,
+    WrongColumns,
+    check_columns,
+    only_label,
+    refused_types,
+    stamp_columns,
+    time_columns,
+)
+from ephemera.formats.json_events import BadEvent, original_text
+from ephemera.formats.reading import read_event
+from ephemera.physical.plan import Compiled
+from ephemera.rules.nodes import Catalogue
+from ephemera.terms.errors import LARGEST_LINE, BadMessage
+from ephemera.terms.events import Event
 
 BOM = b"\xef\xbb\xbf"
 _OTHERS = {b"\xff\xfe": "UTF-16", b"\xfe\xff": "UTF-16", b"\x00": "UTF-16 or UTF-32"}
@@ -37,11 +54,6 @@ class Row:
     number: int
     cells: dict[str, str] | None
     complaint: str = ""
-
-
-def opened(path: str | Path) -> IO[bytes]:
-    """A file for reading; one that ends in `.gz` is unpacked."""
-    return cast("IO[bytes]", gzip.open(path, "rb")) if str(path).endswith(COMPRESSED) else Path(path).open("rb")
 
 
 def header_of(line: bytes, name: str) -> tuple[str, ...]:
@@ -130,7 +142,71 @@ def place_of(name: str, row: Row) -> str:
     return f"{name}, line {row.number}" if row.number else name
 
 
-def shown_columns(columns: Iterable[str]) -> str:
-    """Columns for people, not too many of them."""
-    names = [excerpt(column) for column in columns]
-    return ", ".join(names[:20]) + (f" and {len(names) - 20} more" if len(names) > 20 else "")
+# ---- cells as events ---------------------------------------------------------------------------------------------
+
+
+def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, Any]:
+    """A row of a CSV file as the JSON object of an event."""
+    label = row.get("event") or None if "event" in row else only_label(catalogue)
+    times = time_columns(row, catalogue, label or "")
+    if not times:
+        stamp_columns(row, catalogue)  # there may be some for other types; otherwise the file is no use
+    stamps = [read_cell(row.get(name), "time") for name in times]
+    schema = catalogue.events.get(label) if label is not None else None
+    types = dict(schema.attributes or ()) if schema is not None else {}
+    is_open = schema is None or schema.attributes is None
+    names = [n for n in row if n not in ("event", *times)] if is_open else list(types)
+    data = {name: read_cell(row.get(name), types.get(name, "any")) for name in names}
+    time = stamps if len(stamps) > 1 else stamps[0] if stamps else None
+    return {"event": label, "time": time, "data": {n: v for n, v in data.items() if v is not None}}
+
+
+def event_of_row(row: Row, name: str, compiled: Compiled) -> tuple[Event | BadEvent, dict[str, Any] | None]:
+    """The event of a row of a file, or what is wrong with it and where it stands; and the JSON object that it is."""
+    if row.cells is None:
+        return BadEvent(original_text(row.line.rstrip(b"\r\n")), f"{place_of(name, row)}: {row.complaint}"), None
+    given = object_of_cells(row.cells, compiled.rules.resolved.catalogue)
+    event = read_event(given, compiled)
+    if isinstance(event, BadEvent):
+        original = json.dumps(row.cells, ensure_ascii=False)
+        return BadEvent(original, f"{place_of(name, row)}: {event.reason}", event.label), given
+    return event, given
+
+
+def events_of_sheet(
+    sheet: Sheet | BadFile, compiled: Compiled, *, complete: bool
+) -> Iterator[tuple[Event | BadEvent, dict[str, Any] | None]]:
+    """The events of a file that came while a run was on its way; what is wrong with the file is wrong with each row.
+
+    If rows are to be `complete`, those of a type for which not all columns are there are bad.
+    """
+    if isinstance(sheet, BadFile):
+        yield BadEvent("", str(sheet)), None
+        return
+    if sheet.is_empty:
+        return
+    catalogue = compiled.rules.resolved.catalogue
+    refused, every = refused_types(sheet.columns, sheet.name, catalogue) if complete else {}, None
+    try:
+        check_columns([Offer(sheet.name, sheet.columns)], catalogue, lenient=True)
+        label = None if "event" in sheet.columns else only_label(catalogue)
+    except WrongColumns as error:
+        every, label = str(error).partition("\n")[0], None
+    for row in sheet.rows():
+        why = every or (refused.get(label or row.cells.get("event", "")) if row.cells is not None else None)
+        if row.cells is None or why is None:
+            yield event_of_row(row, sheet.name, compiled)
+        else:
+            yield event_of_row(replace(row, cells=None, complaint=why), sheet.name, compiled)
+
+
+def read_cell(cell: str | None, declared: str) -> Any:
+    """A cell as a value of JSON."""
+    if cell is None or cell == "":
+        return None
+    if declared == "string":
+        return cell
+    try:
+        return json.loads(cell)
+    except ValueError:
+        return cell
