@@ -25,10 +25,10 @@ from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError, warn
 from ephemera.base.span import Source
 from ephemera.connect.declared_tables import read_world
+from ephemera.engine.engine import Never
 from ephemera.engine.hosts.batch import Run, notes_of, run_reading
 from ephemera.engine.hosts.live_engine import LiveEngine, Stamp
 from ephemera.engine.hosts.tables import run_given
-from ephemera.engine.never import Never
 from ephemera.engine.time.processing_time import wall_clock
 from ephemera.formats.reading import Options, Reading, is_spark_frame
 from ephemera.physical import explain as physical_explain

@@ -187,7 +187,7 @@ def read_all(programs: Sequence[Program], given: Sequence[Given], *, lenient: bo
         for path in one.paths:
             with told_of(path):
                 _read(path, one.format, readings)
-    for reading in readings:
+    for reading in (one for one in readings if one.offers):
         with told_of("the input"):
             check_columns(reading.offers, reading.compiled.rules.resolved.catalogue, lenient=lenient)
     return readings

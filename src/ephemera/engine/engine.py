@@ -3,25 +3,32 @@
 Rules that depend on the same sources share a lane and a bound; so a slow source holds back only those that need it.
 What is given by a bound is exactly what happens until then, however the events were cut into batches and in whatever
 order they arrived within their bounds.
+
+What a run lacked, types that never came and rules that never matched, hints at mistakes in names, files and conditions.
+Types are struck off a list when they come, batch by batch, and rules that gave something are put down; so nothing is
+counted for each event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.nodes import Point
+from ephemera.algebra.nodes import Base, Plan, Point
 from ephemera.base.errors import InternalError
+from ephemera.base.tree import find
 from ephemera.engine.lane import Lane
 from ephemera.engine.operators.head import is_message
 from ephemera.engine.time.event_time import Clock, Watermarks, sources_of
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, of_events
-from ephemera.physical.lanes import CLOCK, UNNAMED
+from ephemera.physical.lanes import CLOCK, UNNAMED, all_read
 from ephemera.physical.plan import PhysicalPlan
+from ephemera.rules.emitted import emitted_label
+from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, event_of_both
@@ -292,6 +299,35 @@ class Engine:
     def came(self, labels: Iterable[str]) -> None:
         """Something of these types has come, if only what is no event of the program."""
         self.awaited.difference_update(labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Never:
+    """What a run lacked."""
+
+    came: tuple[str, ...] = ()
+    """Types of which no event came."""
+    matched: tuple[int, ...] = ()
+    """The numbers of rules that gave nothing, counted from 1."""
+
+
+def never(
+    rules: Ruleset, plan: Plan, missing: Iterable[str], matched: Container[int], emit: Collection[str] = ()
+) -> Never:
+    """What a run lacked, by the types that were missing and the rules that matched.
+
+    Where only some events are asked for, only what these need counts.
+    """
+    every = range(1, len(rules.resolved.rules) + 1)
+    if not emit:
+        return Never(tuple(sorted(missing)), tuple(n for n in every if n not in matched))
+    heads = {n: emitted_label(rules.resolved.rules[n - 1].head) for n in every}
+    asked = [n for n, label in heads.items() if label is None or label in emit]
+    needed = all_read(plan, [name for name, point in plan.points.items() if point.rule in asked])
+    numbers = {plan.points[name].rule for name in needed}
+    labels = {base.label for name in needed for base in find(plan.points[name].expression, Base)}
+    came = tuple(sorted(label for label in missing if label in labels))
+    return Never(came, tuple(n for n in every if n in numbers and n not in matched))
 
 
 def _once(events: Iterable[Event]) -> list[Event]:

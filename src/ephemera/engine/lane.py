@@ -210,7 +210,8 @@ class Lane:
             for name in names:
                 derived.pop(name, None)
 
-        owned = [history for name, history in self.histories.items() if name.split("/")[0] in members]
+        read = {use.history for name in members for use in self.plan.uses.get(name, ())}
+        owned = [h for n, h in self.histories.items() if n in members or (n in read and n not in self.plan.queries)]
         heads = [self.builders[name] for name in names]
         marks = [pool.mark(), *(h.mark() for h in owned), *(r.mark() for r in rules), *(h.mark() for h in heads)]
         marks += [self._detector.mark()] if self._detector is not None else []

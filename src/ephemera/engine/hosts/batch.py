@@ -14,8 +14,7 @@ import numpy as np
 
 from ephemera.base.span import Source
 from ephemera.engine.driver import SLICE, drive
-from ephemera.engine.engine import Engine, Found, split
-from ephemera.engine.never import Never, never
+from ephemera.engine.engine import Engine, Found, Never, never, split
 from ephemera.formats.json_events import BadEvent, write_event
 from ephemera.formats.reading import Reading
 from ephemera.kernels.columns import Ints

@@ -17,9 +17,8 @@ from typing import Any, Literal
 import pyarrow as pa
 
 from ephemera.engine.driver import missed
-from ephemera.engine.engine import Engine, Found
+from ephemera.engine.engine import Engine, Found, Never, never
 from ephemera.engine.hosts.tables import is_table, to_arrow
-from ephemera.engine.never import Never, never
 from ephemera.engine.state.identity import program_of, warn_of_changes, world_of
 from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot, load, restore, take
 from ephemera.engine.stats import Stats, stats_of
@@ -31,11 +30,11 @@ from ephemera.engine.time.processing_time import (
     passing,
     wall_clock,
 )
-from ephemera.formats.check_columns import Keys, check_columns
+from ephemera.formats.check_columns import check_columns
 from ephemera.formats.decode_arrow import Reader, bad_events, offer_of, stamped
 from ephemera.formats.flat_reader import FlatReader
 from ephemera.formats.json_events import BadEvent, Message, at_time, original_text, read_time, uses_text, write_event
-from ephemera.formats.reading import Given, given_message, one, read_event, several
+from ephemera.formats.reading import Given, Keys, given_message, one, read_event, several
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue

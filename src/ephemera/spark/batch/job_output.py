@@ -25,19 +25,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.algebra.attributes import is_position
 from ephemera.connect import atomic_files
-from ephemera.engine.cluster.message import (
-    Answers,
-    BadInput,
-    EngineStats,
-    ReadCount,
-    ReadNotes,
-    UndefinedHead,
-    unpack,
-)
+from ephemera.engine.cluster.message import Answers, BadInput, EngineStats, ReadCount, ReadNotes, UndefinedHead, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.engine.never import Never, never
-from ephemera.formats.check_columns import Keys
+from ephemera.engine.engine import Never, never
 from ephemera.formats.encode_json import lines
+from ephemera.formats.reading import Keys
 from ephemera.kernels.event_columns import BEGIN, END, Events, flat_term
 from ephemera.spark.batch.encode_columns import as_columns
 from ephemera.spark.batch.job import Started

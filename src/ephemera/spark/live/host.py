@@ -25,7 +25,7 @@ from ephemera.engine.cluster.message import Answers, ReadNotes, Shipment, Source
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.state.checkpoint_lock import CheckpointLock
 from ephemera.engine.state.segments import Origin
-from ephemera.formats.check_columns import Keys
+from ephemera.formats.reading import Keys
 from ephemera.kernels.history import FAR
 from ephemera.spark.batch.job import Job, places_of
 from ephemera.spark.live.checkpoint import Checkpoint, Standings

@@ -15,7 +15,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from ephemera.base.errors import EphemeraError
 from ephemera.base.scratch import scratch_of_process
-from ephemera.engine.never import Never, never
+from ephemera.engine.engine import Never, never
 from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
 from ephemera.engine.state.durable_files import WAY_OUT, Broken
 from ephemera.physical.plan import Compiled

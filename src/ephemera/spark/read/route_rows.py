@@ -14,9 +14,8 @@ import pyarrow as pa
 from ephemera.algebra.attributes import position
 from ephemera.engine.cluster.message import BadInput, ReadCount, ReadNotes, Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.formats.check_columns import Keys
 from ephemera.formats.json_events import BadEvent
-from ephemera.formats.reading import read_event
+from ephemera.formats.reading import Keys, read_event
 from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
 from ephemera.kernels.event_columns import BEGIN, END, Events, of_events
 from ephemera.kernels.history import FAR

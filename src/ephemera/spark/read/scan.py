@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.base.errors import InternalError
-from ephemera.formats.check_columns import Keys, Offer, check_columns, refused_types
+from ephemera.formats.check_columns import Offer, check_columns, refused_types
 from ephemera.formats.decode_arrow import Reader
 from ephemera.formats.decode_csv import (
     BadFile,
@@ -32,7 +32,7 @@ from ephemera.formats.decode_csv import (
     sheet_of,
 )
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text
-from ephemera.formats.reading import Given, given_message, read_event
+from ephemera.formats.reading import Given, Keys, given_message, read_event
 from ephemera.formats.xml_messages import messages, pieces, placed
 from ephemera.physical.plan import Compiled
 from ephemera.rewrite.pushdown import Asked
