@@ -43,21 +43,15 @@ def lower(rules: Ruleset, points: Points = "rules") -> Plan:
 
 def _with_attributes(normal: NormalRule, rule: Rule) -> NormalRule:
     """A normal rule whose variables and events are called as their attributes are."""
-    variables: dict[str, str] = {}
-    events: dict[str, str] = {}
-    for node in walk(rule):
-        match node:
-            case Var(name) | As(name, _) if name != variable(name):
-                variables[name] = variable(name)
-            case Name(name) if name != event(name):
-                events[name] = event(name)
-            case _:
-                continue
+    named = [node for node in walk(rule) if isinstance(node, Var | As | Name)]
+    written = {n.variable if isinstance(n, As) else n.name for n in named if not isinstance(n, Name)}
+    variables: dict[str, str] = {name: attribute for name in written if (attribute := variable(name)) != name}
+    events = {n.name: new for n in named if isinstance(n, Name) and (new := event(n.name)) != n.name}
     if not variables and not events:
         return normal
 
     def change(node: object) -> object:
-        names = [(own, events) for kind, own in EVENTS if kind is type(node)]
+        names: list[tuple[str, Mapping[str, str]]] = [(own, events) for kind, own in EVENTS if kind is type(node)]
         names += [(own, variables) for kind, own in VARIABLES if kind is type(node)]
         changed = {own: new[getattr(node, own)] for own, new in names if getattr(node, own) in new}
         return replace(node, **changed) if changed else node  # type: ignore[type-var]
