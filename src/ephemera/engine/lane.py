@@ -19,7 +19,7 @@ from ephemera.algebra.truth import Tester
 from ephemera.engine.operators.detect import Detector
 from ephemera.engine.operators.head import HeadBuilder, is_message
 from ephemera.engine.operators.join import RuleJoin
-from ephemera.engine.operators.join_constants import MEMBER, JoinConstants
+from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.match import AbsoluteTimer, Matcher, Query, asked_for, with_events
 from ephemera.engine.operators.step_events import StepEvents, Used, run_to_fixpoint
 from ephemera.engine.time.event_time import Clock
@@ -262,17 +262,11 @@ class Lane:
 
     def _by_member(self, name: str, batch: Batch) -> list[tuple[str, Batch]]:
         """What a rule found, by the rules that it stands for."""
-        if self._parameters[name] is None:
+        parameters = self._parameters[name]
+        if parameters is None:
             return [(name, batch)]
         members = self._members(name)
-        order = np.argsort(batch[MEMBER], kind="stable")
-        numbers = batch[MEMBER][order]
-        cuts = np.flatnonzero(np.diff(numbers)) + 1
-        return [
-            (members[numbers[0]].name, batch.take(rows))
-            for rows, numbers in zip(np.split(order, cuts), np.split(numbers, cuts), strict=True)
-            if len(rows)
-        ]
+        return [(members[number].name, rows) for number, rows in parameters.by_member(batch)]
 
     def _give_rows(self, name: str, rows: Sequence[Row]) -> None:
         """A few answers that nobody reads."""

@@ -91,6 +91,13 @@ class JoinConstants:
             rows, others = self.constants.pairs([batch.columns[n] for n in self._names], len(batch))
         return paired(batch, rows, Batch(self._rest, self.count), others)
 
+    def by_member(self, batch: Batch) -> list[tuple[int, Batch]]:
+        """Tuples with all constants by the rules that they are answers of, by number."""
+        order = np.argsort(batch[MEMBER], kind="stable")
+        numbers = batch[MEMBER][order]
+        cuts = np.flatnonzero(np.diff(numbers)) + 1
+        return [(int(batch[MEMBER][rows[0]]), batch.take(rows)) for rows in np.split(order, cuts) if len(rows)]
+
     def members_of(self, row: Row) -> Sequence[int]:
         """The rules that a tuple is an answer of, by number."""
         return range(self.count) if self.constants is None else self.constants.of_row(row, self._names)
