@@ -138,7 +138,7 @@ class _Explained:
         return {
             "sources": sorted(sources),
             "rules": [{"rule": m.rule, "point": m.name} for name in lane.uses for m in self._members(name)],
-            "cycles": [list(map(self._shown_query, points)) for points, is_cycle in lane.turns if is_cycle],
+            "cycles": [list(map(self._shown_query, points)) for points, is_cycle in lane.schedule if is_cycle],
             "histories": [
                 {
                     "history": self._shown_query(name),
