@@ -333,7 +333,7 @@ def _lane(lane: Plain) -> Iterator[str]:
 
 
 def _kept(reach: int | None) -> str:
-    if not reach:
+    if reach is None or reach <= 0:
         return "forever" if reach is None else "while it is new"
     is_strict = reach % 1_000 != 0 and (reach + 1) % 1_000 == 0
     return f"for less than {describe(reach + 1)}" if is_strict else f"for {describe(reach)}"
