@@ -250,12 +250,12 @@ def _search(by: Probe | WindowPlan, stamp: str) -> Plain:
 
 def as_text(plan: PhysicalPlan) -> str:
     """The same for people."""
-    found = as_json(plan)
-    paragraphs = [_paragraph(group, found["exchanges"]) for group in sorted(found["groups"], key=lambda g: g["level"])]
-    if found["gathered"]:
-        paragraphs.append(["gathered at the end", *(f"  {g['label']}: {g['because']}" for g in found["gathered"])])
-    paragraphs.append([line for lane in found["lanes"] for line in _lane(lane)])
-    paragraphs.append(["read", *(f"  {line}" for line in map(_read, found["reading"]))])
+    plain = as_json(plan)
+    paragraphs = [_paragraph(group, plain["exchanges"]) for group in sorted(plain["groups"], key=lambda g: g["level"])]
+    if plain["gathered"]:
+        paragraphs.append(["gathered at the end", *(f"  {g['label']}: {g['because']}" for g in plain["gathered"])])
+    paragraphs.append([line for lane in plain["lanes"] for line in _lane(lane)])
+    paragraphs.append(["read", *(f"  {line}" for line in map(_read, plain["reading"]))])
     return "\n\n".join("\n".join(lines) for lines in paragraphs)
 
 

@@ -68,14 +68,14 @@ def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str
 
 def all_read(plan: Plan, names: Iterable[str]) -> set[str]:
     """Some points, and all that they read, directly or through others."""
-    found: set[str] = set()
+    reached: set[str] = set()
     left = list(names)
     while left:
         name = left.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             left += [use.point for use in find(plan.points[name].expression, Input)]
-    return found
+    return reached
 
 
 # ---- what a lane holds ---------------------------------------------------------------------------------------
