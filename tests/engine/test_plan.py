@@ -90,7 +90,7 @@ def test_a_part_of_a_lane_holds_what_its_rules_need() -> None:
     assert same is whole
     (part,) = own.lanes.of({"lost"}).values()
     assert list(part.uses) == ["lost"]
-    assert [members for members, _ in part.turns] == [("order(v1, v2)",), ("sent(v1, v2)",), ("lost",)]
+    assert [members for members, _ in part.schedule] == [("order(v1, v2)",), ("sent(v1, v2)",), ("lost",)]
     assert part.histories.keys() == part.queries.keys() == {"order(v1, v2)", "sent(v1, v2)"}
     assert [h.reach for h in part.histories.values()] == [9 * 60_000_000] * 2
     assert own.lanes.of(set()) == {}

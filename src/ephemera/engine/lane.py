@@ -162,7 +162,7 @@ class Lane:
             self._detector.start()
         self.few = []
         derived: dict[str, list[Events]] = {}
-        for members, is_cycle in self.plan.turns:
+        for members, is_cycle in self.plan.schedule:
             if is_cycle:
                 self._take_turns(members, pool, bound, derived)
             else:

@@ -217,12 +217,12 @@ class _Windows:
             whole = whole.input
         if not isinstance(whole, Union):
             return ((self._branch(e, positive)[0],),), ()
-        found: dict[int, list[Branch]] = {}
+        by_failures: dict[int, list[Branch]] = {}
         for one in whole.inputs:
             branch, failed = self._branch(one, positive)
-            found.setdefault(failed, []).append(branch)
+            by_failures.setdefault(failed, []).append(branch)
         self.conditions += having
-        return tuple(tuple(found[number]) for number in sorted(found)), tuple(having)
+        return tuple(tuple(by_failures[number]) for number in sorted(by_failures)), tuple(having)
 
     def _branch(self, e: Expression, positive: Expression) -> tuple[Branch, int]:
         """What is done one after the other, and how many attempts have failed before."""

@@ -138,7 +138,7 @@ class _Explained:
         return {
             "sources": sorted(sources),
             "rules": [{"rule": m.rule, "point": m.name} for name in lane.uses for m in self._members(name)],
-            "cycles": [list(map(self._shown_query, points)) for points, is_cycle in lane.turns if is_cycle],
+            "cycles": [list(map(self._shown_query, points)) for points, is_cycle in lane.schedule if is_cycle],
             "histories": [
                 {
                     "history": self._shown_query(name),
@@ -250,12 +250,12 @@ def _search(by: Probe | WindowPlan, stamp: str) -> Plain:
 
 def as_text(plan: PhysicalPlan) -> str:
     """The same for people."""
-    found = as_json(plan)
-    paragraphs = [_paragraph(group, found["exchanges"]) for group in sorted(found["groups"], key=lambda g: g["level"])]
-    if found["gathered"]:
-        paragraphs.append(["gathered at the end", *(f"  {g['label']}: {g['because']}" for g in found["gathered"])])
-    paragraphs.append([line for lane in found["lanes"] for line in _lane(lane)])
-    paragraphs.append(["read", *(f"  {line}" for line in map(_read, found["reading"]))])
+    plain = as_json(plan)
+    paragraphs = [_paragraph(group, plain["exchanges"]) for group in sorted(plain["groups"], key=lambda g: g["level"])]
+    if plain["gathered"]:
+        paragraphs.append(["gathered at the end", *(f"  {g['label']}: {g['because']}" for g in plain["gathered"])])
+    paragraphs.append([line for lane in plain["lanes"] for line in _lane(lane)])
+    paragraphs.append(["read", *(f"  {line}" for line in map(_read, plain["reading"]))])
     return "\n\n".join("\n".join(lines) for lines in paragraphs)
 
 
@@ -333,7 +333,7 @@ def _lane(lane: Plain) -> Iterator[str]:
 
 
 def _kept(reach: int | None) -> str:
-    if not reach:
+    if reach is None or reach <= 0:
         return "forever" if reach is None else "while it is new"
     is_strict = reach % 1_000 != 0 and (reach + 1) % 1_000 == 0
     return f"for less than {describe(reach + 1)}" if is_strict else f"for {describe(reach)}"

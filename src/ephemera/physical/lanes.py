@@ -68,14 +68,14 @@ def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str
 
 def all_read(plan: Plan, names: Iterable[str]) -> set[str]:
     """Some points, and all that they read, directly or through others."""
-    found: set[str] = set()
+    reached: set[str] = set()
     left = list(names)
     while left:
         name = left.pop()
-        if name not in found:
-            found.add(name)
+        if name not in reached:
+            reached.add(name)
             left += [use.point for use in find(plan.points[name].expression, Input)]
-    return found
+    return reached
 
 
 # ---- what a lane holds ---------------------------------------------------------------------------------------
@@ -94,9 +94,9 @@ def _whole(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str])
         for name, point in points.items()
         if name in asked
     }
-    turns = tuple(_turns([name for name in points if name in uses or name in queries], given.plan))
+    schedule = tuple(_schedule([name for name in points if name in uses or name in queries], given.plan))
     timers = {f"{name}/{timer.name}": timer for name in uses for timer in find(points[name].expression, Calendar)}
-    return _laid_out(LanePlan(turns, uses, queries, {}, timers, tuple(sorted(calendars))))
+    return _laid_out(LanePlan(schedule, uses, queries, {}, timers, tuple(sorted(calendars))))
 
 
 def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> Iterator[HistoryUse]:
@@ -137,7 +137,7 @@ def _told_apart(expression: Expression) -> set[str]:
     }
 
 
-def _turns(names: Sequence[str], plan: Plan) -> Iterator[tuple[tuple[str, ...], bool]]:
+def _schedule(names: Sequence[str], plan: Plan) -> Iterator[tuple[tuple[str, ...], bool]]:
     """The points of a lane in the order of the plan, those of a cycle together."""
     cycles = {name: frozenset(cycle) for cycle in plan.cycles for name in cycle}
     done: set[str] = set()
@@ -154,11 +154,11 @@ def _restricted(lane: LanePlan, rules: Container[str]) -> LanePlan:
     if len(uses) == len(lane.uses):
         return lane
     asked = {use.history for used in uses.values() for use in used}
-    turns = ((tuple(n for n in members if n in uses or n in asked), is_cycle) for members, is_cycle in lane.turns)
+    parts = ((tuple(n for n in members if n in uses or n in asked), is_cycle) for members, is_cycle in lane.schedule)
     return _laid_out(
         replace(
             lane,
-            turns=tuple(turn for turn in turns if turn[0]),
+            schedule=tuple(part for part in parts if part[0]),
             uses=uses,
             queries={name: query for name, query in lane.queries.items() if name in asked},
             timers={name: timer for name, timer in lane.timers.items() if name in asked},

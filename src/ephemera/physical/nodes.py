@@ -191,7 +191,7 @@ class QueryPlan:
 class LanePlan:
     """Rules that wait for the same sources, with all that they need to run."""
 
-    turns: tuple[tuple[tuple[str, ...], bool], ...]
+    schedule: tuple[tuple[tuple[str, ...], bool], ...]
     """Queries and rules in the order in which they are computed; those that need each other, which is a cycle,
     together."""
     uses: Mapping[str, tuple[HistoryUse, ...]]

@@ -58,11 +58,6 @@ class PhysicalPlan:
         return self.rewritten.plan
 
     @property
-    def facts(self) -> Facts:
-        """What is known about the rewritten plan."""
-        return self.rewritten.facts
-
-    @property
     def catalogue(self) -> Catalogue:
         """What the program declares."""
         return self.logical.catalogue

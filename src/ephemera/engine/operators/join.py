@@ -212,12 +212,12 @@ class RuleJoin:
         """The tuples with what their windows hold; those that one attempt leaves nothing of go on to the next."""
         outer = frozenset(batch.columns)
         left = batch.with_columns({ROW: ints(np.arange(len(batch)))})
-        found: list[Batch] = []
+        results: list[Batch] = []
         for branches in self.plan.attempts:
-            if found:
-                left = left.take(~np.isin(left[ROW], np.concatenate([done[ROW] for done in found])))
-            found += [self._through(branch, left, outer) for branch in branches]
-        return self._tested(stack(found), self.plan.having)
+            if results:
+                left = left.take(~np.isin(left[ROW], np.concatenate([done[ROW] for done in results])))
+            results += [self._through(branch, left, outer) for branch in branches]
+        return self._tested(stack(results), self.plan.having)
 
     def _through(self, branch: Branch, batch: Batch, outer: frozenset[str]) -> Batch:
         """What is left of some tuples; what positive events and tables bind is tested by windows, and left as it is."""
@@ -252,9 +252,9 @@ class RuleJoin:
 
 def _among(rows: Ints, count: int) -> Mask:
     """Which of so many rows are among some."""
-    found: Mask = np.zeros(count, dtype=np.bool_)
-    found[rows] = True
-    return found
+    mask: Mask = np.zeros(count, dtype=np.bool_)
+    mask[rows] = True
+    return mask
 
 
 def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
