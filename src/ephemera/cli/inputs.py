@@ -188,8 +188,9 @@ def read_all(programs: Sequence[Program], given: Sequence[Given], *, lenient: bo
             with told_of(path):
                 _read(path, one.format, readings)
     for reading in readings:
-        with told_of("the input"):
-            check_columns(reading.offers, reading.compiled.rules.resolved.catalogue, lenient=lenient)
+        if reading.offers:
+            with told_of("the input"):
+                check_columns(reading.offers, reading.compiled.rules.resolved.catalogue, lenient=lenient)
     return readings
 
 
