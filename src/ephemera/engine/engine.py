@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.nodes import Base, Plan, Point
+from ephemera.algebra.nodes import Base, Plan
 from ephemera.base.errors import InternalError
 from ephemera.base.tree import find
 from ephemera.engine.lane import Lane
@@ -222,7 +222,7 @@ class Engine:
         point = self._plan.points[name]
         self.matched.add(point.rule or 0)
         lane = self.lanes[names]
-        wanted = _wanted(parts, point, self._clock) if names != CLOCK else []
+        wanted = self._clock.asked(point.rule, parts) if names != CLOCK else []
         if is_message(lane.builders[name].head):
             found.messages += [(point.rule or 0, p) for p in distinct(wanted)]
             return
@@ -335,20 +335,6 @@ def _once(events: Iterable[Event]) -> list[Event]:
     for event in events:
         found[event] = event_of_both(found.get(event, event), event)
     return list(found.values())
-
-
-def _wanted(parts: Sequence[Events], point: Point, clock: Clock) -> list[Events]:
-    found: list[Events] = []
-    for part in parts:
-        ends = part.batch[END]
-        if clock.asks_for(point.rule, int(ends.min())) and clock.asks_for(point.rule, int(ends.max())):
-            found.append(part)
-        else:
-            rows = np.array(
-                [k for k, end in enumerate(ends.tolist()) if clock.asks_for(point.rule, end)], dtype=np.int64
-            )
-            found += [part.take(rows)] if len(rows) else []
-    return found
 
 
 def split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Events]]:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ephemera.kernels.columns import Ints, Mask
+from ephemera.kernels.event_columns import END, Events
 from ephemera.kernels.history import FAR
 from ephemera.physical.lanes import UNNAMED
 from ephemera.physical.plan import PhysicalPlan
@@ -178,3 +179,12 @@ class Clock:
             return True
         began, ended = self._sources.first, self._sources.ended
         return (began is None or end >= began) and (ended is None or end <= ended)
+
+    def asked(self, rule: int | None, parts: Sequence[Events]) -> list[Events]:
+        """Those answers of a rule that are asked for."""
+        if rule not in self._plan.clocked:
+            return list(parts)
+        first = -FAR if self._sources.first is None else self._sources.first
+        last = FAR if self._sources.ended is None else self._sources.ended
+        inside = [(first <= part.batch[END]) & (part.batch[END] <= last) for part in parts]
+        return [part.take(rows) for part, rows in zip(parts, inside, strict=True) if rows.any()]
