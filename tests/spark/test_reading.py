@@ -16,7 +16,7 @@ from ephemera.formats.compiled import Compiled
 from ephemera.formats.decode_arrow import Reader
 from ephemera.formats.decode_csv import Sheet, event_of_row
 from ephemera.formats.json_events import BadEvent
-from ephemera.spark.read.flat_events import ANY, Source
+from ephemera.spark.read.flat_events import ANY, ScannedEvents
 from ephemera.spark.read.scan import Input, read, source_of
 from tests.spark.sources import Judged, arriving, by_columns, by_python, compiled, everything, judged, rest, vouched
 
@@ -109,7 +109,7 @@ order
 """.strip("\n").split("\n")
 
 
-def lines_of(spark: SparkSession, tmp_path: Path, lines: list[bytes]) -> tuple[Source, Compiled]:
+def lines_of(spark: SparkSession, tmp_path: Path, lines: list[bytes]) -> tuple[ScannedEvents, Compiled]:
     (tmp_path / "events.jsonl").write_bytes(b"\n".join(lines))
     one = compiled()
     (source,) = read(spark, [Input(str(tmp_path / "events.jsonl"))], one.rules.resolved.catalogue, everything(one))
