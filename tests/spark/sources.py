@@ -13,7 +13,7 @@ import ephemera
 from ephemera.formats.json_events import BadEvent
 from ephemera.kernels.event_columns import flat_term
 from ephemera.physical.plan import Compiled
-from ephemera.spark.read.flat_events import Source
+from ephemera.spark.read.flat_events import ScannedEvents
 from ephemera.spark.read.scan import apart, read_rest
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time
@@ -56,15 +56,15 @@ def _leaves(term: Term) -> list[str]:
     return [s for c in term.children for s in (_leaves(c) if isinstance(c, Term) else [f"{term.label}={c!r}"])]
 
 
-def vouched(source: Source) -> DataFrame:
+def vouched(source: ScannedEvents) -> DataFrame:
     return source.frame.where("rest IS NULL").drop("rest")
 
 
-def rest(source: Source) -> DataFrame:
+def rest(source: ScannedEvents) -> DataFrame:
     return source.frame.where("rest IS NOT NULL").select("rest")
 
 
-def by_columns(source: Source, one: Compiled) -> list[Event]:
+def by_columns(source: ScannedEvents, one: Compiled) -> list[Event]:
     """The events that came by columns."""
     if not source.has_columns:
         return []
@@ -81,12 +81,12 @@ def by_columns(source: Source, one: Compiled) -> list[Event]:
     return found
 
 
-def by_python(source: Source, one: Compiled) -> list[Event | BadEvent]:
+def by_python(source: ScannedEvents, one: Compiled) -> list[Event | BadEvent]:
     batches = source.frame.toArrow().to_batches()
     return [e for batch in batches for e in read_rest(one, source.form, apart(batch, source.form)[1])]
 
 
-def arriving(spark: SparkSession, source: Source, tmp_path: Path) -> Source:
+def arriving(spark: SparkSession, source: ScannedEvents, tmp_path: Path) -> ScannedEvents:
     """The same source with all that a stream has brought."""
     assert source.frame.isStreaming
     query = (

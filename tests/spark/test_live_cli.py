@@ -25,7 +25,7 @@ import ephemera
 from ephemera.cli.main import app
 from ephemera.engine.state.durable_files import seal
 from ephemera.spark.batch.job import Job
-from ephemera.spark.live.host import Host, Stopped
+from ephemera.spark.live.host import Host, QueryStopping
 from ephemera.spark.live.sources import open_inlets
 from ephemera.spark.read.scan import Input
 from ephemera.spark.sinks.folder_sink import FORMAT, KIND
@@ -331,7 +331,7 @@ def test_a_run_ends_when_nobody_reads_its_answers_though_no_more_come(shop: Shop
 def test_a_batch_that_would_begin_while_the_query_stops_does_not_wait() -> None:
     nothing: Any = None
     host = Host(nothing, (), nothing, (), nothing)
-    with host.paused(PATIENCE), pytest.raises(Stopped):
+    with host.paused(PATIENCE), pytest.raises(QueryStopping):
         host(nothing, 0)
 
 

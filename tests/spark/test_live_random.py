@@ -22,7 +22,7 @@ from ephemera.semantics.oracle import evaluate
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.host import QuerySinks
 from ephemera.spark.live.intake import told_line
-from ephemera.spark.live.task import At, Last
+from ephemera.spark.live.task import BatchPlace, Last
 from ephemera.spark.sinks.encode_answers import forms_of
 from ephemera.spark.sinks.folder_sink import FolderSink
 from ephemera.stories.on_stream import tell
@@ -44,12 +44,12 @@ class Carrying(QuerySinks):
     def last(self) -> Last:
         return _as_they_came
 
-    def take(self, at: At, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
+    def take(self, at: BatchPlace, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
         del at, frame
         self.rows.extend(rows)
 
 
-def _as_they_came(shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
+def _as_they_came(shipments: Iterable[Shipment], at: BatchPlace) -> Iterator[Shipment]:
     del at
     yield from shipments
 

@@ -17,7 +17,7 @@ from ephemera.formats.decode_csv import Sheet, event_of_row
 from ephemera.formats.json_events import BadEvent
 from ephemera.formats.reading import read_event
 from ephemera.physical.plan import Compiled
-from ephemera.spark.read.flat_events import ANY, Source
+from ephemera.spark.read.flat_events import ANY, ScannedEvents
 from ephemera.spark.read.scan import Input, read, source_of
 from tests.spark.sources import Judged, arriving, by_columns, by_python, compiled, everything, judged, rest, vouched
 
@@ -110,7 +110,7 @@ order
 """.strip("\n").split("\n")
 
 
-def lines_of(spark: SparkSession, tmp_path: Path, lines: list[bytes]) -> tuple[Source, Compiled]:
+def lines_of(spark: SparkSession, tmp_path: Path, lines: list[bytes]) -> tuple[ScannedEvents, Compiled]:
     (tmp_path / "events.jsonl").write_bytes(b"\n".join(lines))
     one = compiled()
     (source,) = read(spark, [Input(str(tmp_path / "events.jsonl"))], one.rules.resolved.catalogue, everything(one))

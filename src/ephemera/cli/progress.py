@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from ephemera.base.time import describe
 
 if TYPE_CHECKING:
-    from ephemera.spark.batch.job_output import Summary
+    from ephemera.spark.batch.job_output import RunSummary
     from ephemera.spark.batch.job_progress import Sight
 
 _HISTORIES = 12
@@ -112,7 +112,7 @@ def count_lines(read: int, answers: Counter[str], letters: int, seconds: float) 
     return [first, *(f"  {label}: {count:,}" for label, count in sorted(answers.items()))]
 
 
-def summary_lines(summary: Summary, names: Sequence[dict[str, str]], seconds: float) -> list[str]:
+def summary_lines(summary: RunSummary, names: Sequence[dict[str, str]], seconds: float) -> list[str]:
     """What there is to tell of a run: events, answers, dead letters, and what was kept at most."""
     by_label: Counter[str] = Counter()
     for (_, label), count in summary.answers.items():

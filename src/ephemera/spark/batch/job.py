@@ -22,7 +22,7 @@ from ephemera.physical.plan import Compiled
 from ephemera.rewrite.pushdown import Asked, constants
 from ephemera.rules.outcome import World
 from ephemera.spark.read import parquet
-from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, TEXT, Form, Source
+from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, TEXT, Form, ScannedEvents
 from ephemera.spark.read.route_rows import FromLines, FromSource
 from ephemera.spark.read.scan import Input, apart, read, read_rest, rest_messages
 from ephemera.spark.runtime.exchange import SCHEMA, Programs, run_levels
@@ -138,7 +138,7 @@ def declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
     return [numbers for _, numbers in found]
 
 
-def _spread(number: int, job: Job, sources: Sequence[Source], places: int) -> DistributedProgram:
+def _spread(number: int, job: Job, sources: Sequence[ScannedEvents], places: int) -> DistributedProgram:
     return DistributedProgram(job.compiled, job.world, number, places, *_span(sources, job), job.emit)
 
 
@@ -195,12 +195,12 @@ def _number(event: Column, labels: Sequence[str]) -> Column:
     return found
 
 
-def _routed(source: Source, spreads: Sequence[DistributedProgram]) -> DataFrame:
+def _routed(source: ScannedEvents, spreads: Sequence[DistributedProgram]) -> DataFrame:
     labels = sorted(spreads[0].compiled.rules.resolved.catalogue.events)
     return map_in_arrow(numbered(source, labels), FromSource(spreads, source.form, dict(source.held), labels), SCHEMA)
 
 
-def numbered(source: Source, labels: Sequence[str]) -> DataFrame:
+def numbered(source: ScannedEvents, labels: Sequence[str]) -> DataFrame:
     """The frame of a source as readers take it: types by their numbers, and one stamp where that says all."""
     frame = source.frame.drop(BEGIN) if source.is_point else source.frame
     return frame.withColumn(EVENT, _number(frame[EVENT], labels)) if source.has_columns else frame
@@ -227,7 +227,7 @@ class _Ends:
                 yield pa.RecordBatch.from_pydict({"first": [min(ends)], "last": [max(ends)]})
 
 
-def _span(sources: Sequence[Source], job: Job) -> tuple[int, int]:
+def _span(sources: Sequence[ScannedEvents], job: Job) -> tuple[int, int]:
     """The earliest and the latest end of all events; it only matters where the clock is asked."""
     if not job.asks_the_clock:
         return -FAR, FAR
@@ -270,7 +270,7 @@ def _text_time(compiled: Compiled, form: Form) -> str:
     return rf"""(?:{names})\s*=\s*(?:"[-+.eE0-9]*[^-+.eE0-9"]|'[-+.eE0-9]*[^-+.eE0-9'])"""
 
 
-def _has_numbers(source: Source, job: Job) -> bool:
+def _has_numbers(source: ScannedEvents, job: Job) -> bool:
     """Whether all events of a source write their times as numbers, so that answers do."""
     if source.form == "rows":
         return source.counts

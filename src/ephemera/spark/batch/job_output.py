@@ -70,7 +70,7 @@ class HistoryPeak:
 
 
 @dataclass(slots=True)
-class Summary:
+class RunSummary:
     """What there is to tell of a run."""
 
     read: dict[int, int] = field(default_factory=dict)
@@ -177,9 +177,9 @@ class Computed:
             yield from ((program, json.loads(text)) for program, text in ordered.toLocalIterator())
 
 
-def _summary(counted: Sequence[Mapping[str, Any]], told: Sequence[EngineStats]) -> Summary:
+def _summary(counted: Sequence[Mapping[str, Any]], told: Sequence[EngineStats]) -> RunSummary:
     """What was counted by kind, program and label, and what engines told."""
-    summary = Summary()
+    summary = RunSummary()
     for row in counted:
         program, label, count = row["program"], row["label"], row["count"]
         kind = kind_of(row)

@@ -34,7 +34,7 @@ from ephemera.spark.live.intake import SourceReader
 from ephemera.spark.live.report import BatchReport, events_in, report_of
 from ephemera.spark.live.sources import Ticking
 from ephemera.spark.live.stages import LiveStages, laid_out
-from ephemera.spark.live.task import At, Last, QueryKey, Turn, after
+from ephemera.spark.live.task import BatchPlace, Last, QueryKey, Turn, after
 from ephemera.spark.runtime.exchange import Programs, is_a, of_rows
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.ship_package import ship
@@ -46,7 +46,7 @@ _PAUSE = 0.2
 """Seconds after which somebody who is in a hurry is seen."""
 
 
-class Stopped(EphemeraError):
+class QueryStopping(EphemeraError):
     """A batch that was not begun because the query is about to stop."""
 
 
@@ -73,7 +73,7 @@ class QuerySinks:
     def needs_frame(self) -> bool:
         return self.table is not None
 
-    def take(self, at: At, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
+    def take(self, at: BatchPlace, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
         """What is done here."""
         if self.table is not None and frame is not None:
             mark("table write")
@@ -90,7 +90,7 @@ class QuerySinks:
 class _Storing:
     folders: FolderSink
 
-    def __call__(self, shipments: Iterable[Shipment], at: At) -> Iterator[Shipment]:
+    def __call__(self, shipments: Iterable[Shipment], at: BatchPlace) -> Iterator[Shipment]:
         yield from replace(self.folders, texts=at.texts).write(at.turn.number, at.place, shipments)
 
 
@@ -130,7 +130,7 @@ class Host:
     def __call__(self, frame: DataFrame, number: int) -> None:
         # Whoever stops the query has this and waits for Spark, which waits for us: so nothing here may wait.
         if self._is_stopping or not self._turn.acquire(blocking=False):
-            raise Stopped("the query has been stopped")
+            raise QueryStopping("the query has been stopped")
         try:
             self._run(frame, number)
         except Exception as error:  # noqa: BLE001 - whatever it is, people are told of it, in short
@@ -208,7 +208,7 @@ class Host:
         try:
             rows = of_rows((kept.where(~is_a(Answers)) if is_kept else kept).collect())
             heard = after(turn, [row for row in rows if isinstance(row, SourceProgress)], self.programs)
-            at = At(self.programs, turn, 0, {**turn.standings, **heard})
+            at = BatchPlace(self.programs, turn, 0, {**turn.standings, **heard})
             self.sink.take(at, rows, kept.where(is_a(Answers)) if is_kept else None)
         finally:
             if is_kept:

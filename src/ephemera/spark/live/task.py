@@ -93,7 +93,7 @@ def turn_of_task() -> Turn:
 
 
 @dataclass(frozen=True, slots=True)
-class At:
+class BatchPlace:
     """A place in which a batch ends, and where the programs stand then."""
 
     spreads: Mapping[int, DistributedProgram]
@@ -110,7 +110,7 @@ class At:
         return frozenset(n for n, standing in {**self.turn.standings, **self.standings}.items() if standing.texts)
 
 
-Last = Callable[[Iterable[Shipment], At], Iterator[Shipment]]
+Last = Callable[[Iterable[Shipment], BatchPlace], Iterator[Shipment]]
 """What is done with all that comes of a batch in one place."""
 
 
@@ -203,7 +203,7 @@ class LiveStage:
         standings = after(turn, seen, self.spreads)
         shipments = self._step(others, turn, place, standings)
         if self.last is not None:
-            yield from self.last(shipments, At(self.spreads, turn, place, standings))
+            yield from self.last(shipments, BatchPlace(self.spreads, turn, place, standings))
             yield from seen if place == 0 else ()
             return
         yield from seen

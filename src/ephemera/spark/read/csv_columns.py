@@ -28,9 +28,9 @@ from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.read.flat_events import (
     Cell,
-    Rows,
-    Shape,
-    Source,
+    EventShape,
+    ScannedEvents,
+    ScannedRows,
     flat_types,
     length_faults,
     named,
@@ -145,7 +145,7 @@ def flat_cells(
     catalogue: Catalogue,
     wanted: Mapping[str, frozenset[str]],
     constants: Mapping[str, tuple[Asked, ...]],
-) -> Source:
+) -> ScannedEvents:
     """The events of CSV files by columns, and the rows that have to be read one by one."""
     stamp_columns([*sheets.columns, *sheets.more], catalogue)  # a file that does not say when is refused
     frame = once(sheets.frame, cells=_cells(len(sheets.columns)))
@@ -160,7 +160,7 @@ def flat_cells(
     header = f.lit(json.dumps(sheets.columns))
     told = {FILE: f.col(FILE), "header": header, "more": more.cast("string")}  # which may all be null, as `rest` may be
     whole = f.struct(LINE, *(f.nullif(column, f.lit("")).alias(name) for name, column in told.items()))
-    return of_rows(Rows(frame, "cells", event, whole), shapes, wanted, constants)
+    return of_rows(ScannedRows(frame, "cells", event, whole), shapes, wanted, constants)
 
 
 def _cells(count: int) -> Column:
@@ -189,13 +189,13 @@ def _stamp(cell: Column, unit: int) -> Cell:
     return Cell(times(number, unit), "time", stamp_faults(number, unit))
 
 
-def _shape(schema: Schema, given: Cells, catalogue: Catalogue) -> Shape:
+def _shape(schema: Schema, given: Cells, catalogue: Catalogue) -> EventShape:
     when = time_columns(given, catalogue, schema.label)
     stamps = [_stamp(given[name], catalogue.unit) for name in when] or [no_stamp()]
     cells = {name: _cell(given.get(name), declared) for name, declared in schema.attributes or ()}
     faults = [fault for cell in (*stamps, *cells.values()) for fault in cell.faults]
     begin, end = stamps[0].value, stamps[-1].value
-    return Shape(schema, cells, begin, end, (*faults, *length_faults(begin, end, schema.longest)))
+    return EventShape(schema, cells, begin, end, (*faults, *length_faults(begin, end, schema.longest)))
 
 
 def _cell(given: Column | None, declared: str) -> Cell:

@@ -16,7 +16,7 @@ from ephemera.formats.check_columns import Offer
 from ephemera.rewrite.pushdown import Asked, comparable, only_attribute
 from ephemera.rules.nodes import Catalogue, Schema
 
-Kind = Literal["int", "float", "string", "bool", "time"]
+ColumnKind = Literal["int", "float", "string", "bool", "time"]
 """What a column holds: bigint, double, string, boolean, or bigint microseconds."""
 Form = Literal["lines", "rows", "cells", "documents", "sheets"]
 """What the rows of a frame are: lines of JSON, rows or cells of a table, or whole files: of XML messages, or of CSV."""
@@ -32,11 +32,11 @@ class AttributeColumn:
     """Where an attribute is: in which column, and of which kind."""
 
     column: str
-    kind: Kind
+    kind: ColumnKind
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ScannedEvents:
     """What is read from an input, in one scan: events by columns, and what has to be read one by one in Python.
 
     The columns are `event`, `s`, `e`, and those that hold the attributes of each type; where types declare an attribute
@@ -67,7 +67,7 @@ class Cell:
     """A value by column, and what is wrong with a row; a fault that is unknown is none."""
 
     value: Column
-    kind: Kind
+    kind: ColumnKind
     faults: tuple[Column, ...] = ()
     is_plain: bool = True
     """Whether scans can use the faults, since they are comparisons with constants, or what comes near to them."""
@@ -76,7 +76,7 @@ class Cell:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class EventShape:
     """An event type by columns: the cells of all its attributes, and the faults of a row of the type."""
 
     schema: Schema
@@ -141,7 +141,7 @@ def any_of(conditions: Iterable[Column]) -> Column:
 
 
 def _kept(
-    event: Column, shapes: Iterable[Shape], constants: Mapping[str, tuple[Asked, ...]], *, plainly: bool
+    event: Column, shapes: Iterable[EventShape], constants: Mapping[str, tuple[Asked, ...]], *, plainly: bool
 ) -> Column:
     """Whether a row is of a type and has constants that rules ask for, or is at fault; if plainly, a scan can tell."""
     whole: list[str] = []
@@ -156,7 +156,7 @@ def _kept(
     return any_of([*([event.isin(whole)] if whole else []), *found])
 
 
-def _has_constants(shape: Shape, uses: tuple[Asked, ...]) -> Column | None:
+def _has_constants(shape: EventShape, uses: tuple[Asked, ...]) -> Column | None:
     """Whether a row has the constants of one of some uses; None if any may do."""
     tests: list[dict[str, object]] = []
     for use in uses:
@@ -173,7 +173,7 @@ def _has_constants(shape: Shape, uses: tuple[Asked, ...]) -> Column | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Rows:
+class ScannedRows:
     """Rows that may be events: of which type, and what of them is read one by one where it has to be."""
 
     frame: DataFrame
@@ -183,11 +183,11 @@ class Rows:
 
 
 def of_rows(
-    rows: Rows,
-    shapes: Sequence[Shape],
+    rows: ScannedRows,
+    shapes: Sequence[EventShape],
     wanted: Mapping[str, frozenset[str]],
     constants: Mapping[str, tuple[Asked, ...]],
-) -> Source:
+) -> ScannedEvents:
     """What is read of a table or of cells.
 
     A row is read one by one if it names no type, is of a type that is not flat, or is at fault, whatever its constants.
@@ -211,13 +211,13 @@ def of_rows(
 
 
 def select(
-    rows: Rows, shapes: Sequence[Shape], wanted: Mapping[str, frozenset[str]], more: Iterable[Column] = ()
-) -> Source:
+    rows: ScannedRows, shapes: Sequence[EventShape], wanted: Mapping[str, frozenset[str]], more: Iterable[Column] = ()
+) -> ScannedEvents:
     """Events by the columns of the attributes that are wanted, and the rest."""
     if not shapes:
-        return Source(rows.frame.select(rows.rest.alias(REST)), rows.form)
+        return ScannedEvents(rows.frame.select(rows.rest.alias(REST)), rows.form)
     asked = [(shape, name) for shape in shapes for name in sorted(wanted[shape.schema.label])]
-    kinds: dict[str, set[Kind]] = {}
+    kinds: dict[str, set[ColumnKind]] = {}
     for shape, name in asked:
         kinds.setdefault(name, set()).add(shape.cells[name].kind)
     held: dict[tuple[str, str], AttributeColumn] = {}
@@ -233,7 +233,7 @@ def select(
     end = by_label(rows.event, [(shape.schema.label, shape.end) for shape in shapes])
     stamps = begin.alias(BEGIN), end.alias(END)
     frame = rows.frame.select(rows.event.alias(EVENT), *stamps, *more, *columns, rows.rest.alias(REST))
-    return Source(frame, rows.form, held, is_point=str(begin) == str(end))
+    return ScannedEvents(frame, rows.form, held, is_point=str(begin) == str(end))
 
 
 def by_label(event: Column, values: Sequence[tuple[str, Column]]) -> Column:

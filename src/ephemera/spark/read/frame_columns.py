@@ -21,10 +21,10 @@ from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.read.flat_events import (
     EXACT,
     Cell,
-    Kind,
-    Rows,
-    Shape,
-    Source,
+    ColumnKind,
+    EventShape,
+    ScannedEvents,
+    ScannedRows,
     flat_types,
     length_faults,
     named,
@@ -50,7 +50,7 @@ def flat_rows(
     constants: Mapping[str, tuple[Asked, ...]],
     *,
     complete: bool = False,
-) -> Source:
+) -> ScannedEvents:
     """The events of a table by columns, and the rows that have to be read one by one.
 
     If rows are to be `complete`, those of a type for which not all columns are there are among the latter.
@@ -68,17 +68,17 @@ def flat_rows(
     is_all_flat = len(shapes) == len(wanted)
     used = {"event", *when, *(name for shape in shapes for name in _needed(shape, wanted))}
     kept = [named(name) for name in fields if name in used or not is_all_flat]
-    rows = Rows(frame, "rows", event, f.struct(*kept))
+    rows = ScannedRows(frame, "rows", event, f.struct(*kept))
     counts = all(isinstance(fields[name].dataType, t.NumericType | t.NullType) for name in when)
     return replace(of_rows(rows, shapes, wanted, constants), counts=counts)
 
 
-def _needed(shape: Shape, wanted: Mapping[str, frozenset[str]]) -> list[str]:
+def _needed(shape: EventShape, wanted: Mapping[str, frozenset[str]]) -> list[str]:
     """The attributes that rules use or that may be at fault."""
     return [name for name, cell in shape.cells.items() if cell.faults or name in wanted[shape.schema.label]]
 
 
-def _shape(schema: Schema, fields: Mapping[str, t.StructField], catalogue: Catalogue) -> Shape:
+def _shape(schema: Schema, fields: Mapping[str, t.StructField], catalogue: Catalogue) -> EventShape:
     when = time_columns(fields, catalogue, schema.label)
     stamps = [_stamp(fields[name], catalogue) for name in when] or [no_stamp()]
     cells = {name: _cell(fields.get(name), declared, catalogue) for name, declared in schema.attributes or ()}
@@ -89,7 +89,7 @@ def _shape(schema: Schema, fields: Mapping[str, t.StructField], catalogue: Catal
     suspects: tuple[Column, ...] | None = None
     if len(stamps) == 1 and all(cell.is_plain for cell in (*stamps, *cells.values())):
         suspects = tuple(one for cell in (*stamps, *cells.values()) for one in cell.near or cell.faults)
-    return Shape(schema, cells, begin, end, tuple(faults), suspects)
+    return EventShape(schema, cells, begin, end, tuple(faults), suspects)
 
 
 def _stamp(field: t.StructField, catalogue: Catalogue) -> Cell:
@@ -172,4 +172,4 @@ def _cell(field: t.StructField | None, declared: str, catalogue: Catalogue) -> C
 
 
 _TYPES = {"int": "bigint", "float": "double", "string": "string", "bool": "boolean", "time": "bigint"}
-_KINDS: dict[str, Kind] = {"int": "int", "float": "float", "string": "string", "bool": "bool", "time": "time"}
+_KINDS: dict[str, ColumnKind] = {"int": "int", "float": "float", "string": "string", "bool": "bool", "time": "time"}

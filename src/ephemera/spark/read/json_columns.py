@@ -25,10 +25,10 @@ from ephemera.spark.read.flat_events import (
     REST,
     TEXT,
     Cell,
-    Kind,
-    Rows,
-    Shape,
-    Source,
+    ColumnKind,
+    EventShape,
+    ScannedEvents,
+    ScannedRows,
     by_label,
     flat_types,
     length_faults,
@@ -41,7 +41,7 @@ _LONGEST_LINE = 1_000_000
 _TIME = r"BIGINT|STRING|ARRAY<BIGINT>|ARRAY<STRING>"
 _MOMENT = r"^(?!0000)\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)$"
 """Moments that Python and Spark read alike."""
-_READ: dict[str, tuple[Kind, str, str]] = {
+_READ: dict[str, tuple[ColumnKind, str, str]] = {
     "int": ("int", "bigint", "BIGINT"),
     "float": ("float", "double", r"(?:BIGINT|DOUBLE|DECIMAL\(\d+,\d+\))"),
     "string": ("string", "string", "STRING"),
@@ -51,12 +51,12 @@ _READ: dict[str, tuple[Kind, str, str]] = {
 """For each declared type the kind of its column, what it is read as, and what it must be."""
 
 
-def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, frozenset[str]]) -> Source:
+def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, frozenset[str]]) -> ScannedEvents:
     """The events of lines by columns, and the lines that have to be read one by one."""
     line = f.col("line").cast("binary")
     schemas = [s for s in flat_types(catalogue, catalogue.events) if _is_simple(s, catalogue)]
     if not schemas:
-        return Source(lines.select(line.alias(REST)), "lines")
+        return ScannedEvents(lines.select(line.alias(REST)), "lines")
     secret = _secret()
     whens = [_when(catalogue.stamps(schema.label) or ("time",), catalogue.unit) for schema in schemas]
     shapes = [_shape(schema, when, catalogue.unit) for schema, when in zip(schemas, whens, strict=True)]
@@ -80,7 +80,7 @@ def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, froz
     judged = once(told, taken=f.coalesce(taken, f.lit(False)))
     used = [shape for shape in shapes if shape.schema.label in wanted]
     kept = judged.where(~f.col("taken") | f.col("event").isin([s.schema.label for s in used]))
-    rows = Rows(kept, "lines", f.col("event"), f.when(~f.col("taken"), line))
+    rows = ScannedRows(kept, "lines", f.col("event"), f.when(~f.col("taken"), line))
     is_text = by_label(f.col("event"), [(s.label, when.is_text) for s, when in both])
     return select(rows, used, wanted, [is_text.alias(TEXT)])
 
@@ -160,7 +160,7 @@ def _moment(text: Column, is_text: Column, unit: int) -> Column:
 # ---- data --------------------------------------------------------------------------------------------------
 
 
-def _shape(schema: Schema, when: _When, unit: int) -> Shape:
+def _shape(schema: Schema, when: _When, unit: int) -> EventShape:
     """An event type; its `faults` are here the conditions that must all hold."""
     attributes = schema.attributes or ()
     is_object = f.col("is_object")
@@ -176,7 +176,7 @@ def _shape(schema: Schema, when: _When, unit: int) -> Shape:
     right = [when.is_right, is_object | (is_array & arity & typed)]
     right += [~fault for cell in cells.values() for fault in cell.faults]
     right += [~fault for fault in length_faults(f.col("began"), f.col("ended"), schema.longest)]
-    return Shape(schema, cells, f.col("began"), f.col("ended"), tuple(right))
+    return EventShape(schema, cells, f.col("began"), f.col("ended"), tuple(right))
 
 
 def _is_object(schema: Schema, when: _When) -> Column:

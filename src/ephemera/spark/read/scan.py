@@ -38,16 +38,16 @@ from ephemera.physical.plan import Compiled
 from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.read.csv_columns import LINE, Sheets, flat_cells, name_of, open_csv
-from ephemera.spark.read.flat_events import ANY, REST, Form, Source
+from ephemera.spark.read.flat_events import ANY, REST, Form, ScannedEvents
 from ephemera.spark.read.frame_columns import flat_rows
 from ephemera.spark.read.json_columns import flat_lines
 from ephemera.terms.events import Event
 
 T = TypeVar("T")
 Format = Literal["json", "parquet", "csv", "xml", "table"]
-Wanted: TypeAlias = Mapping[str, frozenset[str]]
+WantedColumns: TypeAlias = Mapping[str, frozenset[str]]
 """The event types that a program uses, and of each the attributes; `ANY` where it may use any other, too."""
-Constants: TypeAlias = Mapping[str, tuple[Asked, ...]]
+AskedConstants: TypeAlias = Mapping[str, tuple[Asked, ...]]
 """For each type that is only asked for with constants those of its uses; columns are filtered by them."""
 
 _ENDINGS: dict[str, Format] = {
@@ -85,16 +85,16 @@ def read(
     spark: SparkSession,
     inputs: Sequence[Input],
     catalogue: Catalogue,
-    wanted: Wanted,
-    constants: Constants | None = None,
-) -> list[Source]:
+    wanted: WantedColumns,
+    constants: AskedConstants | None = None,
+) -> list[ScannedEvents]:
     """The events of some inputs, each apart; CSV files with other columns are others."""
     return [source for one in inputs for source in _read(spark, one, catalogue, wanted, constants or {})]
 
 
 def _read(
-    spark: SparkSession, given: Input, catalogue: Catalogue, wanted: Wanted, constants: Constants
-) -> Iterator[Source]:
+    spark: SparkSession, given: Input, catalogue: Catalogue, wanted: WantedColumns, constants: AskedConstants
+) -> Iterator[ScannedEvents]:
     paths = list(given.paths)
     if paths and (given.format or format_of(paths[0])) == "csv":
         for sheets in open_csv(spark, paths):
@@ -128,12 +128,12 @@ def source_of(  # noqa: PLR0913 - all of them named
     frame: DataFrame,
     form: Form,
     catalogue: Catalogue,
-    wanted: Wanted,
-    constants: Constants | None = None,
+    wanted: WantedColumns,
+    constants: AskedConstants | None = None,
     *,
     name: str = "the data frame",
     complete: bool = False,
-) -> Source:
+) -> ScannedEvents:
     """The events of a data frame, which may be a stream.
 
     It holds lines in its column `value`, files in `content` and where they come from in `path`, or columns. Types for
@@ -150,7 +150,7 @@ def source_of(  # noqa: PLR0913 - all of them named
             source = flat_rows(frame, catalogue, wanted, constants or {}, complete=complete)
             return replace(source, offer=offer)
         case "documents" | "sheets":
-            return Source(frame.select(f.array(f.struct("path", "content")).alias(REST)), form)
+            return ScannedEvents(frame.select(f.array(f.struct("path", "content")).alias(REST)), form)
         case "cells":
             raise InternalError("read", "lines of CSV were opened without their header")
 
