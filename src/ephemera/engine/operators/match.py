@@ -54,24 +54,17 @@ class Matcher:
 
     def match(self, events: Events) -> Batch | None:
         """The ways in which the events match, or None if there are none."""
+        batch: Batch | None
         if self._by_row is not None and isinstance(events.batch, RowBatch):
-            return self._rows(events.batch, self._by_row.get((events.label, events.arity), ()))
-        found = [m for p in self._patterns if (m := self._one(p, events)) is not None and len(m)]
-        if not found:
-            return None
-        batch = stack(found)
-        if self._only is not None:
+            matchers = self._by_row.get((events.label, events.arity), ())
+            rows = [m for matcher in matchers for row in events.batch.given if (m := matcher(row)) is not None]
+            batch = RowBatch(rows) if rows else None
+        else:
+            parts = [part for p in self._patterns if (part := self._one(p, events)) is not None and len(part)]
+            batch = stack(parts) if parts else None
+        if batch is not None and self._only is not None:
             batch = self._only(batch)
-        return batch if len(batch) else None
-
-    def _rows(self, events: RowBatch, matchers: Sequence[RowMatch]) -> Batch | None:
-        found = [m for matcher in matchers for row in events.given if (m := matcher(row)) is not None]
-        if not found:
-            return None
-        batch: Batch = RowBatch(found)
-        if self._only is not None:
-            batch = self._only(batch)
-        return batch if len(batch) else None
+        return batch if batch is not None and len(batch) else None
 
     def _one(self, pattern: Pattern, events: Events) -> Batch | None:
         match pattern:
