@@ -35,115 +35,100 @@ class PackedEvents:
 
 
 @dataclass(frozen=True, slots=True)
-class EventsFor:
-    """Events on their way to a group in a place."""
+class _ToPlace:
+    """All that travels is of a program, and goes to a place."""
 
     program: int
     place: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventsFor(_ToPlace):
+    """Events on their way to a group in a place."""
+
     group: int
     events: PackedEvents
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class Answers(_ToPlace):
     """Answers; the rule is the one that sends them if they are messages, counted from 1, and otherwise 0."""
 
-    program: int
-    place: int
     rule: int
     events: PackedEvents
 
 
 @dataclass(frozen=True, slots=True)
-class ScatteredAnswers:
+class ScatteredAnswers(_ToPlace):
     """Answers that several places may give, on their way to the place where those that are equal meet."""
 
-    program: int
-    place: int
     rule: int
     events: PackedEvents
 
 
 @dataclass(frozen=True, slots=True)
-class BadInput:
-    """What was no event of a program: how many there were, and a line of JSON for the first of them, with the reason.
+class _Letters(_ToPlace):
+    """What could not be used: how much of it, and for the first a line of JSON with the reason.
 
     Where dead letters are stored, one says how many of them there are; on the way there each travels alone.
     """
 
-    program: int
-    place: int
     count: int
     first: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BadInput(_Letters):
+    """What was no event of a program; the label is that of the type that it named."""
+
     label: str = ""
-    """The type of event that it named."""
 
 
 @dataclass(frozen=True, slots=True)
-class LateInput:
-    """Events that came behind the bound of their source, told as what is bad is."""
-
-    program: int
-    place: int
-    count: int
-    first: bytes
+class LateInput(_Letters):
+    """Events that came behind the bound of their source."""
 
 
 @dataclass(frozen=True, slots=True)
-class UndefinedHead:
-    """Heads of rules that had no value, told as what is bad is."""
-
-    program: int
-    place: int
-    count: int
-    first: bytes
+class UndefinedHead(_Letters):
+    """Heads of rules that had no value."""
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAnswers:
+class StoredAnswers(_ToPlace):
     """How many answers of a label a place has stored."""
 
-    program: int
-    place: int
     label: str
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class EngineStats:
+class EngineStats(_ToPlace):
     """What engines tell of themselves, as JSON has it."""
 
-    program: int
-    place: int
     stats: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class ReadCount:
+class ReadCount(_ToPlace):
     """How many events of a type were read; those of types that no rule awaits have the label ''."""
 
-    program: int
-    place: int
     label: str
     count: int
 
 
 @dataclass(frozen=True, slots=True)
-class ReadNotes:
+class ReadNotes(_ToPlace):
     """What is to be said of what was read, and which keys it had."""
 
-    program: int
-    place: int
     notes: tuple[str, ...]
     keys: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class SourceProgress:
+class SourceProgress(_ToPlace):
     """What a reader has seen of a batch: the first thing that a place opens."""
 
-    program: int
-    place: int
     seen: PlaceProgress
 
 
@@ -162,7 +147,7 @@ Shipment: TypeAlias = (
     | Answers
     | EventsFor
 )
-"""Whatever travels; all of it is of a program, and goes to a place."""
+"""Whatever travels."""
 
 
 def run_groups(
