@@ -9,6 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+import ephemera
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine import driver
@@ -18,7 +19,10 @@ from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.engine import Engine, Found
 from ephemera.engine.hosts import batch
 from ephemera.formats.compiled import prepare
+from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
+from ephemera.rules.outcome import World
+from ephemera.terms.events import Event
 from tests.engine.living import Beat, Host, cut, of_kind
 from tests.engine.spreading import outcome_of, spread_over
 from tests.strategies.cases import Case, answers, sample
@@ -78,3 +82,22 @@ def test_in_shards_of_a_live_program(chosen: list[Case], steps: list[int]) -> No
         assert not of_kind(host.carried, LATE)
         assert answers(outcome_of(case.ruleset, plan, host.carried)) == answers(case.outcome()), case.program
     assert steps[0] > batches
+
+
+def test_what_goes_wrong_in_a_partition_says_which_event_was_the_last_to_come_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def fails(_engine: Engine, _reached: int | Mapping[str, int]) -> Found:
+        raise ZeroDivisionError("on purpose")
+
+    monkeypatch.setattr(Engine, "advance", fails)
+    program = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x);").compiled
+    spread = DistributedProgram(program, World(), 0, 1, 1, 3)
+    read = [program.read({"event": "a", "time": time, "data": [time]}) for time in (1, 2, 3)]
+    events = [event for event in read if isinstance(event, Event)]
+    shipments = [s for event in events for s in spread.route(of_events([event], spread.plan.catalogue.attributes))]
+    with pytest.raises(ZeroDivisionError) as error:  # a slice has two events, and the third waits to be taken in
+        list(spread.run(0, 0, shipments))
+    (note,) = error.value.__notes__
+    assert note.startswith("the last event taken in was")
+    assert note.endswith('"data": [2]}')
