@@ -24,8 +24,7 @@ from ephemera.base.scratch import scratch
 from ephemera.base.time import SECOND, SPELLINGS, microseconds
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, no_output, tell, write_out
 from ephemera.cli.inputs import LiveInput
-from ephemera.cli.notes import counted, letters_line, tell_notes, tell_warnings
-from ephemera.cli.progress import is_shown, note_lines
+from ephemera.cli.progress import counted, is_shown, letters_line, note_lines, tell_notes, tell_warnings
 from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, told
 from ephemera.cli.watch import shown_batches

@@ -1,19 +1,23 @@
-"""This module shows how far a run has come, on standard error, and only on a terminal or where it is asked for."""
+"""This module tells people of a run on standard error: what they should know, and how far it has come.
+
+Progress and summaries are shown only on a terminal, or where they are asked for.
+"""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ephemera.base.time import describe
+from ephemera.cli.files import WRONG_PROGRAM, tell
 
 if TYPE_CHECKING:
     from ephemera.spark.batch.job_output import RunSummary
@@ -21,6 +25,46 @@ if TYPE_CHECKING:
 
 _HISTORIES = 12
 """So many histories are told of, the largest."""
+
+
+def counted(count: int, what: str) -> str:
+    """So many of something, in words.
+
+    >>> counted(1, "batch"), counted(1200, "batch"), counted(0, "event")
+    ('1 batch', '1,200 batches', '0 events')
+    """
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}{'es' if what.endswith('ch') else 's'}"
+
+
+def tell_unused(count: int, first: Mapping[str, Any]) -> None:
+    """How many dead letters there are that nobody keeps, and what is wrong with the first."""
+    rule = f"rule {first['rule']}: " if "rule" in first else ""
+    tell(f"{counted(count, 'event')} could not be used, the first: {rule}{first['reason']}")
+    tell("`--dead-letter PATH` keeps them")
+
+
+def letters_line(events: int, bad: int, late: int, undefined: int, *, kept: bool) -> str:
+    """What became of the events of a live run that could not be used."""
+    hint = "" if kept or not (bad or late or undefined) else "; `--dead-letter PATH` keeps them"
+    return f"{counted(events, 'event')}, {bad:,} bad, {late:,} late, {undefined:,} without a value{hint}"
+
+
+def tell_notes(notes: Iterable[str]) -> None:
+    """What is to be said of the input, each once."""
+    for note in dict.fromkeys(notes):
+        tell(f"note: {note}")
+
+
+def tell_warnings(notes: Iterable[str], *, strict: bool) -> None:
+    """What is likely wrong with the input, each once; if that is strict, the command ends as one with wrong input."""
+    told = list(dict.fromkeys(notes))
+    for note in told:
+        tell(f"warning: {note}")
+    if told and strict:
+        raise typer.Exit(WRONG_PROGRAM)
+
+
+# ---- how far it has come -----------------------------------------------------------------------------------
 
 
 def is_shown(*, wanted: bool) -> bool:

@@ -30,9 +30,16 @@ from ephemera.cli.files import (
 )
 from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, input_names, live_inputs, read_all, told_of
 from ephemera.cli.live import LiveWanted, check_names, run_live
-from ephemera.cli.notes import tell_notes, tell_unused, tell_warnings
 from ephemera.cli.outputs import check_outputs
-from ephemera.cli.progress import count_lines, is_shown, note_lines, shown_progress
+from ephemera.cli.progress import (
+    count_lines,
+    is_shown,
+    note_lines,
+    shown_progress,
+    tell_notes,
+    tell_unused,
+    tell_warnings,
+)
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
 from ephemera.connect.declared_tables import read_file

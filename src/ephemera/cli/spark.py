@@ -22,8 +22,7 @@ import typer
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, tell, write_out
 from ephemera.cli.inputs import Given, literal, spooled
-from ephemera.cli.notes import tell_notes, tell_unused, tell_warnings
-from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines
+from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines, tell_notes, tell_unused, tell_warnings
 from ephemera.cli.signals import exit_code, heed_again, was_stopped
 from ephemera.connect.atomic_files import layout
 from ephemera.formats.check_columns import WrongColumns

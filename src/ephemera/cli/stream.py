@@ -19,7 +19,7 @@ from typing import IO, Any
 import typer
 
 from ephemera.cli.files import WRONG_COMMAND, bad_letter, tell, undefined_letter, utf_8, write_out
-from ephemera.cli.notes import letters_line, tell_notes, tell_warnings
+from ephemera.cli.progress import letters_line, tell_notes, tell_warnings
 from ephemera.cli.signals import exit_code, noted, raise_if_seen
 from ephemera.connect.atomic_files import GrowingFile
 from ephemera.engine.hosts.live_engine import LiveEngine

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ephemera.base.time import HOUR, MINUTE, SECOND, describe
-from ephemera.cli.notes import counted
+from ephemera.cli.progress import counted
 
 if TYPE_CHECKING:
     from ephemera.spark.live.report import BatchReport, SourceReport, Totals

@@ -22,15 +22,16 @@ SLICE = 100_000
 
 
 def drive(
-    engine: Engine, slices: Iterable[tuple[int, Sequence[Events]]], bounds: Mapping[str, int], size: int = SLICE
+    engine: Engine, slices: Iterable[tuple[int, Sequence[Events]]], bounds: Mapping[str, int], size: int | None = None
 ) -> Iterator[Found]:
     """What is certain step by step: whenever so many events are in, and when the sources have come to their bounds.
 
     With events comes a time before which no event ends that is not in yet.
     """
+    enough = SLICE if size is None else size
     loaded = 0
     for first, parts in slices:
-        if loaded >= size:
+        if loaded >= enough:
             so_far = {name: min(bound, first - 1) for name, bound in bounds.items()}
             if engine.sources.are_behind(so_far):
                 yield engine.advance(so_far)

@@ -188,8 +188,8 @@ class DistributedProgram:
         def opened() -> Iterator[tuple[int, list[Events]]]:
             nonlocal last
             for shipment in shipments:
-                last = shipment
                 yield shipment.events.first, [unpack(shipment.events, self.plan.catalogue)]
+                last = shipment  # asked for the next one, the driver has taken it in
 
         try:
             for found in drive(engine, opened(), bounds):
