@@ -14,10 +14,11 @@ from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine import driver
 from ephemera.engine.cluster import routing
-from ephemera.engine.cluster.message import LATE
+from ephemera.engine.cluster.message import EventsFor, LateInput
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.engine import Engine, Found
 from ephemera.engine.hosts import batch
+from ephemera.formats.reading import read_event
 from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import prepare
@@ -79,7 +80,7 @@ def test_in_shards_of_a_live_program(chosen: list[Case], steps: list[int]) -> No
             for beat in beats:
                 host.beat(beat)
             batches += len(beats) * len(spread.stages.groups)
-        assert not of_kind(host.carried, LATE)
+        assert not of_kind(host.carried, LateInput)
         assert answers(outcome_of(case.ruleset, plan, host.carried)) == answers(case.outcome()), case.program
     assert steps[0] > batches
 
@@ -93,9 +94,10 @@ def test_what_goes_wrong_in_a_partition_says_which_event_was_the_last_to_come_in
     monkeypatch.setattr(Engine, "advance", fails)
     program = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x);").compiled
     spread = DistributedProgram(program, World(), 0, 1, 1, 3)
-    read = [program.read({"event": "a", "time": time, "data": [time]}) for time in (1, 2, 3)]
+    read = [read_event({"event": "a", "time": time, "data": [time]}, program) for time in (1, 2, 3)]
     events = [event for event in read if isinstance(event, Event)]
-    shipments = [s for event in events for s in spread.route(of_events([event], spread.plan.catalogue.attributes))]
+    routed = [s for event in events for s in spread.route(of_events([event], spread.plan.catalogue.attributes))]
+    shipments = [one for one in routed if isinstance(one, EventsFor)]
     with pytest.raises(ZeroDivisionError) as error:  # a slice has two events, and the third waits to be taken in
         list(spread.run(0, 0, shipments))
     (note,) = error.value.__notes__

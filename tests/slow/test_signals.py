@@ -33,7 +33,7 @@ def wait(self, batch):
     open({!r}, "w").close()
     time.sleep(600)
 
-HeadBuilder.build = wait
+HeadBuilder.step = wait
 """
 
 

@@ -268,7 +268,7 @@ from ephemera.engine.operators.head import HeadBuilder
 def fail(self, batch):
     raise ZeroDivisionError("on purpose")
 
-HeadBuilder.build = fail
+HeadBuilder.step = fail
 """
 
 
@@ -336,7 +336,7 @@ def wait(self, batch):
     open({!r}, "w").close()
     time.sleep(600)
 
-HeadBuilder.build = wait
+HeadBuilder.step = wait
 """
 
 
