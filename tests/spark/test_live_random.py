@@ -42,16 +42,15 @@ class Carrying(QuerySinks):
 
     @property
     def last(self) -> Last:
-        return _as_they_came
+        def as_they_came(shipments: Iterable[Shipment], at: BatchPlace) -> Iterator[Shipment]:
+            del at
+            yield from shipments
+
+        return as_they_came  # one that has no name elsewhere travels to workers, which do not know the tests
 
     def take(self, at: BatchPlace, rows: Sequence[Shipment], frame: DataFrame | None) -> None:
         del at, frame
         self.rows.extend(rows)
-
-
-def _as_they_came(shipments: Iterable[Shipment], at: BatchPlace) -> Iterator[Shipment]:
-    del at
-    yield from shipments
 
 
 @pytest.mark.slow
