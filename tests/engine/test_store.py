@@ -475,7 +475,7 @@ def test_what_is_no_segment_or_torn_is_refused(run: Run) -> None:
         (data[:-40] + b"?" + data[-39:], "another checksum"),
         (bytes(100) + data[100:], "is damaged: its rows of `a`"),
         (data[:8] + data, "is damaged: its rows of `a`"),
-        (data.replace(b'{"format":3', b'{"format":4'), "another checksum"),
+        (data.replace(b'{"format":4', b'{"format":5'), "another checksum"),
     ]:
         files.visible[path].data = torn
         _refused(files, 9, words)
