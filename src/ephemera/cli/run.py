@@ -49,13 +49,6 @@ from ephemera.pipeline import Checked, Program, check
 from ephemera.rules.emitted import unknown_emitted
 
 
-class Engine(StrEnum):
-    """What evaluates a program: the incremental engine in this process, or the definition of the language itself."""
-
-    local = "local"
-    oracle = "oracle"
-
-
 class RunsOn(StrEnum):
     """What a run is evaluated by: Spark, or one of the engines in this process."""
 

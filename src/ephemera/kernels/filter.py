@@ -55,11 +55,6 @@ class Filter:
                 batch = batch.take(self._by_rows(part, batch))
         return batch
 
-    def mask(self, f: Formula, batch: Batch) -> Mask:
-        """Where the formula is true."""
-        found = self._by_columns(f, batch)
-        return found if found is not None else self._by_rows(f, batch)
-
     def _by_rows(self, f: Formula, batch: Batch) -> Mask:
         rows = self._resolve(batch).rows()
         return np.fromiter((self.tester.truth(f, t) is True for t in rows), dtype=np.bool_, count=len(batch))
@@ -89,11 +84,6 @@ class Filter:
 def times(batch: Batch, time: Time) -> Any:
     """A stamp of each row, or a moment for all of them."""
     return microseconds(time) if is_moment(time) else batch[time]
-
-
-def is_known(batch: Batch, time: Time) -> bool:
-    """Whether a time is known: a moment always is, a stamp if it is among the columns."""
-    return is_moment(time) or time in batch.columns
 
 
 def _operand(e: Expression, batch: Batch) -> Column | tuple[Any, Kind] | None:
