@@ -12,6 +12,7 @@ import pytest
 
 import ephemera
 from ephemera.algebra.nodes import Match
+from ephemera.base.time import LATEST
 from ephemera.base.tree import find
 from ephemera.engine.operators.match import Matcher
 from ephemera.formats.flat_reader import FlatReader
@@ -113,3 +114,18 @@ def test_values_that_differ_never_meet(values: tuple[Value, Value]) -> None:
         found = Matcher(patterns, plan.catalogue, keeps_events=False).match(Events("a", batch, 2, None))
         assert found is not None
         assert [v for row in found.rows() for name, v in row.items() if not name.startswith("$")] == [1]
+
+
+@pytest.mark.parametrize("count", [16, 17])
+def test_what_is_too_late_for_an_answer_is_told_of_all_that_was_bound(count: int) -> None:
+    """Rows and columns alike: sixteen events are rows, and of seventeen joins carry only what is needed."""
+    program = ephemera.compile(
+        "EVENT order(id: string, note: string, qty: int); EVENT shipped(id: string);"
+        "overdue(id) <- o: order(id, note, qty), w: extend(o, 6h), while w: not shipped(id), qty < 10;"
+    )
+    late = LATEST // 1_000_000 - 5
+    events = [{"event": "order", "time": late, "data": ["x", f"n{k}", k % 8]} for k in range(count)]
+    runs = {engine: program.run_all(events, engine=engine) for engine in ("oracle", "local")}
+    told = {name: sorted(str(sorted(one.variables.items())) for one in run.undefined) for name, run in runs.items()}
+    assert len(told["oracle"]) == count
+    assert told["local"] == told["oracle"]

@@ -56,6 +56,10 @@ def test_a_device_that_is_full_is_written_to_and_told(shop: Path) -> None:
     result = run(shop, "--output", FULL)
     assert (result.exit_code, result.stderr) == (3, "cannot write /dev/full: No space left on device\n")
     assert FULL.is_char_device()
+    with (shop / "in" / "bad.jsonl").open("a", encoding="utf-8") as file:
+        file.write("no json\n")
+    target = shop / "answers.jsonl"
+    assert (run(shop, "--output", target, "--dead-letter", FULL).exit_code, target.exists()) == (3, False)
 
 
 def test_a_disk_that_gets_full_is_told_in_a_line(shop: Path, disk: Path) -> None:

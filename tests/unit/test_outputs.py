@@ -302,6 +302,14 @@ def test_a_full_disk_is_told_in_a_line(shop: Path, mode: str, option: str) -> No
 
 
 @needs_full
+def test_a_run_whose_dead_letters_cannot_be_written_leaves_no_answers(shop: Path) -> None:
+    with (shop / "in" / "e.jsonl").open("a", encoding="utf-8") as file:
+        file.write("no json\n")
+    result = run(*FILE, *LOCAL, "--output", str(shop / "o.jsonl"), "--dead-letter", str(FULL))
+    assert (result.exit_code, (shop / "o.jsonl").exists()) == (3, False)
+
+
+@needs_full
 @pytest.mark.parametrize("words", [("run", "p.eq", *FILE, "--mode", "stream"), ("--version",)])
 def test_standard_output_that_is_full_is_told_in_a_line(shop: Path, words: Sequence[str]) -> None:
     assert shop.is_dir()

@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from enum import StrEnum
+from functools import partial
 from heapq import merge
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -197,8 +198,10 @@ def run_command(
         except EphemeraError as error:
             typer.echo(f"{path}: {error}", err=True)
             raise typer.Exit(FAILED) from None
-    _write_answers(runs, None if output is None else Path(output))
-    _write_dead_letters(runs, wanted.names, letters)
+    write = partial(_write_answers, runs, None if output is None else Path(output))
+    bury = partial(_write_dead_letters, runs, wanted.names, letters)
+    for put in (bury, write) if letters is not None else (write, bury):  # answers last: a run that fails leaves none
+        put()
     tell_notes(note for run in runs for note in run.said)
     if is_shown(wanted=progress):
         _print_summary(runs, wanted.names, time.monotonic() - began)

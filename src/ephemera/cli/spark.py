@@ -115,8 +115,11 @@ def _run(
     with watched(spark, stages_of(started, len(inputs)), shown.see):
         computed = Computed(started)
         try:
-            _write(computed, wanted, shown)
-            _bury(computed, wanted)
+            if wanted.dead_letter is not None:
+                _bury(computed, wanted)
+            _write(computed, wanted, shown)  # answers last: a run that fails leaves none
+            if wanted.dead_letter is None:
+                _bury(computed, wanted)
         finally:
             computed.close()
     tell_notes(computed.summary.notes)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from ephemera.algebra.attributes import begin, end, is_constant, is_moment, occurrence, reference
+from ephemera.algebra.attributes import begin, end, is_blank, is_constant, is_moment, is_variable, occurrence, reference
 from ephemera.algebra.nodes import (
     AntiSemiJoin,
     Calendar,
@@ -78,13 +78,15 @@ def rule_plan(
     variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())
     windows = _Windows(variables | stamps, leaf_of)
     attempts, having = windows.attempts(head.input, positive)
+    # A timer may end too late for an answer; then it is said of what.
+    named = {v for leaf in leaves for v in leaf.variables if is_variable(v) and not is_blank(v)} if parts.timers else ()
     final = in_the_end(
         head,
         sure=sure,
         covers=merge.events,
         ends=ends,
         timers=parts.timers,
-        variables=windows.variables.union(*tables, constants.values(), *(_constants(leaf) for leaf in leaves)),
+        variables=windows.variables.union(*tables, constants.values(), *(_constants(leaf) for leaf in leaves), named),
         conditions=[*late, *windows.conditions],
     )
     return RulePlan(

@@ -4,7 +4,7 @@ From whichever event is new, the next is one that shares variables with what is 
 range of time, else the next in the body. The range of a stamp follows from all distances of the rule, not only from
 the conditions that name it (the closure of its temporal distance graph). What the ranges see to is not tested again.
 Joins carry only the columns that are still needed, where the head shows variables and constants: any other head may
-have no value, and then says all that was bound.
+have no value, and then says all that was bound. So does an answer whose timer ends too late to be one.
 """
 
 from __future__ import annotations
