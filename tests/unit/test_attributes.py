@@ -85,6 +85,7 @@ EVENTS = [
 ]
 
 
+ENGINES = ("oracle", "local")
 EVENT_RULES = {
     "join": "late(x) <- {o}: order(x), p: paid(x, _), {{{o}, p}} within 10s, {o} before p;",
     "window": "late(x, sum(q)) <- i: order(x), {o}: extend(i, 5s), while {o}: collect paid(x, q);",
@@ -94,6 +95,8 @@ EVENT_RULES = {
     "algebra": "late(x, q) <- {o}: algebra ((order(x) ; paid(x, q))[9s]), i: order(x), {{{o}, i}} within 9s;",
     "clock": "late(x) <- {o}: timer:datetime{{{{second{{2}}}}}}, p: order(x), {{{o}, p}} within 9s;",
     "recursion": "late(x) <- order(x); late(y) <- {o}: late(x), p: paid(x, y), {{{o}, p}} within 9s;",
+    "input": "late(x) <- e: algebra ((order(x) ; paid(x, _))[9s]), {o}: order(x), {{e, {o}}} within 9s;",
+    "unnamed": "late(x) <- {o}: order(x), paid(x, _), w: extend({o}, 5s);",
     "moment": 'late(x) <- {o}: order(x), {o} after datetime("1970-01-01T00:00:01Z");',
 }
 
@@ -111,14 +114,25 @@ def test_a_variable_may_be_called_anything(rule: str) -> None:
 @pytest.mark.parametrize("rule", EVENT_RULES)
 def test_an_event_may_be_called_anything(rule: str) -> None:
     declared = "TIME UNIT 1 sec; EVENT order(a: int); EVENT paid(a: int, q: int);\n"
-    names = ("o", *RUN[1:])
+    names = ("o", *RUN[1:], "$0", "$1", "$a0", "$t0", "e/1", "e/2")
     programs = {name: ephemera.compile(declared + EVENT_RULES[rule].format(o=f"`{name}`")) for name in names}
     programs["@o"] = ephemera.compile(declared + EVENT_RULES[rule].format(o="@o"))
     used = [event for event in EVENTS if event["event"] != "pair"]
     answers = programs["o"].run(used, engine="oracle", allow_unbounded=True)
     assert answers
     for name, program in programs.items():
-        assert program.run(used, engine="local", allow_unbounded=True) == answers, name
+        for engine in ENGINES:
+            assert program.run(used, engine=engine, allow_unbounded=True) == answers, (name, engine)
+
+
+@pytest.mark.parametrize("head", ["x / 0", "sum(q) / 0"])
+def test_a_head_without_a_value_says_nothing_of_events_whatever_they_are_called(head: str) -> None:
+    body = "{o}: order(x), w: extend({o}, 5s), while w: collect paid(x, q)"
+    for name in ("o", *RUN[1:]):
+        rule = f"TIME UNIT 1 sec; late({head}) <- {body.format(o=f'`{name}`')};"
+        run = {e: ephemera.compile(rule).run_all(EVENTS, engine=e, allow_unbounded=True) for e in ENGINES}
+        told = {e: [dict(letter.variables) for letter in one.undefined] for e, one in run.items()}
+        assert told["local"] == told["oracle"] != [], name
 
 
 def test_a_head_without_a_value_says_what_was_bound_as_its_author_called_it() -> None:

@@ -93,8 +93,11 @@ def variable(name: str) -> Variable:
 
 
 def event(name: str) -> str:
-    """What an event or timer is called that an author has named so: the same, unless we call events of streams so."""
-    return name if name != EVENT else f"`{name}`"
+    """What an event or timer is called that an author has named so: the same, unless we call others so.
+
+    Those are the events of streams (`$`) and the inputs of algebra expressions (`e/1`).
+    """
+    return name if name != EVENT and expression_of(name) is None else f"`{name}`"
 
 
 def variables(names: Iterable[str]) -> tuple[Variable, ...]:
@@ -156,7 +159,7 @@ def is_position(name: str) -> bool:
 
 def is_variable(name: str) -> TypeGuard[Variable]:
     """Whether it is a variable that an author has named, or a blank of a pattern."""
-    return name[0] == "`" or ("." not in name and name[0] not in "#$" and not is_position(name))
+    return name[0] == name[-1] == "`" or ("." not in name and name[0] not in "#$" and not is_position(name))
 
 
 def is_constant(name: str) -> bool:
@@ -216,4 +219,4 @@ def as_written(name: str) -> str:
 
 def variables_in(t: Mapping[str, Any]) -> dict[str, Any]:
     """The variables of a tuple with their values; it is asked of every row, so it calls nothing."""
-    return {n: v for n, v in t.items() if n[0] == "`" or ("." not in n and n[0] not in "#$")}
+    return {n: v for n, v in t.items() if n[0] == n[-1] == "`" or ("." not in n and n[0] not in "#$")}

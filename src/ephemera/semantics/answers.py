@@ -190,13 +190,14 @@ class _Disjunct:
                 yield from self._answers(list(self._with_event(_Partial({}, {}), name, event.pattern, new)), others)
 
     def _events_by_name(self) -> dict[str, EventQuery]:
-        return {e.name.name if e.name else f"${k}": e for k, e in enumerate(self._events)}
+        # No author can write a backquote in a name, so those without one never share theirs.
+        return {e.name.name if e.name else f"`{k}": e for k, e in enumerate(self._events)}
 
     def _answers(self, partials: list[_Partial], events: Mapping[str, EventQuery]) -> Iterator[Answer]:
         for name, event in events.items():
             partials = [more for p in partials for more in self._with_event(p, name, event.pattern, self._facts)]
         for position, literal in enumerate(self._algebra):
-            name = literal.name.name if literal.name else f"$a{position}"
+            name = literal.name.name if literal.name else f"`a{position}"
             partials = [more for p in partials for more in self._with_algebra(p, name, literal)]
         partials = [timed for p in partials if (timed := self._with_timers(p)) is not None]
         for table in self._tables:
@@ -238,7 +239,7 @@ class _Disjunct:
                 time = timed(timer.kind, trace[timer.anchor.name].time, microseconds(timer.duration))
                 if time.begin > time.end:
                     return None
-                trace[timer.name.name if timer.name else f"$t{k}"] = Event(Term(f"timer:{timer.kind}"), time)
+                trace[timer.name.name if timer.name else f"`t{k}"] = Event(Term(f"timer:{timer.kind}"), time)
             waiting = [(k, t) for k, t in waiting if (k, t) not in ready]
         return replace(partial, trace=trace)
 

@@ -53,9 +53,11 @@ class BatchRun:
     def run(self, cuts: Sequence[int], progress: Callable[[float], None] = lambda _part: None) -> Outcome:
         """Through the whole history, with a stop at some times; `progress` is told the part that is done."""
         bounds = dict.fromkeys(self.engine.sources.names, FAR)
+        progress(0.0)
         for number, found in enumerate(drive(self.engine, self._sliced(cuts), bounds, size=0), 1):
             self.take(found)
             progress(number / (len(cuts) + 1))
+        progress(1.0)
         return self.finish()
 
     def _sliced(self, cuts: Sequence[int]) -> Iterator[tuple[int, list[Events]]]:
