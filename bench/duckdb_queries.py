@@ -17,6 +17,7 @@ import pyarrow as pa
 from bench.data import HOUR, Stream
 from bench.queries import Case
 from bench.reference import Answers
+from bench.selection import SUMS, Selection
 
 
 def buckets(keys: str, low: str, high: str, width: int, spread: int) -> str:
@@ -25,9 +26,9 @@ def buckets(keys: str, low: str, high: str, width: int, spread: int) -> str:
     return f"(SELECT * FROM ({one}) WHERE bucket <= ({high}) // {width})"
 
 
-def _pairs(within: int) -> dict[str, str]:
+def _pairs(within: int, selection: Selection) -> dict[str, str]:
     near = f"abs(a.begin - b.begin) <= {within}"
-    both = "SELECT a.id + b.id AS ids FROM"
+    both = f"SELECT {selection.pair} FROM"
 
     def bucketed(width: int) -> str:
         spread = -(-2 * within // width)
@@ -45,31 +46,31 @@ def _pairs(within: int) -> dict[str, str]:
     }
 
 
-def _chains() -> dict[str, str]:
+def _chains(selection: Selection) -> dict[str, str]:
     def bucketed(*, late: bool) -> str:
-        pairs, four = _pair_rows(), 4 * HOUR
+        pairs, four = _pair_rows(selection), 4 * HOUR
         d_e = (
-            "SELECT d.id + e.id AS ids, d.x, d.begin FROM "
+            f"SELECT {selection.last_pair}, d.x, d.begin FROM "
             f"{buckets('D', 'begin', f'begin + {HOUR}', HOUR, 1)} d "
             f"JOIN (SELECT *, begin // {HOUR} AS bucket FROM E) e ON d.x = e.x AND d.bucket = e.bucket "
             f"WHERE e.begin > d.begin AND e.begin <= d.begin + {HOUR}"
         )
         if late:
             return (
-                f"SELECT c.ids + q.ids AS ids FROM {buckets(f'({pairs})', 'until', f'until + {four}', four, 1)} c "
+                f"SELECT {selection.chain} FROM {buckets(f'({pairs})', 'until', f'until + {four}', four, 1)} c "
                 f"JOIN (SELECT *, begin // {four} AS bucket FROM ({d_e})) q ON c.x = q.x AND c.bucket = q.bucket "
                 f"WHERE q.begin > c.until AND q.begin <= c.until + {four}"
             )
         return (
-            f"SELECT c.ids + q.ids AS ids FROM (SELECT *, until // {four} + 1 AS bucket FROM ({pairs})) c "
+            f"SELECT {selection.chain} FROM (SELECT *, until // {four} + 1 AS bucket FROM ({pairs})) c "
             f"JOIN {buckets(f'({d_e})', 'begin', f'begin + {four}', four, 1)} q ON c.x = q.x AND c.bucket = q.bucket "
             f"WHERE q.begin > c.until AND q.begin <= c.until + {four}"
         )
 
     plain = (
-        f"WITH c AS (SELECT a.id + b.id AS ids, a.x, greatest(a.begin, b.begin) AS until FROM A a JOIN B b "
+        f"WITH c AS (SELECT {selection.first_pair}, a.x, greatest(a.begin, b.begin) AS until FROM A a JOIN B b "
         f"ON a.x = b.x AND b.begin BETWEEN a.begin - {2 * HOUR} AND a.begin + {2 * HOUR}) "
-        f"SELECT c.ids + d.id + e.id AS ids FROM c JOIN D d ON c.x = d.x AND d.begin > c.until "
+        f"SELECT {selection.chain_of_events} FROM c JOIN D d ON c.x = d.x AND d.begin > c.until "
         f"AND d.begin <= c.until + {4 * HOUR} "
         f"JOIN E e ON d.x = e.x AND e.begin > d.begin AND e.begin <= d.begin + {HOUR}"
     )
@@ -80,71 +81,72 @@ def _chains() -> dict[str, str]:
     }
 
 
-def _pair_rows() -> str:
+def _pair_rows(selection: Selection) -> str:
     width = 4 * HOUR
     wide = buckets("A", f"begin + {2 * HOUR}", f"begin + {6 * HOUR}", width, 1)
     return (
-        f"SELECT a.id + b.id AS ids, a.x, greatest(a.begin, b.begin) AS until FROM {wide} a "
+        f"SELECT {selection.first_pair}, a.x, greatest(a.begin, b.begin) AS until FROM {wide} a "
         f"JOIN (SELECT *, (begin + {width}) // {width} AS bucket FROM B) b ON a.x = b.x AND a.bucket = b.bucket "
         f"WHERE abs(a.begin - b.begin) <= {2 * HOUR}"
     )
 
 
-def _absences() -> dict[str, str]:
+def _absences(selection: Selection) -> dict[str, str]:
+    alone = selection.absence
     window = (
-        "SELECT id AS ids FROM (SELECT *, min(begin) FILTER (kind = 'B') OVER (PARTITION BY x ORDER BY begin "
+        f"SELECT {alone} FROM (SELECT *, min(begin) FILTER (kind = 'B') OVER (PARTITION BY x ORDER BY begin "
         "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS next FROM (SELECT *, 'A' AS kind FROM A UNION ALL "
-        f"SELECT *, 'B' AS kind FROM B)) WHERE kind = 'A' AND (next IS NULL OR next > begin + {HOUR})"
+        f"SELECT *, 'B' AS kind FROM B)) a WHERE kind = 'A' AND (next IS NULL OR next > begin + {HOUR})"
     )
     return {
         "anti join of buckets": (
-            f"SELECT a.id AS ids FROM (SELECT *, begin // {HOUR} + 1 AS bucket FROM A) a "
+            f"SELECT {alone} FROM (SELECT *, begin // {HOUR} + 1 AS bucket FROM A) a "
             f"ANTI JOIN {buckets('B', 'begin', f'begin + {HOUR}', HOUR, 1)} b "
             f"ON a.x = b.x AND a.bucket = b.bucket AND b.begin > a.begin AND b.begin <= a.begin + {HOUR}"
         ),
         "ASOF join": (
-            "SELECT a.id AS ids FROM A a ASOF LEFT JOIN B b ON a.x = b.x AND b.begin > a.begin "
+            f"SELECT {alone} FROM A a ASOF LEFT JOIN B b ON a.x = b.x AND b.begin > a.begin "
             f"WHERE b.begin IS NULL OR b.begin > a.begin + {HOUR}"
         ),
         "window function": window,
         "anti join on the key": (
-            "SELECT a.id AS ids FROM A a ANTI JOIN B b ON a.x = b.x AND b.begin > a.begin "
-            f"AND b.begin <= a.begin + {HOUR}"
+            f"SELECT {alone} FROM A a ANTI JOIN B b ON a.x = b.x AND b.begin > a.begin AND b.begin <= a.begin + {HOUR}"
         ),
     }
 
 
-def _averages() -> dict[str, str]:
+def _averages(selection: Selection) -> dict[str, str]:
+    whose, name, group = selection.average, selection.average_name, selection.group
     window = (
-        "SELECT id AS ids, mean FROM (SELECT *, avg(v) FILTER (kind = 'B') OVER (PARTITION BY x ORDER BY begin "
-        f"RANGE BETWEEN {HOUR} PRECEDING AND CURRENT ROW) AS mean FROM (SELECT *, 'A' AS kind FROM A UNION ALL "
-        "SELECT *, 'B' AS kind FROM B)) WHERE kind = 'A' AND mean IS NOT NULL"
+        f"SELECT {whose}, mean AS {name} FROM (SELECT *, avg(v) FILTER (kind = 'B') OVER (PARTITION BY x "
+        f"ORDER BY begin RANGE BETWEEN {HOUR} PRECEDING AND CURRENT ROW) AS mean FROM "
+        "(SELECT *, 'A' AS kind FROM A UNION ALL SELECT *, 'B' AS kind FROM B)) a WHERE kind = 'A' AND mean IS NOT NULL"
     )
     sums = (
         "WITH s AS (SELECT x, begin, sum(v) OVER w AS total, row_number() OVER w AS many FROM B "
         "WINDOW w AS (PARTITION BY x ORDER BY begin ROWS UNBOUNDED PRECEDING)) "
-        "SELECT a.id AS ids, (s.total - coalesce(r.total, 0)) / (s.many - coalesce(r.many, 0)) AS mean "
+        f"SELECT {whose}, (s.total - coalesce(r.total, 0)) / (s.many - coalesce(r.many, 0)) AS {name} "
         "FROM A a ASOF JOIN s ON a.x = s.x AND a.begin >= s.begin "
         f"ASOF LEFT JOIN s r ON a.x = r.x AND a.begin - {HOUR} > r.begin WHERE s.many > coalesce(r.many, 0)"
     )
     return {
         "buckets, then groups": (
-            f"SELECT a.id AS ids, avg(b.v) AS mean FROM (SELECT *, begin // {HOUR} AS bucket FROM A) a "
+            f"SELECT {whose}, avg(b.v) AS {name} FROM (SELECT *, begin // {HOUR} AS bucket FROM A) a "
             f"JOIN {buckets('B', 'begin', f'begin + {HOUR}', HOUR, 1)} b ON a.x = b.x AND a.bucket = b.bucket "
-            f"WHERE b.begin <= a.begin AND b.begin >= a.begin - {HOUR} GROUP BY a.id"
+            f"WHERE b.begin <= a.begin AND b.begin >= a.begin - {HOUR} GROUP BY {group}"
         ),
         "window function": window,
         "ASOF joins with running sums": sums,
         "join on the key, then groups": (
-            "SELECT a.id AS ids, avg(b.v) AS mean FROM A a JOIN B b ON a.x = b.x "
-            f"AND b.begin BETWEEN a.begin - {HOUR} AND a.begin GROUP BY a.id"
+            f"SELECT {whose}, avg(b.v) AS {name} FROM A a JOIN B b ON a.x = b.x "
+            f"AND b.begin BETWEEN a.begin - {HOUR} AND a.begin GROUP BY {group}"
         ),
     }
 
 
-def _afterwards(*, by_key: bool) -> dict[str, str]:
+def _afterwards(selection: Selection, *, by_key: bool) -> dict[str, str]:
     key = " AND a.x = b.x" if by_key else ""
-    both = "SELECT a.id + b.id AS ids FROM"
+    both = f"SELECT {selection.pair} FROM"
     return {
         "join on the unit": (
             f"{both} (SELECT *, stop + n AS start FROM A, generate_series(1, 2) AS g(n)) a "
@@ -154,28 +156,28 @@ def _afterwards(*, by_key: bool) -> dict[str, str]:
     }
 
 
-def variants(case: Case) -> dict[str, str]:
+def variants(case: Case, selection: Selection = SUMS) -> dict[str, str]:
     """The ways to write a query that have a chance on its stream."""
     hopeless: list[str] = []
     if case.hot or 0 < case.keys < 10_000:
         hopeless.append("on the key")
     if case.hot and case.keys >= 10_000 and case.query != "Q1h":
         hopeless.append("buckets")
-    return {name: sql for name, sql in _all(case).items() if not any(word in name for word in hopeless)}
+    return {name: sql for name, sql in _all(case, selection).items() if not any(word in name for word in hopeless)}
 
 
-def _all(case: Case) -> dict[str, str]:
+def _all(case: Case, selection: Selection) -> dict[str, str]:
     match case.query:
-        case "Q1" | "Q1h":
-            return _pairs(case.within)
+        case "Q1" | "Q1h" | "Q1w":
+            return _pairs(case.within, selection)
         case "Q2":
-            return _chains()
+            return _chains(selection)
         case "Q3":
-            return _absences()
+            return _absences(selection)
         case "Q4":
-            return _averages()
+            return _averages(selection)
         case query:
-            return _afterwards(by_key=query == "Q5r")
+            return _afterwards(selection, by_key=query == "Q5r")
 
 
 def connect(stream: Stream) -> duckdb.DuckDBPyConnection:

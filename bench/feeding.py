@@ -53,7 +53,7 @@ class Measured:
 
 def engine(program: str) -> Engine:
     """An engine for a program that gives all it finds."""
-    return Engine(ephemera.compile(program, "bench.eq").compiled.physical, World())
+    return Engine(ephemera.compile(program, "bench.eq")._compiled.physical, World())
 
 
 def parts(stream: Stream, columns: int) -> list[Events]:

@@ -32,8 +32,10 @@ from bench import native
 from bench.feeds import Feed, chain, pairs, queried
 from bench.process import family
 from bench.reference import Answers
+from ephemera import sinks, sources
 from ephemera.base.span import Source
-from ephemera.pipeline import Program, check
+from ephemera.pipeline import check
+from ephemera.program import Program
 from ephemera.spark.live.query import FILES
 from ephemera.spark.live.report import BatchReport
 from ephemera.spark.runtime.session import session
@@ -135,8 +137,8 @@ class Bench:
 
         def begin(folder: Path, work: Path) -> StreamingQuery:
             made = program.stream(
-                self.spark, str(folder), checkpoint=f"{work}/checkpoint", output=f"{work}/out", format="parquet",
-                emit=[feed.query], most_files=1,
+                self.spark, sources.Folder(str(folder), most_files=1), sinks.Folder(f"{work}/out", format="parquet"),
+                checkpoint=f"{work}/checkpoint", emit=[feed.query],
             )  # fmt: skip
             return made.start(reports.append).query
 

@@ -14,6 +14,7 @@ LASTING = "TIME UNIT 1 ms;\n" + "".join(f"EVENT {letter}(id: int, x: int) LASTS 
 PAIRS = "C(i, j, x) <- a: A(i, x, _), b: B(j, x, _), {a,b} within 2h;\n"
 BODIES = {
     "Q1": "Q1(i, j) <- a: A(i, x, _), b: B(j, x, _), {a,b} within 2h;",
+    "Q1w": "Q1w(i, j) <- a: A(i, x, _), b: B(j, x, _), {a,b} within 4h;",
     "Q2": PAIRS + "Q2(i, j, k, l) <- c: C(i, j, x), d: D(k, x, _), e: E(l, x, _), "
     "c before d, c before[0h,4h] d, d before e, d before[0h,1h] e;",
     "Q3": "Q3(i) <- a: A(i, x, _), w: extend(a, 1h), while(excl,incl) w: not B(_, x, _);",
@@ -44,10 +45,17 @@ class Case:
 
     @property
     def within(self) -> int:
-        """How wide the window of Q1 is; with a hot key, narrow enough to have about as many answers."""
-        if self.query != "Q1h":
-            return 2 * HOUR
-        return 1_000 if self.keys >= 100_000 else 144_000_000 // self.keys
+        """How wide the window of Q1 is; with a hot key, narrow enough to have about as many answers.
+
+        That of Q1w is wide enough to have as many answers as events.
+        """
+        match self.query:
+            case "Q1h":
+                return 1_000 if self.keys >= 100_000 else 144_000_000 // self.keys
+            case "Q1w":
+                return 4 * HOUR
+            case _:
+                return 2 * HOUR
 
     @property
     def program(self) -> str:
@@ -55,6 +63,11 @@ class Case:
             body = f"Q1h(i, j) <- a: A(i, x, _), b: B(j, x, _), {{a,b}} within {self.within} ms;"
             return KEYED + body
         return (KEYED if self.keys else LASTING) + BODIES[self.query]
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """What the columns of the head are called."""
+        return {"Q2": ("i", "j", "k", "l"), "Q3": ("i",), "Q4": ("i", "avg_v")}.get(self.query, ("i", "j"))
 
     @property
     def columns(self) -> int:
@@ -71,6 +84,7 @@ class Case:
         by_query: dict[str, Callable[[], Answers]] = {
             "Q1": lambda: reference.pairs(stream, self.within),
             "Q1h": lambda: reference.pairs(stream, self.within),
+            "Q1w": lambda: reference.pairs(stream, self.within),
             "Q2": lambda: reference.chains(stream),
             "Q3": lambda: reference.absences(stream),
             "Q4": lambda: reference.averages(stream),

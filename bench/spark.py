@@ -32,7 +32,8 @@ from bench.spark_queries import variants
 from ephemera.base.span import Source
 from ephemera.engine.cluster import message
 from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.pipeline import Program, check
+from ephemera.pipeline import check
+from ephemera.program import Program
 from ephemera.spark.batch.job import Job, start
 from ephemera.spark.read.scan import Input
 from ephemera.spark.runtime.exchange import shipments_of
@@ -85,7 +86,7 @@ def ours(spark: SparkSession, case: Case, path: Path) -> tuple[Answers, float]:
     """What the program finds, and the memory of the largest worker."""
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     program = Program(check(Source("bench.eq", case.program)))
-    started = start(spark, [Job(program.compiled, emit=frozenset([case.query]))], [Input(str(path))])
+    started = start(spark, [Job(program._compiled, emit=frozenset([case.query]))], [Input(str(path))])
     added = map_in_arrow(
         started.shipped, _AddUp(started.spreads[0]), "count bigint, ids bigint, means double, peak double"
     )

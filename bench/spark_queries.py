@@ -18,6 +18,7 @@ from pyspark.sql import SparkSession
 from bench import reference
 from bench.data import HOUR, Stream
 from bench.reference import Answers
+from bench.selection import SUMS, Selection
 from ephemera.spark.runtime.session import session
 
 QUERIES = ("Q1", "Q2", "Q3", "Q4")
@@ -40,9 +41,9 @@ def buckets(rows: str, low: str, high: str, width: int) -> str:
     return f"(SELECT *, explode(sequence({first}, {last})) AS bucket FROM {rows})"
 
 
-def pairs(within: int) -> dict[str, str]:
+def pairs(within: int, selection: Selection) -> dict[str, str]:
     """Q1 and Q1h."""
-    both = "SELECT a.id + b.id AS ids FROM"
+    both = f"SELECT {selection.pair} FROM"
     near = f"b.time BETWEEN a.time - {within} AND a.time + {within}"
 
     def bucketed(width: int) -> str:
@@ -57,48 +58,50 @@ def pairs(within: int) -> dict[str, str]:
     }
 
 
-def chains() -> dict[str, str]:
+def chains(selection: Selection) -> dict[str, str]:
     """Q2."""
     two, four = 2 * HOUR, 4 * HOUR
     after = f"d.time > c.until AND d.time <= c.until + {four}"
     then = f"e.time > d.time AND e.time <= d.time + {HOUR}"
-    found = "SELECT a.id + b.id AS ids, a.x, greatest(a.time, b.time) AS until FROM"
+    found = f"SELECT {selection.first_pair}, a.x, greatest(a.time, b.time) AS until FROM"
     near = f"b.time BETWEEN a.time - {two} AND a.time + {two}"
     plain = (
-        f"SELECT c.ids + d.id + e.id AS ids FROM ({found} {of('A')} a JOIN {of('B')} b ON a.x = b.x AND {near}) c "
+        f"SELECT {selection.chain_of_events} FROM ({found} {of('A')} a JOIN {of('B')} b ON a.x = b.x AND {near}) c "
         f"JOIN {of('D')} d ON c.x = d.x AND {after} JOIN {of('E')} e ON d.x = e.x AND {then}"
     )
     wide = buckets(of("A"), f"time - {two}", f"time + {two}", four)
     c = f"({found} {wide} a JOIN {bucket(of('B'), four)} b ON a.x = b.x AND a.bucket = b.bucket AND {near})"
-    d = (
-        f"(SELECT d.id + e.id AS ids, d.x, d.time FROM {buckets(of('D'), 'time', f'time + {HOUR}', four)} d "
+    q = (
+        f"(SELECT {selection.last_pair}, d.x, d.time FROM {buckets(of('D'), 'time', f'time + {HOUR}', four)} d "
         f"JOIN {bucket(of('E'), four)} e ON d.x = e.x AND d.bucket = e.bucket AND {then})"
     )
     bucketed = (
-        f"SELECT c.ids + d.ids AS ids FROM {buckets(c, 'until', f'until + {four}', four)} c "
-        f"JOIN {bucket(d, four)} d ON c.x = d.x AND c.bucket = d.bucket AND {after}"
+        f"SELECT {selection.chain} FROM {buckets(c, 'until', f'until + {four}', four)} c "
+        f"JOIN {bucket(q, four)} q ON c.x = q.x AND c.bucket = q.bucket "
+        f"AND q.time > c.until AND q.time <= c.until + {four}"
     )
     return {"plain": plain, "buckets": bucketed}
 
 
-def absences() -> dict[str, str]:
+def absences(selection: Selection) -> dict[str, str]:
     """Q3."""
+    alone = selection.absence
     later = f"b.time > a.time AND b.time <= a.time + {HOUR}"
     wide = buckets(of("B"), f"time - {HOUR}", "time", HOUR)
     window = (
-        "SELECT id AS ids FROM (SELECT *, min(CASE WHEN event = 'B' THEN time END) OVER (PARTITION BY x ORDER BY time "
-        "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS next FROM events WHERE event IN ('A', 'B')) "
+        f"SELECT {alone} FROM (SELECT *, min(CASE WHEN event = 'B' THEN time END) OVER (PARTITION BY x ORDER BY time "
+        "ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING) AS next FROM events WHERE event IN ('A', 'B')) a "
         f"WHERE event = 'A' AND (next IS NULL OR next > time + {HOUR})"
     )
     lead = (
-        "SELECT id AS ids FROM (SELECT *, lead(CASE WHEN event = 'B' THEN time END) IGNORE NULLS "
-        "OVER (PARTITION BY x ORDER BY time) AS next FROM events WHERE event IN ('A', 'B')) "
+        f"SELECT {alone} FROM (SELECT *, lead(CASE WHEN event = 'B' THEN time END) IGNORE NULLS "
+        "OVER (PARTITION BY x ORDER BY time) AS next FROM events WHERE event IN ('A', 'B')) a "
         f"WHERE event = 'A' AND (next IS NULL OR next > time + {HOUR})"
     )
     return {
-        "plain": f"SELECT a.id AS ids FROM {of('A')} a LEFT ANTI JOIN {of('B')} b ON a.x = b.x AND {later}",
+        "plain": f"SELECT {alone} FROM {of('A')} a LEFT ANTI JOIN {of('B')} b ON a.x = b.x AND {later}",
         "buckets": (
-            f"SELECT a.id AS ids FROM {bucket(of('A'), HOUR)} a LEFT ANTI JOIN {wide} b "
+            f"SELECT {alone} FROM {bucket(of('A'), HOUR)} a LEFT ANTI JOIN {wide} b "
             f"ON a.x = b.x AND a.bucket = b.bucket AND {later}"
         ),
         "window function": window,
@@ -106,37 +109,38 @@ def absences() -> dict[str, str]:
     }
 
 
-def averages() -> dict[str, str]:
+def averages(selection: Selection) -> dict[str, str]:
     """Q4."""
+    whose, name, group = selection.average, selection.average_name, selection.group
     before = f"b.time BETWEEN a.time - {HOUR} AND a.time"
     wide = buckets(of("B", "v"), "time", f"time + {HOUR}", HOUR)
-    mean = "SELECT a.id AS ids, avg(b.v) AS mean FROM"
+    mean = f"SELECT {whose}, avg(b.v) AS {name} FROM"
     window = (
-        "SELECT id AS ids, mean FROM (SELECT *, avg(CASE WHEN event = 'B' THEN v END) OVER (PARTITION BY x ORDER BY "
-        f"time RANGE BETWEEN {HOUR} PRECEDING AND CURRENT ROW) AS mean FROM events WHERE event IN ('A', 'B')) "
-        "WHERE event = 'A' AND mean IS NOT NULL"
+        f"SELECT {whose}, mean AS {name} FROM (SELECT *, avg(CASE WHEN event = 'B' THEN v END) OVER (PARTITION BY x "
+        f"ORDER BY time RANGE BETWEEN {HOUR} PRECEDING AND CURRENT ROW) AS mean FROM events "
+        "WHERE event IN ('A', 'B')) a WHERE event = 'A' AND mean IS NOT NULL"
     )
     return {
-        "plain": f"{mean} {of('A')} a JOIN {of('B', 'v')} b ON a.x = b.x AND {before} GROUP BY a.id",
+        "plain": f"{mean} {of('A')} a JOIN {of('B', 'v')} b ON a.x = b.x AND {before} GROUP BY {group}",
         "buckets": (
             f"{mean} {bucket(of('A'), HOUR)} a JOIN {wide} b ON a.x = b.x AND a.bucket = b.bucket AND {before} "
-            "GROUP BY a.id"
+            f"GROUP BY {group}"
         ),
         "window function": window,
     }
 
 
-def variants(query: str, within: int = 2 * HOUR) -> dict[str, str]:
+def variants(query: str, within: int = 2 * HOUR, selection: Selection = SUMS) -> dict[str, str]:
     """The ways to write a query."""
     match query:
-        case "Q1":
-            return pairs(within)
+        case "Q1" | "Q1w":
+            return pairs(within, selection)
         case "Q2":
-            return chains()
+            return chains(selection)
         case "Q3":
-            return absences()
+            return absences(selection)
         case "Q4":
-            return averages()
+            return averages(selection)
         case _:
             raise ValueError(f"there is no query `{query}`; there are {', '.join(QUERIES)}")
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from bench.data import load
 from bench.duckdb_queries import answer, connect, variants
 from bench.feeding import run
+from bench.frames import frames
 from bench.latency import Form, latency
 from bench.queries import Case
 from bench.reference import Answers
@@ -31,7 +32,7 @@ NO_ANSWERS = Answers(0, 0)
 class Task:
     """What is to be measured."""
 
-    kind: Literal["reference", "duckdb", "engine", "latency"]
+    kind: Literal["reference", "duckdb", "engine", "latency", "frame"]
     case: Case = NO_CASE
     folder: Path = Path()
     batch: int = 100_000
@@ -74,6 +75,8 @@ def work(task: Task) -> Any:
             return _engine(task)
         case "latency":
             return asdict(latency(task.rules, task.form, task.events))
+        case "frame":
+            return asdict(frames(task.case, task.folder, task.repeat, task.right))
 
 
 def _duckdb(task: Task) -> dict[str, float]:

@@ -9,7 +9,8 @@ import pytest
 import ephemera
 from ephemera.base.diagnostic import render_text
 from ephemera.base.span import Source
-from ephemera.pipeline import Program, check
+from ephemera.pipeline import check
+from ephemera.program import Program
 
 RELATIONS = ["a starts b", "a before[0, 3] b", "a meets b", "{a, b} within 9"]
 

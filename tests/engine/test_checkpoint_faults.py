@@ -21,7 +21,7 @@ from ephemera.engine.state.identity import ChangedData
 from ephemera.engine.state.segments import Origin
 from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
-from ephemera.pipeline import compile
+from ephemera.language import compile
 from ephemera.rules.outcome import World
 from ephemera.spark.live.checkpoint import FORMAT, Checkpoint, WrongCheckpoint
 from ephemera.spark.sinks.folder_sink import WrongFolder, folder_at
@@ -55,7 +55,7 @@ def quick() -> Iterator[None]:
 
 
 def spread_of(program: str = PROGRAM, world: World = EMPTY) -> DistributedProgram:
-    return DistributedProgram(compile(program).compiled, world, 0, PLACES, -FAR, FAR)
+    return DistributedProgram(compile(program)._compiled, world, 0, PLACES, -FAR, FAR)
 
 
 SPREAD = spread_of()
@@ -292,7 +292,7 @@ def test_a_calendar_more_is_another_program_and_other_rows_are_told(tmp_path: Pa
         Checkpoint(str(kept)).open([spread_of(world=given)], PLACES, PLACES)
     copied = tmp_path / "checkpoint"
     shutil.copytree(kept, copied)
-    rows = compile(PROGRAM).world({"vip": [{"customer": 3}]})
+    rows = compile(PROGRAM)._world({"vip": [{"customer": 3}]})
     with pytest.warns(ChangedData, match=r"table `vip` has changed since batch 2"):
         go_on(copied, BATCHES, BATCHES + 1, spread_of(world=rows))
     assert go_on(copied, BATCHES + 1, BATCHES + 2, spread_of(world=rows)) is not None

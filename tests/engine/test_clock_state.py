@@ -22,7 +22,7 @@ PROGRAM = """
 
 
 def test_an_engine_goes_on_where_the_clock_was_ahead_of_a_source_without_a_name() -> None:
-    plan = ephemera.compile(PROGRAM).compiled.physical
+    plan = ephemera.compile(PROGRAM)._compiled.physical
     first, second = Engine(plan, World()), Engine(plan, World())
     assert {CLOCK, frozenset([UNNAMED])} < first.lanes.keys()
     log, other = Changelog(first, "0/all"), Changelog(second, "0/all")

@@ -92,7 +92,7 @@ def test_what_goes_wrong_in_a_partition_says_which_event_was_the_last_to_come_in
         raise ZeroDivisionError("on purpose")
 
     monkeypatch.setattr(Engine, "advance", fails)
-    program = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x);").compiled
+    program = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x);")._compiled
     spread = DistributedProgram(program, World(), 0, 1, 1, 3)
     read = [read_event({"event": "a", "time": time, "data": [time]}, program) for time in (1, 2, 3)]
     events = [event for event in read if isinstance(event, Event)]

@@ -42,7 +42,7 @@ VALUES: list[Value] = [0, 1, 1.0, -0.0, "1", "", True, False, None, Time(1), Ter
 )
 def test_rows_match_as_columns_do(pattern: str) -> None:
     program = ephemera.compile(f"q(1) <- e: {pattern};")
-    plan = program.compiled.plan
+    plan = program._compiled.plan
     patterns = [m.pattern for p in plan.points.values() for m in find(p.expression, Match)]
     query = Matcher(patterns, plan.catalogue, keeps_events=False)
     for pair in product(VALUES, repeat=2):
@@ -63,7 +63,7 @@ GIVEN += [None, [], [1], {}, {"a": 1}, Time(3), b"x", "2026-03-01T09:00:00Z"]
 
 def test_what_is_read_quickly_is_what_is_read_at_length() -> None:
     text = "TIME UNIT 1 ms; EVENT e(i: int, f: float, s: string, b: bool); EVENT l(v: int[]); EVENT m(v: any, t: time);"
-    catalogue = ephemera.compile(text + "q(i) <- x: e(i, _, _, _);").compiled.rules.resolved.catalogue
+    catalogue = ephemera.compile(text + "q(i) <- x: e(i, _, _, _);")._compiled.rules.resolved.catalogue
     reader = FlatReader(catalogue)
     good = {"i": 1, "f": 1.5, "s": "x", "b": True}
     objects: list[Any] = [{"event": "e", "time": 1, "data": {**good, name: v}} for name in good for v in GIVEN]
@@ -106,7 +106,7 @@ def test_rows_are_a_batch_like_any_other() -> None:
 def test_values_that_differ_never_meet(values: tuple[Value, Value]) -> None:
     program = ephemera.compile("q(x) <- e: a(x, x);")
     events = [Event(Term("a", pair), Interval(1, 1)) for pair in (values, (1.0, 1))]
-    plan = program.compiled.plan
+    plan = program._compiled.plan
     (part,) = of_events(events, plan.catalogue.attributes)
     patterns = [m.pattern for p in plan.points.values() for m in find(p.expression, Match)]
     numbered = part.batch.numbered(REFERENCE, [7, 8]) if isinstance(part.batch, RowBatch) else part.batch

@@ -43,8 +43,8 @@ EVENTS = [
 
 def test_the_plan_that_is_explained_is_the_one_that_runs() -> None:
     program = ephemera.compile(PROGRAM)
-    own = program.compiled.physical
-    for engine in (Engine(own, World()), DistributedProgram(program.compiled, World(), 0, 3, -FAR, FAR).engine(0, 1)):
+    own = program._compiled.physical
+    for engine in (Engine(own, World()), DistributedProgram(program._compiled, World(), 0, 3, -FAR, FAR).engine(0, 1)):
         running = {name: rule.plan for lane in engine.lanes.values() for name, rule in lane.rules.items()}
         assert running
         assert all(rule is own.rules[name] for name, rule in running.items())
@@ -74,17 +74,17 @@ def test_the_plan_that_is_explained_is_the_one_that_runs() -> None:
 
 def test_a_window_of_which_only_a_summary_is_asked_is_planned_so() -> None:
     text = PROGRAM + "much(count(*), max(i)) <- o: order(id, _), w: extend(o, 3), while w: collect paid(i);"
-    (((window,),),) = ephemera.compile(text).compiled.physical.rules["much"].attempts
+    (((window,),),) = ephemera.compile(text)._compiled.physical.rules["much"].attempts
     assert isinstance(window, WindowPlan)
     assert (window.kind, window.is_exact, window.wanted, window.tests) == ("summary", True, (("max", "i"),), ())
     lasting = text.replace("EVENT paid(id: string)", "EVENT paid(id: string) LASTS AT MOST 5")
-    (((window,),),) = ephemera.compile(lasting).compiled.physical.rules["much"].attempts
+    (((window,),),) = ephemera.compile(lasting)._compiled.physical.rules["much"].attempts
     assert isinstance(window, WindowPlan)
     assert (window.kind, window.is_exact, window.wanted, len(window.tests)) == ("collection", False, (), 1)
 
 
 def test_a_part_of_a_lane_holds_what_its_rules_need() -> None:
-    own = ephemera.compile(PROGRAM).compiled.physical
+    own = ephemera.compile(PROGRAM)._compiled.physical
     (whole,) = own.lanes.plans.values()
     (same,) = own.lanes.of(own.rules).values()
     assert same is whole
@@ -112,7 +112,7 @@ def test_a_program_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     program.explain("physical")
     program.engine().send_many(EVENTS)
     elsewhere: DistributedProgram = pickle.loads(
-        pickle.dumps(DistributedProgram(program.compiled, World(), 0, 3, -FAR, FAR))
+        pickle.dumps(DistributedProgram(program._compiled, World(), 0, 3, -FAR, FAR))
     )
     for place in range(3):
         elsewhere.engine(0, place)
@@ -134,16 +134,16 @@ def test_rules_are_spread_when_a_cluster_asks_and_only_once(monkeypatch: pytest.
     program.engine().send_many(EVENTS)
     assert made == 0
     elsewhere: DistributedProgram = pickle.loads(
-        pickle.dumps(DistributedProgram(program.compiled, World(), 0, 3, -FAR, FAR))
+        pickle.dumps(DistributedProgram(program._compiled, World(), 0, 3, -FAR, FAR))
     )
     elsewhere.engine(0, 1)
-    assert elsewhere.stages == program.compiled.physical.stages
+    assert elsewhere.stages == program._compiled.physical.stages
     program.explain("physical")
     assert made == 1
 
 
 def test_a_plan_travels() -> None:
-    own = ephemera.compile(PROGRAM).compiled.physical
+    own = ephemera.compile(PROGRAM)._compiled.physical
     copy: PhysicalPlan = pickle.loads(pickle.dumps(own))
     assert copy == own
     assert explain.as_json(copy) == explain.as_json(own)
@@ -160,10 +160,10 @@ def without(one: Compiled, number: int) -> Compiled:
 @pytest.mark.parametrize("number", range(len(REWRITES)), ids=[rewrite.__name__ for rewrite in REWRITES])
 def test_answers_are_the_same_without_a_rewrite(number: int) -> None:
     program = ephemera.compile(PROGRAM)
-    events = [event for given in EVENTS if isinstance(event := read_event(given, program.compiled), Event)]
-    found = BatchRun(without(program.compiled, number), events, World()).run(())
+    events = [event for given in EVENTS if isinstance(event := read_event(given, program._compiled), Event)]
+    found = BatchRun(without(program._compiled, number), events, World()).run(())
     assert len(found.events) == 4
-    assert answers(found) == answers(BatchRun(program.compiled, events, World()).run(()))
+    assert answers(found) == answers(BatchRun(program._compiled, events, World()).run(()))
 
 
 def test_random_programs_answer_the_same_without_rewrites() -> None:
@@ -171,7 +171,7 @@ def test_random_programs_answer_the_same_without_rewrites() -> None:
         if case is not None:
             program = ephemera.compile(case.program)
             plain = replace(
-                program.compiled,
-                physical=physical_plan(case.ruleset, program.compiled.plan, program.compiled.facts, (), ()),
+                program._compiled,
+                physical=physical_plan(case.ruleset, program._compiled.plan, program._compiled.facts, (), ()),
             )
             assert answers(BatchRun(plain, case.events, case.world).run(())) == answers(case.outcome()), case.program

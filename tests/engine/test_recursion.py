@@ -54,7 +54,7 @@ def by_the_oracle(text: str, rows: Rows) -> Rows:
 def by_the_plan(text: str, rows: Rows) -> Rows:
     program = ephemera.compile(text)
     given = [Event(Term(r["event"], tuple(r["data"])), Interval(r["time"], r["time"])) for r in rows]
-    found = interpret(lower(program.compiled.rules), Given(given))
+    found = interpret(lower(program._compiled.rules), Given(given))
     return [{"event": name} for name, relation in found.items() for _ in relation]
 
 
@@ -184,5 +184,5 @@ def test_a_timer_on_what_comes_of_it_is_refused_so_times_do_not_grow() -> None:
     ],
 )
 def test_only_what_is_made_of_itself_may_grow(text: str, growing: dict[int, Any]) -> None:
-    found = ephemera.compile(text).compiled.plan.growth
+    found = ephemera.compile(text)._compiled.plan.growth
     assert {number: (g.grows, g.fixed) for number, g in found.items()} == growing

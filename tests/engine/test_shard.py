@@ -16,8 +16,8 @@ from ephemera.engine.cluster.message import LateInput
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
+from ephemera.language import compile
 from ephemera.physical.plan import prepare
-from ephemera.pipeline import compile
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import World
 from ephemera.terms.events import Event
@@ -36,7 +36,7 @@ def spread_of(rules: Ruleset, world: World, places: int) -> DistributedProgram:
 @given(case=cases(), seed=st.integers(0, 1_000_000), streams=st.booleans())
 def test_a_random_program_answers_what_the_oracle_answers(case: Case, seed: int, streams: bool) -> None:
     dice = Random(seed)
-    rules = compile(case.program + STREAMS).compiled.rules if streams else case.ruleset
+    rules = compile(case.program + STREAMS)._compiled.rules if streams else case.ruleset
     spread = spread_of(rules, case.world, dice.choice([1, 2, 3]))
     in_time = sorted(case.events, key=lambda e: e.time.end)
     with TemporaryDirectory() as folder:
@@ -66,7 +66,7 @@ class _Written:
 def _written(within: int) -> _Written:
     """What a join over some seconds stores, and how much its last batches write, one event in each second."""
     text = f"TIME UNIT 1 sec; EVENT a(x: int); EVENT b(x: int); p(x) <- i: a(x), j: b(x), {{i, j}} within {within};"
-    compiled = compile(text).compiled
+    compiled = compile(text)._compiled
     spread = DistributedProgram(compiled, World(), 0, 1, -FAR, FAR)
     with TemporaryDirectory() as folder:
         host = Host(spread, Path(folder), Random(1), workers=1, fails=False)

@@ -100,4 +100,4 @@ def test_what_does_not_show_its_key_may_be_derived_twice() -> None:
 
 
 def _stages(program: str) -> Placement:
-    return ephemera.compile(program).compiled.physical.stages
+    return ephemera.compile(program)._compiled.physical.stages

@@ -98,14 +98,14 @@ JOINED: list[Row] = [
     {"event": "b", "begin": 3, "end": 4, "x": 2, "y": None, "note": None},
     {"event": "b", "begin": 3, "end": 4, "x": 2, "y": None, "note": None},
 ]
-SHAPES = {"pair": ("x", "y", "note"), "many": ("x", "value2", "value3")}
+SHAPES = {"pair": ("x", "y", "note"), "many": ("x", "count", "sum_y")}
 
 
 @pytest.mark.parametrize("engine", ["local", "oracle"])
 def test_answers_are_those_of_the_same_events_as_json(engine: str) -> None:
     program = ephemera.compile(JOIN)
     answers = program.run(pa.Table.from_pylist(JOINED), engine=engine)
-    assert answers.column_names == ["event", "begin", "end", "x", "y", "note", "value2", "value3"]
+    assert answers.column_names == ["event", "begin", "end", "x", "y", "note", "count", "sum_y"]
     written = [
         {"event": r["event"], "time": times(r), "data": [r[n] for n in SHAPES[r["event"]]]} for r in answers.to_pylist()
     ]
@@ -366,7 +366,8 @@ def test_one_declared_type_needs_no_column_event() -> None:
         ("p(x, y)", ["x", "y"]),
         ("p(x, x)", ["value1", "value2"]),
         ("p(x, x + y)", ["x", "value2"]),
-        ("p(y, x) p(x, x)", ["value1", "x"]),
+        ("p(y, x) p(x, x)", ["y", "x"]),
+        ("p(x + 1, x) p(x, y)", ["value1", "x"]),
         ("p(x) p(x, y) q(y)", ["x", "y"]),
         ("p(value2, x + 1)", ["value1", "value2"]),
         ("p(begin, x)", ["value1", "x"]),
@@ -381,13 +382,25 @@ def test_columns_are_named_after_variables_or_positions(heads: str, columns: lis
     assert answers.num_rows >= len(rules) - 1
 
 
+def test_columns_of_aggregates_and_functions_say_what_was_computed() -> None:
+    program = """
+        EVENT a(x: int, v: float);
+        p(x, avg(v), count(*), sum(v * 2), begin(i), concat(x, u), concat(x, 1)) <-
+            i: a(x, u), w: extend-begin(i, 5), while w: collect a(x, v);
+        p(x, u, 1, 2, 3, x, x) <- i: a(x, u);
+    """
+    answers = ephemera.compile(program).run(pa.table({"time": [1], "x": [1], "v": [0.5]}))
+    shown = ["x", "avg_v", "count", "value4", "begin_i", "concat_x_u", "value7"]
+    assert answers.column_names == ["event", "begin", "end", *shown]
+
+
 def test_a_column_of_several_kinds_is_json() -> None:
     program = ephemera.compile("EVENT a(x: int, s: string); p(x) <- a(x, s); p(s) <- a(x, s); q(1.5) <- a(x, s);")
     answers = program.run(pa.table({"time": [1], "x": [1], "s": ["t"]}))
-    assert answers.select(["event", "value1"]).to_pylist() == [
-        {"event": "p", "value1": "1"},
-        {"event": "p", "value1": '"t"'},
-        {"event": "q", "value1": "1.5"},
+    assert answers.select(["event", "x", "value1"]).to_pylist() == [
+        {"event": "p", "x": "1", "value1": None},
+        {"event": "p", "x": '"t"', "value1": None},
+        {"event": "q", "x": None, "value1": 1.5},
     ]
 
 
@@ -395,7 +408,7 @@ def test_an_empty_table_is_answered_with_one_of_the_same_columns() -> None:
     table = pa.table({"event": pa.array([], pa.string()), "time": pa.array([], pa.int64())})
     answers = ephemera.compile(JOIN).run(table)
     assert answers.num_rows == 0
-    assert answers.column_names == ["event", "begin", "end", "x", "y", "note", "value2", "value3"]
+    assert answers.column_names == ["event", "begin", "end", "x", "y", "note", "count", "sum_y"]
     assert answers.schema.field("y").type == pa.float64()
     assert ephemera.compile(ECHO).run(pa.table({"event": [], "time": []})).num_rows == 0
 

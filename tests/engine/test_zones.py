@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import ephemera
 from ephemera.cli.main import app
 from ephemera.formats.arrow_columns import in_zone, with_instants
-from ephemera.pipeline import Program
+from ephemera.program import Program
 from ephemera.rules.outcome import DeadLetter
 from ephemera.terms.errors import BadMessage
 from ephemera.terms.zones import NO_ZONE, LocalTime

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import ephemera
-from ephemera.pipeline import Program
+from ephemera.program import Program
 
 ROOT = Path(__file__).parents[2]
 OWN = Path(__file__).parent / "physical"

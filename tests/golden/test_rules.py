@@ -11,7 +11,8 @@ import pytest
 
 from ephemera.base.diagnostic import render_text
 from ephemera.base.span import Source
-from ephemera.pipeline import Program, check
+from ephemera.pipeline import check
+from ephemera.program import Program
 
 PROGRAMS = sorted((Path(__file__).parents[1] / "programs").glob("*.eq"))
 GOLDEN = Path(__file__).parent / "rules"

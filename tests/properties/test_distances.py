@@ -125,6 +125,16 @@ def test_plain_search_finds_the_same(edges: System) -> None:
 # ---- closures ----------------------------------------------------------------------------------------------
 
 
+@given(systems())
+def test_many_stamps_are_closed_as_few_are(edges: System) -> None:
+    by_rows = close(edges)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ephemera.analysis.distances.FEW_STAMPS", 0)
+        by_arrays = close(edges)
+    assert by_arrays == by_rows
+    assert by_arrays is None or by_rows is None or by_arrays.sure == by_rows.sure
+
+
 @given(solvable())
 def test_closing_a_closure_changes_nothing(edges: System) -> None:
     found = distances(closed(edges))

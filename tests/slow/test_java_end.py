@@ -20,31 +20,32 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCES)}
 BATCH = """
 import os, signal, sys
 from pyspark import SparkContext
-from ephemera.spark.batch import job_output as output
+from ephemera.spark.batch.one_task import SmallRun
 from ephemera.cli.main import main
 
-before = output.Computed.texts
+before = SmallRun.__init__
 
-def killed(self):
+def killed(self, *given, **more):
     os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
-    yield from before(self)
+    before(self, *given, **more)
 
-output.Computed.texts = killed
+SmallRun.__init__ = killed
 sys.argv = ["ephemera", "run", *sys.argv[1:], "--master", "local[1]"]
 main()
 """
 PYTHON = """
 import os, signal, sys
 import ephemera
+from ephemera import sinks
 from ephemera.spark.runtime.session import session
 from pyspark import SparkContext
 
 spark = session("local[1]")
 program = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x);")
 frame = spark.createDataFrame([("a", 1, 1)], "event string, time bigint, x bigint")
-query = program.stream(spark, sys.argv[1], foreach=print).start()
+query = program.stream(spark, sys.argv[1], sink=sinks.Callback(print)).start()
 os.kill(SparkContext._gateway.proc.pid, signal.SIGKILL)
-again = lambda: program.stream(spark, sys.argv[1], foreach=print).start()
+again = lambda: program.stream(spark, sys.argv[1], sink=sinks.Callback(print)).start()
 for call in (lambda: query.wait(60), query.stop, query.progress, again, lambda: program.run_all(frame),
              lambda: program.run(frame)):
     try:
@@ -55,6 +56,7 @@ print(query.is_active)
 """
 WORKERS = """
 import ephemera, sys
+from ephemera import sinks
 from ephemera.spark.runtime.java import find_java, home_for_spark
 import os
 os.environ["JAVA_HOME"] = str(home_for_spark(find_java()))
@@ -64,7 +66,7 @@ spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "fals
 program = ephemera.compile("EVENT a(x: int); p(x) <- i: a(x);")
 frame = spark.createDataFrame([("a", 1, 1)], "event string, time bigint, x bigint")
 for call in (lambda: program.run(frame), lambda: program.run_all(frame),
-             lambda: program.stream(spark, sys.argv[1], foreach=print).start()):
+             lambda: program.stream(spark, sys.argv[1], sink=sinks.Callback(print)).start()):
     try:
         call()
     except ephemera.EphemeraError as error:

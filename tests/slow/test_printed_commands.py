@@ -28,6 +28,11 @@ RUNS = {
     "scripts/bench": f"scripts/bench {FEW} --rules 5 --plots FOLDER/plots",
     "scripts/bench engine --events 1000000": f"scripts/bench engine {FEW} --rules 0 --plots FOLDER/plots",
     "scripts/bench engine --latency-only": "scripts/bench engine --latency-only --rules 5 --json FOLDER/figures.json",
+    "scripts/bench command": f"scripts/bench command {FEW} --formats jsonl,csv,parquet --shuffled --objects",
+    "scripts/bench command --engines spark,pyspark": f"scripts/bench command {FEW} --engines spark,pyspark "
+    "--queries Q2 --formats csv",
+    "scripts/bench command --engines frame": f"scripts/bench command {FEW} --engines frame --queries Q1,Q1w,Q2,Q3,Q4",
+    "scripts/bench command --memory": "scripts/bench command --memory --events 1000,4000 --keys 50 --queries Q1",
     "scripts/bench memory": "scripts/bench memory --events 1000 --times 2 --units 12",
     "scripts/bench spark": f"scripts/bench spark {FEW}",
     "scripts/bench live": "scripts/bench live --sizes 2000 --many 1 --batches 2 --warm 1 --keys 50 --stores memory",
@@ -62,13 +67,18 @@ NOT_RUN = {
     "scripts/test -k parser": "it runs tests",
     "scripts/test --slow": "it runs these tests",
     "scripts/check": ".ci/run does",
+    "scripts/test-spark42": ".ci/run does",
+    "pip install ephemera-cep": "tests/slow/test_wheel.py installs what is built here",
+    "pip install 'ephemera-cep[spark]'": "tests/slow/test_wheel.py does so",
     "scripts/setup": ".ci/run does, for an environment that is not there",
     "PYTHON=python3.13 scripts/setup": "it would replace the environment that runs this test",
 }
 
 _SH = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FENCED = re.compile(r"^(`{3,})[\w-]*\n.*?^\1$", re.MULTILINE | re.DOTALL)
-_IN_TEXT = re.compile(r"`((?:PYTHON=\S+ |)(?:scripts/\w+|python -m [\w.]+|\.venv/bin/\w+|ephemera demo)(?: [^`]*)?)`")
+_IN_TEXT = re.compile(
+    r"`((?:PYTHON=\S+ |)(?:scripts/[\w-]+|python -m [\w.]+|\.venv/bin/\w+|ephemera demo)(?: [^`]*)?)`"
+)
 
 
 def printed() -> Iterator[tuple[Path, str]]:

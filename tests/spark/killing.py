@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 
 from ephemera.engine.cluster.message import Answers, EngineStats, Shipment, unpack
 from ephemera.formats.encode_json import lines
-from ephemera.pipeline import compile
+from ephemera.language import compile
 from ephemera.spark.batch.job import Job, Started, start
 from ephemera.spark.read.scan import Input
 from ephemera.spark.runtime.exchange import of_rows
@@ -73,7 +73,7 @@ def main(master: str, history: str, where: str, folder: str) -> None:
     cloudpickle.register_pickle_by_value(sys.modules[Held.__module__])  # type: ignore[no-untyped-call]
     spark = session(master)
     read = spark.read.parquet(history)
-    job = Job(compile(PROGRAM).compiled)
+    job = Job(compile(PROGRAM)._compiled)
     started = start(spark, [job], [Input(held(read, folder) if where == "read" else read)], 4)
     rows = (held(started.shipped, folder) if where == "answer" else started.shipped).collect()
     print(json.dumps(list(told(started, of_rows(rows)))))

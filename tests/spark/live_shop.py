@@ -132,7 +132,7 @@ def _apart(files: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
     good: list[str] = []
     late: list[str] = []
     bounds: dict[int, int] = {}
-    reader = ephemera.compile(PROGRAM).compiled
+    reader = ephemera.compile(PROGRAM)._compiled
     for begin in range(0, len(files), FILES):
         before = dict(bounds)
         for line in [line for file in files[begin : begin + FILES] for line in file]:
@@ -227,7 +227,7 @@ def main(folder: str, master: str, small: str, *table: str) -> None:
     lines = spark.readStream.option("lineSep", "\n").option("maxFilesPerTrigger", FILES).text(f"{folder}/in")
     streaming = Streaming(
         spark,
-        [Job(ephemera.compile(PROGRAM).compiled)],
+        [Job(ephemera.compile(PROGRAM)._compiled)],
         [Input(lines)],
         checkpoint=f"{folder}/checkpoint",
         output=None if table else f"{folder}/out",

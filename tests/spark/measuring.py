@@ -15,7 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import cloudpickle
 
-from ephemera.pipeline import compile
+from ephemera.language import compile
 from ephemera.spark.batch.job import Job, start
 from ephemera.spark.read.scan import Input
 from ephemera.spark.runtime.exchange import answers_of
@@ -41,7 +41,7 @@ def main(history: str) -> None:
     """Prints the summary of each partition, which is all that comes to the driver."""
     cloudpickle.register_pickle_by_value(sys.modules[summary.__module__])  # type: ignore[no-untyped-call]
     spark = session("local[1]", more={"spark.sql.execution.arrow.maxBytesPerBatch": str(BYTES)})
-    started = start(spark, [Job(compile(PROGRAM).compiled)], [Input(history)], 1)
+    started = start(spark, [Job(compile(PROGRAM)._compiled)], [Input(history)], 1)
     rows = map_in_arrow(started.shipped, summary, "answers bigint, workers bigint, peak bigint").collect()
     print(json.dumps([row.asDict() for row in rows]))
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ephemera.engine.cluster.message import EngineStats, Shipment
-from ephemera.pipeline import Program
+from ephemera.program import Program
 from ephemera.rules.outcome import Outcome
 from ephemera.spark.batch.job import Started
 from ephemera.spark.batch.job_output import Computed

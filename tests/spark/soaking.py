@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 
 import ephemera
 from bench.process import family
+from ephemera import sinks
 from ephemera.spark.live.report import BatchReport
 from ephemera.spark.runtime.session import session
 
@@ -89,7 +90,7 @@ def main(folder: Path) -> None:
         found.append(_told(report) | _memory())
 
     begin = time.perf_counter()
-    streaming = program.stream(spark, frame, checkpoint=str(folder / "checkpoint"), output=str(folder / "out"))
+    streaming = program.stream(spark, frame, sinks.Folder(str(folder / "out")), checkpoint=str(folder / "checkpoint"))
     query = streaming.start(watch)
     query.drain()
     query.stop()

@@ -34,7 +34,7 @@ LABELS = ("order", "price", "stay", "trip", "tags", "loose", "other", "empty")
 
 
 def compiled(text: str = PROGRAM) -> Compiled:
-    return ephemera.compile(text).compiled
+    return ephemera.compile(text)._compiled
 
 
 def everything(one: Compiled) -> dict[str, frozenset[str]]:

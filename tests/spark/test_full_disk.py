@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
 
 from ephemera.cli.main import app
 

@@ -15,7 +15,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ephemera
-from ephemera.pipeline import Program
+from ephemera import sinks, sources
+from ephemera.program import Program
 from ephemera.spark.live.checkpoint import WrongCheckpoint
 from ephemera.spark.live.report import BatchReport
 from tests.spark.machine import PATIENCE
@@ -55,7 +56,7 @@ class Place:
 
     def stream(self, spark: SparkSession, program: Program | None = None, **more: Any) -> Any:
         chosen = program or ephemera.compile(OVERDUE)
-        asked = {"output": self["out"], "dead_letters": self["dead"], "checkpoint": self["check"], **more}
+        asked = {"sink": sinks.Folder(self["out"]), "dead_letters": self["dead"], "checkpoint": self["check"], **more}
         return chosen.stream(spark, self["in"], **asked)
 
 
@@ -114,7 +115,11 @@ def test_a_streaming_frame_with_columns_is_read(spark: SparkSession, place: Plac
     spark.createDataFrame(rows, schema).coalesce(1).write.parquet(place["rows/1"])
     frame = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(place["rows/*"])
     given: list[dict[str, Any]] = []
-    query = ephemera.compile(OVERDUE).stream(spark, frame, foreach=given.append, checkpoint=place["check"]).start()
+    query = (
+        ephemera.compile(OVERDUE)
+        .stream(spark, frame, sink=sinks.Callback(given.append), checkpoint=place["check"])
+        .start()
+    )
     query.drain()
     spark.createDataFrame([("order", 50, "z", 1), (None, 51, "z", 1)], schema).write.parquet(place["rows/2"])
     query.drain()
@@ -172,7 +177,8 @@ def test_parquet_files_that_arrive_are_read(spark: SparkSession, place: Place) -
     put("1.parquet", [("order", 1, "a", 3), ("shipped", 4, "a", None), ("order", 2, "b", 3), ("noise", 3, "x", 1)])
     given: list[dict[str, Any]] = []
     program = ephemera.compile(OVERDUE)
-    made = program.stream(spark, str(folder), foreach=given.append, checkpoint=place["check"], most_files=1)
+    source = sources.Folder(str(folder), most_files=1)
+    made = program.stream(spark, source, sinks.Callback(given.append), checkpoint=place["check"])
     query = made.start()
     query.drain()
     put("2 {x}.parquet", [("noise", 50, "z", 1), (None, 51, "z", 1)])
@@ -213,8 +219,9 @@ def test_a_large_batch_in_one_task_uses_all_cores(spark: SparkSession, tmp_path:
     answers: list[list[str]] = []
     for small in (0, 10 * count):
         reports: list[BatchReport] = []
-        asked: dict[str, Any] = {"output": str(tmp_path / f"out{small}"), "checkpoint": str(tmp_path / f"check{small}")}
-        made = ephemera.compile(OVERDUE).stream(spark, str(folder), most_files=1, small=small, shards=3, **asked)
+        source, sink = sources.Folder(str(folder), most_files=1), sinks.Folder(str(tmp_path / f"out{small}"))
+        asked: dict[str, Any] = {"checkpoint": str(tmp_path / f"check{small}"), "small": small, "shards": 3}
+        made = ephemera.compile(OVERDUE).stream(spark, source, sink, **asked)
         running = made.start(reports.append)
         running.drain()
         running.stop()
@@ -231,7 +238,7 @@ def test_a_rate_source_is_read_like_any_frame(spark: SparkSession, place: Place)
     frame = rate.load().selectExpr("'order' AS event", "timestamp AS time", "'k' || value AS id", "3 AS qty")
     given: list[dict[str, Any]] = []
     reports: list[BatchReport] = []
-    query = ephemera.compile(OVERDUE).stream(spark, frame, foreach=given.append, checkpoint=place["check"])
+    query = ephemera.compile(OVERDUE).stream(spark, frame, sink=sinks.Callback(given.append), checkpoint=place["check"])
     running = query.start(reports.append)
     last = monotonic() + PATIENCE
     while len(given) < 20:

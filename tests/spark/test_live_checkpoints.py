@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app
@@ -132,7 +132,10 @@ def test_a_checkpoint_that_is_in_use_is_refused_before_anything_is_touched(begun
 def test_a_query_has_its_checkpoint_until_it_ends(shop: Shop, spark: SparkSession) -> None:
     def started(trigger: str | None = None) -> LiveQuery:
         made = ephemera.compile(SHOP).stream(
-            spark, str(shop.folder / "in"), checkpoint=str(shop.folder / "check"), output=str(shop.folder / "out")
+            spark,
+            str(shop.folder / "in"),
+            ephemera.sinks.Folder(str(shop.folder / "out")),
+            checkpoint=str(shop.folder / "check"),
         )
         return replace(made, trigger=trigger).start()
 
@@ -158,7 +161,7 @@ def test_a_query_goes_on_though_the_clock_was_set_back(shop: Shop, spark: SparkS
             spark,
             str(shop.folder / "in"),
             checkpoint=str(shop.folder / "check"),
-            output=str(shop.folder / "out"),
+            sink=ephemera.sinks.Folder(str(shop.folder / "out")),
             trigger="500 milliseconds",
         )
         shop.put(step, ("order", 1_000 * step, f"{step}"))

@@ -18,8 +18,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner, Result
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app
@@ -194,7 +194,7 @@ def test_times_are_printed_as_the_events_write_them_from_the_first_batch_on(shar
 
 def test_a_run_that_takes_what_is_there_has_the_sources_of_one_that_goes_on(shop: Shop, spark: SparkSession) -> None:
     program = ephemera.compile(DECLARED.replace("CARRIES order", "CARRIES order IDLE 1 min"))
-    jobs, inputs = [Job(program.compiled, program.world())], [Input(str(shop.folder / "in"), "json")]
+    jobs, inputs = [Job(program._compiled, program._world())], [Input(str(shop.folder / "in"), "json")]
     both = [open_inlets(spark, jobs, inputs, clock=clock) for clock in (True, False)]
     assert both[0].frame.columns == both[1].frame.columns == ["source0", "source1"]
     assert [len(inlet.readers) for inlet in both] == [2, 2]

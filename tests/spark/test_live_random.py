@@ -17,7 +17,8 @@ from ephemera.engine.cluster.message import LateInput, Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.json_events import write_event
 from ephemera.formats.reading import read_event
-from ephemera.pipeline import Program, compile
+from ephemera.language import compile
+from ephemera.program import Program
 from ephemera.semantics.oracle import evaluate
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.host import QuerySinks
@@ -64,7 +65,7 @@ def test_random_programs_answer_live_what_the_oracle_answers(spark: SparkSession
     sizes = [sum(len(own[k]) for own in batches if k < len(own)) for k in range(max(map(len, batches)))]
     limit = round(statistics.median(sizes)) if in_one_task else 0
     assert min(sizes) < limit < max(sizes) or not in_one_task
-    jobs = [Job(program.compiled, case.world) for program, case in zip(programs, chosen, strict=True)]
+    jobs = [Job(program._compiled, case.world) for program, case in zip(programs, chosen, strict=True)]
     shipped: list[Shipment] = []
 
     def sinks(spreads: Sequence[DistributedProgram], query: str) -> AbstractContextManager[QuerySinks]:
@@ -77,7 +78,7 @@ def test_random_programs_answer_live_what_the_oracle_answers(spark: SparkSession
     assert sum(len({s.place for s in own}) > 1 for own in carried) > COUNT // 2
     for case, program, own in zip(chosen, programs, carried, strict=True):
         assert not [s for s in own if isinstance(s, LateInput)]
-        compiled = program.compiled
+        compiled = program._compiled
         found = outcome_of(compiled.rules, compiled.plan, own)
         assert len(found.events) == len(set(found.events)), case.program
         read = [e for event in case.events if isinstance(e := read_event(_line(event, program), compiled), Event)]

@@ -145,7 +145,7 @@ def _run(
     """Reads what is new."""
     streaming = Streaming(
         spark,
-        [Job(ephemera.compile(program).compiled)],
+        [Job(ephemera.compile(program)._compiled)],
         [Input(f"{folder}/in", "json")],
         checkpoint=f"{folder}/{checkpoint}",
         output=f"{folder}/out",

@@ -38,7 +38,7 @@ def plan_of(frame: DataFrame) -> str:
 
 
 def asked(text: str) -> dict[str, Any]:
-    return dict(constants([ephemera.compile(EVENTS + text)._plan]))
+    return dict(constants([ephemera.compile(EVENTS + text)._sound.plan]))
 
 
 def test_constants_count_where_all_uses_have_some() -> None:
@@ -60,7 +60,7 @@ def test_programs_that_read_together_are_filtered_by_what_any_asks_for() -> None
         "p(i) <- a: A(i, 6, _), b: B(i, _, true), {a, b} within 9;",
         "p(i) <- b: B(i, _, _);",
     ]
-    plans = [ephemera.compile(EVENTS + text)._plan for text in texts]
+    plans = [ephemera.compile(EVENTS + text)._sound.plan for text in texts]
     assert constants(plans) == {"A": ((("x", 5),), (("x", 6),))}
     assert constants(plans[:2]) == {"A": ((("x", 5),), (("x", 6),)), "B": ((("b", True),),)}
 
@@ -108,7 +108,7 @@ def test_constants_reach_the_scan_and_change_no_answer(name: str, spark: SparkSe
     pq.write_table(TABLE, path, row_group_size=50)
     program = ephemera.compile(EVENTS + text)
     frame = spark.read.parquet(path)
-    plan = program._plan
+    plan = program._sound.plan
     (source,) = read(
         spark, [Input(path)], plan.catalogue, {"A": frozenset({"id"}), "B": frozenset({"id"})}, constants([plan])
     )
@@ -134,7 +134,7 @@ def test_an_event_of_any_use_is_not_left_out(spark: SparkSession) -> None:
 def test_rows_that_are_bad_are_told_whatever_their_constants(spark: SparkSession) -> None:
     program = ephemera.compile(EVENTS + "p(i) <- a: A(i, 5, _);")
     frame = spark.createDataFrame([("A", None, 1, 6), ("A", 1, 1, 6)], "event string, time bigint, id int, x int")
-    plan = program._plan
+    plan = program._sound.plan
     (source,) = read(spark, [Input(frame)], plan.catalogue, {"A": frozenset({"id", "x"})}, constants([plan]))
     assert source.frame.count() == 1
     assert source.frame.where("rest IS NOT NULL").count() == 1
@@ -144,7 +144,7 @@ def test_doubles_hide_from_statistics_so_scans_of_them_use_the_type_alone(spark:
     path = str(tmp_path / "events.parquet")
     rows = {"event": ["A", "A", "B", "A"], "time": [1, 2, 3, 4], "x": [5, 6, 5, 6], "y": [1.0, float("nan"), 1.0, 2.0]}
     pq.write_table(pa.table(rows), path)
-    plan = ephemera.compile("EVENT A(x: int, y: float); EVENT B(x: int); p(y) <- a: A(5, y);")._plan
+    plan = ephemera.compile("EVENT A(x: int, y: float); EVENT B(x: int); p(y) <- a: A(5, y);")._sound.plan
     (source,) = read(spark, [Input(path)], plan.catalogue, {"A": frozenset({"x", "y"})}, constants([plan]))
     (filters,) = (line for line in plan_of(source.frame).splitlines() if line.startswith("PushedFilters"))
     assert filters == "PushedFilters: [Or(IsNull(event),EqualTo(event,A))]"
@@ -162,7 +162,7 @@ def test_instants_let_constants_reach_the_scan(spark: SparkSession, tmp_path: Pa
     rows = {"event": ["A"] * 12, "time": pa.chunked_array([stamps, stamps]), "x": [5] * 6 + [6] * 6}
     pq.write_table(pa.table(rows), path, row_group_size=1)
     program = ephemera.compile("EVENT A(x: int); p(1) <- a: A(5);")
-    plan = program._plan
+    plan = program._sound.plan
     (source,) = read(spark, [Input(path)], plan.catalogue, {"A": frozenset({"x"})}, constants([plan]))
     (filters,) = (line for line in plan_of(source.frame).splitlines() if line.startswith("PushedFilters"))
     assert "EqualTo(x,5)" in filters

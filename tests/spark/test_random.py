@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 from ephemera.engine.hosts.batch import span
 from ephemera.formats.json_events import write_event
 from ephemera.formats.reading import read_event
-from ephemera.pipeline import compile
+from ephemera.language import compile
 from ephemera.semantics.oracle import evaluate
 from ephemera.spark.batch.job import Job, start_lines
 from ephemera.terms.events import Event
@@ -41,10 +41,10 @@ def told() -> list[Told]:
 def _told(case: Case) -> Told:
     program = compile(case.program)
     lines = [json.dumps(write_event(e, program.catalogue, as_numbers=True)) for e in case.events]
-    read = [e for line in lines if isinstance(e := read_event(line, program.compiled), Event)]
+    read = [e for line in lines if isinstance(e := read_event(line, program._compiled), Event)]
     assert len(read) == len(lines)
     expected = answers(evaluate(case.ruleset, read, case.world))
-    return Told(case, Job(program.compiled, case.world), lines, span([e.time.end for e in read], case.world), expected)
+    return Told(case, Job(program._compiled, case.world), lines, span([e.time.end for e in read], case.world), expected)
 
 
 @pytest.mark.parametrize("places", [1, 2, 7])

@@ -59,7 +59,7 @@ def test_events_in_no_order_are_gathered_and_cut_along_time() -> None:
 
 
 def test_a_batch_goes_by_columns_and_one_by_one_and_is_counted_once() -> None:
-    one = ephemera.compile("EVENT a(x: int); got(x) <- i: a(x);").compiled
+    one = ephemera.compile("EVENT a(x: int); got(x) <- i: a(x);")._compiled
     spreads = [DistributedProgram(one, World(), number, 1, -FAR, FAR) for number in range(2)]
     lines = [None, b'{"event": "a", "time": 2, "data": [8]}', None, b"no JSON"]
     batch = pa.record_batch(

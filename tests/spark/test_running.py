@@ -13,7 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ephemera.pipeline import Program, compile
+from ephemera.language import compile
+from ephemera.program import Program
 from ephemera.spark.batch.job import Job, start
 from ephemera.spark.read.scan import Input
 from ephemera.terms.events import Event, Interval
@@ -108,8 +109,8 @@ def _world(name: str) -> dict[str, Any]:
 
 
 def _jobs(names: Sequence[str], programs: Sequence[Program]) -> list[Job]:
-    worlds = [program.world(**_world(name)) for name, program in zip(names, programs, strict=True)]
-    return [Job(p.compiled.beside(world.calendars), world) for p, world in zip(programs, worlds, strict=True)]
+    worlds = [program._world(**_world(name)) for name, program in zip(names, programs, strict=True)]
+    return [Job(p._compiled.beside(world.calendars), world) for p, world in zip(programs, worlds, strict=True)]
 
 
 def _lines(path: Path, events: Sequence[Mapping[str, Any]]) -> Input:
@@ -184,7 +185,7 @@ def _columns(spark: SparkSession, folder: Path, events: Sequence[Mapping[str, An
 
 def test_what_is_asked_for_is_all_that_is_given(spark: SparkSession, tmp_path: Path) -> None:
     (program,) = _compiled(["levels with different keys"])
-    job = Job(program.compiled, program.world(), frozenset({"angry"}))
+    job = Job(program._compiled, program._world(), frozenset({"angry"}))
     (came,) = collected(start(spark, [job], [_lines(tmp_path / "shop.jsonl", FLAT)], 2))
     assert plain(came.answers) == [a for a in local(program, FLAT) if json.loads(a)["event"] == "angry"]
 
@@ -194,7 +195,7 @@ def test_times_are_written_as_the_input_writes_them(spark: SparkSession, tmp_pat
     events = [
         {**e, "time": f"2026-03-01T09:{e['time'] // 60:02}:{e['time'] % 60:02}Z"} for e in FLAT if e["time"] < 3600
     ]
-    (came,) = collected(start(spark, [Job(program.compiled)], [_lines(tmp_path / "shop.jsonl", events)], 2))
+    (came,) = collected(start(spark, [Job(program._compiled)], [_lines(tmp_path / "shop.jsonl", events)], 2))
     assert plain(came.answers) == local(program, events)
     assert '"2026-03-01T09:' in plain(came.answers)[0]
 

@@ -73,7 +73,7 @@ def live_that_fails(spark: SparkSession, place: Place) -> None:
         raise ValueError("on purpose")
 
     place.put(*EVENTS)
-    query = place.stream(spark, output=None, foreach=fail).start()
+    query = place.stream(spark, sink=ephemera.sinks.Callback(fail)).start()
     with pytest.raises(EphemeraError, match="on purpose"):
         query.drain()
     with suppress(EphemeraError):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from ephemera.pipeline import compile
+from ephemera.language import compile
 from ephemera.spark.runtime.java import find_java, home_for_spark
 from ephemera.spark.runtime.ship_package import missing, packed
 from tests.spark.history import PROGRAM, events_of, write_history
@@ -73,17 +73,17 @@ def test_workers_without_the_package_run_it_and_both_do_work(master: str, tmp_pa
 
 @pytest.mark.slow
 def test_workers_that_lack_what_it_stands_on_are_told_of(master: str, tmp_path: Path) -> None:
-    python = bare_python(tmp_path / "python", without=["lxml"])
+    python = bare_python(tmp_path / "python", without=["numpy"])
     environment = {**os.environ, "PYTHONPATH": str(SOURCES), "PYSPARK_PYTHON": str(python)}
     run = run_python(SCRIPT, environment, master)
     assert run.returncode == 1
-    assert "the Python of the workers has no lxml" in run.stderr
+    assert "the Python of the workers has no numpy" in run.stderr
     assert "Traceback" not in run.stderr
 
 
 DRIVER = """
 import json, sys
-from ephemera.pipeline import compile
+from ephemera.language import compile
 from ephemera.engine.cluster.message import EngineStats
 from ephemera.spark.batch.job_output import Computed
 from ephemera.spark.runtime.exchange import is_a, of_rows
@@ -93,7 +93,7 @@ from ephemera.spark.runtime.session import session
 
 program, history = sys.argv[1:3]
 spark = session(*sys.argv[3:])
-started = start(spark, [Job(compile(program).compiled)], [Input(history)])
+started = start(spark, [Job(compile(program)._compiled)], [Input(history)])
 for row in Computed(started).lines().collect():
     print(json.dumps(["answer", json.loads(row.line)]))
 for told in of_rows(started.shipped.where(is_a(EngineStats)).collect()):

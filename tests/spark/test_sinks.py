@@ -51,7 +51,7 @@ RAISE to(recipient="desk", transport="mail") { letter { var I } } ON order {{ id
 
 
 def spread_of(text: str, number: int = 0, places: int = 1) -> DistributedProgram:
-    return DistributedProgram(ephemera.compile(text).compiled, World(), number, places, -FAR, FAR)
+    return DistributedProgram(ephemera.compile(text)._compiled, World(), number, places, -FAR, FAR)
 
 
 def given(

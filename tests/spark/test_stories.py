@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from click.testing import CliRunner
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.main import app
-from ephemera.pipeline import compile
+from ephemera.language import compile
 from ephemera.stories.judge import Found, Ready, applies, judge_all, judged_together
 from ephemera.stories.read import read_story
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
 import ephemera
 from ephemera.cli.main import app
@@ -128,7 +128,8 @@ def test_a_python_of_the_workers_that_lacks_something_is_told_with_the_cure(tmp_
     bare = str(tmp_path / "bare" / "bin" / "python")
     with pytest.raises(OtherPython) as told:
         ship(Session(bare))  # type: ignore[arg-type]
-    assert f"{bare}, has no lxml, numpy, pyarrow, google-re2; set PYSPARK_PYTHON={sys.executable}" in str(told.value)
+    lacking = "lxml, msgspec, numpy, pyarrow, google-re2"
+    assert f"{bare}, has no {lacking}; set PYSPARK_PYTHON={sys.executable}" in str(told.value)
     with pytest.raises(OtherPython, match="does not start"):
         ship(Session(str(tmp_path / "no-python")))  # type: ignore[arg-type]
     assert ship(Session(sys.executable)) is None  # type: ignore[arg-type]

@@ -14,8 +14,8 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 
-from ephemera.connect.atomic_files import CannotWrite, layout, whole_folder
-from ephemera.spark.batch.job_output import write_file, write_folder
+from ephemera.connect.atomic_files import CannotWrite, layout, whole_folder, write_file
+from ephemera.spark.batch.job_output import write_folder
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from tests.spark.machine import PATIENCE, SOURCES
 
@@ -36,8 +36,8 @@ def failing(spark: SparkSession) -> DataFrame:
     return map_in_arrow(answers(spark), fail, SCHEMA)
 
 
-def lines_of(frame: DataFrame) -> Iterator[str]:
-    return (f"{row[0]}\n" for row in frame.select("line").toLocalIterator())
+def lines_of(frame: DataFrame) -> Iterator[bytes]:
+    return (f"{row[0]}\n".encode() for row in frame.select("line").toLocalIterator())
 
 
 def test_one_file_holds_all_answers_and_stands_alone(spark: SparkSession, tmp_path: Path) -> None:

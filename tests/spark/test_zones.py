@@ -31,9 +31,9 @@ BAD = "`2026-03-29T02:30:00` does not exist in Europe/Berlin, whose clocks were 
 def computed(
     spark: SparkSession, text: str, given: Input
 ) -> tuple[list[dict[str, object]], list[str], tuple[str, ...]]:
-    run = Computed(start(spark, [Job(ephemera.compile(text).compiled)], [given]))
+    run = Computed(start(spark, [Job(ephemera.compile(text)._compiled)], [given]))
     try:
-        lines = [json.loads(line) for text in run.texts() for line in text.splitlines()]
+        lines = [json.loads(line) for lines in run.lines_in_order() for line in lines.splitlines()]
         return lines, [letter["reason"] for _, letter in run.letters()], run.summary.notes
     finally:
         run.close()
@@ -70,7 +70,7 @@ def test_files_without_a_zone_mean_the_same(spark: SparkSession, tmp_path: Path)
     (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     for name, form in (("a.parquet", "parquet"), ("a.csv", "csv"), ("a.jsonl", "json")):
         given = Input((str(tmp_path / name),), form)  # type: ignore[arg-type]
-        bad = f"a.csv: {BAD}" if form == "csv" else BAD  # lines of CSV are told with their file
+        bad = f"a.csv, line 3: {BAD}" if form == "csv" else BAD  # lines of CSV are told with where they are
         assert computed(spark, RULES, given) == (ANSWERS, [bad], ()), name
         assert computed(spark, UNDECLARED, given)[2] == (NO_ZONE,), name
 

@@ -235,8 +235,13 @@ def rules() -> SearchStrategy[Rule]:
 
 
 @cache
+def _attributes() -> SearchStrategy[Attribute]:
+    return node(Attribute, names(), st.sampled_from(TYPES), maybe(st.text(max_size=5)))
+
+
+@cache
 def _event_types() -> SearchStrategy[EventType]:
-    attributes = several(node(Attribute, names(), st.sampled_from(TYPES)))
+    attributes = several(_attributes())
     lasts = node(Lasts, maybe(durations()))
     rates = node(Rate, amounts(), st.sampled_from(UNITS))
     return node(EventType, labels(prefixed=False), maybe(attributes), maybe(lasts), st.booleans(), maybe(rates))
@@ -247,7 +252,7 @@ def declarations() -> SearchStrategy[Declaration]:
     """Declarations of every kind."""
     locations = maybe(st.text(max_size=5))
     formats = maybe(plain_names())
-    attributes = several(node(Attribute, names(), st.sampled_from(TYPES)))
+    attributes = several(_attributes())
     streams = node(
         Stream,
         names(),

@@ -5,6 +5,8 @@ from __future__ import annotations
 import doctest
 import importlib
 import pkgutil
+import subprocess
+import sys
 
 import pytest
 
@@ -15,9 +17,34 @@ MODULES = sorted(
 )
 
 
+NAMES = """
+Answers DeadLetter Diagnostic Engine EphemeraError EphemeraWarning Event Program ProgramError Query Report __version__
+check compile format load sinks sources
+""".split()
+
+
 def test_the_public_names_are_these() -> None:
-    names = ["Diagnostic", "EphemeraError", "EphemeraWarning", "Program", "ProgramError", "Report", "compile"]
-    assert ephemera.__all__ == names
+    assert sorted(ephemera.__all__) == sorted(NAMES)
+    assert set(NAMES) <= set(dir(ephemera))
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "__version__"])
+def test_a_public_name_is_there_and_documented(name: str) -> None:
+    public = getattr(ephemera, name)
+    assert public.__doc__
+    assert getattr(ephemera, name) is public
+
+
+def test_nothing_else_is_there() -> None:
+    with pytest.raises(AttributeError, match="module `ephemera` has no attribute `Programme`"):
+        _ = ephemera.Programme  # type: ignore[attr-defined]
+
+
+def test_importing_the_package_loads_nothing_large() -> None:
+    large = ("numpy", "pyarrow", "pyspark", "pandas", "lxml", "rich", "click", "ephemera.")
+    code = f"import ephemera, sys; print([name for name in sys.modules if name.startswith({large!r})])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
 
 
 def test_a_wrong_program_raises_with_all_that_is_wrong() -> None:

@@ -145,7 +145,7 @@ def test_a_head_without_a_value_says_what_was_bound_as_its_author_called_it() ->
 def test_what_an_author_calls_a_number_after_an_underscore_is_read(name: str, read: set[str]) -> None:
     declared = "EVENT move(a: int, b: int); EVENT tick(n: int);"
     program = ephemera.compile(f"{declared} stays(n) <- m: move({name}, {name}), t: tick(n), {{m, t}} within 5;")
-    columns = program.compiled.physical.rewritten.columns
+    columns = program._compiled.physical.rewritten.columns
     assert columns is not None
     assert columns["move"] == read
 

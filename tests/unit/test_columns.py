@@ -10,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app

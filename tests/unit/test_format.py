@@ -92,7 +92,8 @@ def test_a_comment_of_an_attribute_or_argument_stays_with_it() -> None:
 EVENT order(
   id: string,  -- its number
   -- how many
-  qty: int
+  qty: int FROM "how many",  -- as the file says
+  rest: any
 ) LASTS AT MOST 2 min;
 TABLE price(
   product: string  -- its name

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from ephemera.cli.main import app
 from tests.unit.mistakes import ALL, COLUMNS, HEADERS, LINES, MESSAGES, PROGRAM, ROWS, Mistake

@@ -76,7 +76,7 @@ def test_a_message_that_is_no_xml_is_told_as_that() -> None:
 def test_a_stored_state_belongs_to_one_namespace() -> None:
     def stored(uri: str) -> dict[str, str]:
         program = ephemera.compile(f'NAMESPACE o = "{uri}"; seen(var I) <- e: o:order {{{{ o:id {{ var I }} }}}};')
-        return program_of(program.compiled, program.world())
+        return program_of(program._compiled, program._world())
 
     first, other = stored("urn:o"), stored("urn:x")
     assert {name for name in first if first[name] != other.get(name) and not name.startswith(RULE)} == {

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app

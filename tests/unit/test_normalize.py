@@ -6,7 +6,8 @@ import pytest
 
 from ephemera.base.diagnostic import render_text
 from ephemera.base.span import Source
-from ephemera.pipeline import Program, check
+from ephemera.pipeline import check
+from ephemera.program import Program
 
 
 def normal_forms(text: str) -> list[str]:

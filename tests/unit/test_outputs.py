@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from ephemera.base.scratch import LOCK, NoScratch, scratch, scratch_of_process
 from ephemera.cli.main import app

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import ephemera
 from ephemera.algebra.attributes import variable
@@ -27,7 +27,7 @@ EVENTS = "EVENT a(x: int, y: string, z: int); EVENT b(x: int);\n"
     ],
 )
 def test_only_what_stands_for_nothing_is_not_read(rules: str, columns: set[str]) -> None:
-    found = ephemera.compile(EVENTS + rules).compiled.physical.rewritten.columns
+    found = ephemera.compile(EVENTS + rules)._compiled.physical.rewritten.columns
     assert found is not None
     assert found["a"] == columns
 
@@ -43,7 +43,7 @@ def test_only_what_stands_for_nothing_is_not_read(rules: str, columns: set[str])
 )
 def test_rules_are_cut_by_what_is_read_and_shown(rules: str, key: str) -> None:
     program = ephemera.compile(EVENTS + rules)
-    assert program.compiled.physical.stages.placed["p"].key == key
+    assert program._compiled.physical.stages.placed["p"].key == key
 
 
 def test_explain_shows_how_a_program_runs(tmp_path: Path) -> None:

@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
-from ephemera.cli import inputs as inputs_module
-from ephemera.cli import stream as stream_module
 from ephemera.cli.main import app
 
 COUNTS = """
@@ -64,27 +62,6 @@ def test_a_line_may_be_bad_for_one_program_and_good_for_another(programs: list[s
             ("texts.eq", "no json"),
         ]
     )
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_each_line_is_decoded_once(programs: list[str], monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    decoded: list[bytes] = []
-    module: Any = inputs_module if mode == "batch" else stream_module
-    decode = module.decode_line
-
-    def counted(given: bytes) -> Any:
-        decoded.append(given)
-        return decode(given)
-
-    monkeypatch.setattr(module, "decode_line", counted)
-    given = [line(1, "a", 7), line(2, "b", "many")]
-    assert (
-        CliRunner()
-        .invoke(app, ["run", *programs, "--engine", "local", "--mode", mode], input="\n".join(given))
-        .exit_code
-        == 0
-    )
-    assert [one.decode() for one in decoded] == given
 
 
 def test_the_answers_of_all_programs_are_sorted_together(programs: list[str]) -> None:

@@ -11,7 +11,7 @@ import pandas as pd  # type: ignore[import-untyped]
 import polars as pl
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 import ephemera
 from ephemera.cli.main import app
@@ -114,7 +114,7 @@ def test_messages_can_be_emitted(place: Place) -> None:
 
 def test_where_a_variable_decides_any_name_may_be_emitted() -> None:
     program = ephemera.compile("DETECT var L { } ON event e: tag {{ var L }} END")
-    assert unknown_emitted(["anything"], [program.compiled.rules.resolved]) is None
+    assert unknown_emitted(["anything"], [program._compiled.rules.resolved]) is None
 
 
 def test_python_refuses_unknown_names_to_emit_and_takes_one_as_a_text() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import ephemera
 from ephemera.cli.main import app
@@ -32,13 +32,13 @@ GOOD = """<?xml version="1.0" encoding="latin-1"?>
 
 
 def read(document: bytes, program: str = PROGRAM) -> list[Event | BadEvent]:
-    compiled = ephemera.compile(program).compiled
+    compiled = ephemera.compile(program)._compiled
     found = messages(pieces(document), "day.xml")
     return [placed(read_event(message, compiled), place) for place, message in found]
 
 
 def as_json(*given: tuple[str, Any, str]) -> list[Event | BadEvent]:
-    compiled = ephemera.compile(PROGRAM).compiled
+    compiled = ephemera.compile(PROGRAM)._compiled
     return [read_event(json.dumps({"event": e, "time": t, "xml": x}), compiled) for e, t, x in given]
 
 
@@ -145,9 +145,9 @@ def test_local_runs_read_files_of_messages(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*args, "--dead-letter", str(tmp_path / "dead.jsonl")])
     assert done.exit_code == 0, done.output
     assert [json.loads(line) for line in done.stdout.splitlines()] == [
-        {"event": "seen", "time": "1970-01-01T00:00:01Z", "data": ["a", 1]},
-        {"event": "seen", "time": "1970-01-01T00:00:02Z", "data": ["007", 3]},
-        {"event": "stayed", "time": ["1970-01-01T00:00:05Z", "1970-01-01T00:00:07.5Z"], "term": "stayed { 4 }"},
+        {"event": "seen", "time": 1, "data": ["a", 1]},  # as the first message writes its time
+        {"event": "seen", "time": 2, "data": ["007", 3]},
+        {"event": "stayed", "time": [5, 7.5], "term": "stayed { 4 }"},
     ]
     (letter,) = (json.loads(line) for line in (tmp_path / "dead.jsonl").read_text(encoding="utf-8").splitlines())
     assert letter["reason"] == "b.xml, message 2: an `event` holds one element and no text"

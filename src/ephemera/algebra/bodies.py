@@ -9,7 +9,7 @@ collection less, and so on.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from ephemera.algebra.attributes import EVENT, TERM, begin, end, reference, variables
@@ -38,6 +38,7 @@ from ephemera.algebra.nodes import (
 )
 from ephemera.algebra.queries import Asking, Queries, bound
 from ephemera.algebra.scalar import Formula, Matches, every, window
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.rules.declare import head_label
 from ephemera.rules.explain import accumulation_text, condition_text

@@ -16,14 +16,14 @@ first stands in the normal form.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, field, fields, is_dataclass
 from decimal import Decimal
-from hashlib import blake2b
 from typing import Any, TypeAlias
 
 from ephemera.algebra.attributes import begin, constant, end, is_constant, occurrence, place_of, reference
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename
 from ephemera.base.errors import InternalError
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find, walk
 from ephemera.rules.declare import construct_label, head_label
 from ephemera.rules.nodes import (
@@ -76,7 +76,7 @@ class Print:
     >>> import ephemera
     >>> text = "TIME UNIT 1 sec; late(i) <- {}: order(i), p: paid({}), {{{}, p}} within {}s;"
     >>> one, other, third = (
-    ...     fingerprints(ephemera.compile(text.format(o, i, o, limit)).compiled.plan)["late"]
+    ...     fingerprints(ephemera.compile(text.format(o, i, o, limit))._compiled.plan)["late"]
     ...     for o, i, limit in (("o", "i", 5), ("first", "i", 5), ("o", "i", 6))
     ... )
     >>> one.fingerprint == other.fingerprint, one.fingerprint == third.fingerprint
@@ -271,6 +271,8 @@ class _Naming:
 
 def digest(value: object, naming: _Naming | None = None) -> str:
     """A short name for a tree of nodes, values, tuples and mappings: equal ones have the same, others have not."""
+    from hashlib import blake2b  # noqa: PLC0415 - plans that are only looked at need none, and it loads OpenSSL
+
     hashed = blake2b(digest_size=SIZE)
     for token in _tokens(value, naming):
         text = token.encode("utf-8", "surrogatepass")

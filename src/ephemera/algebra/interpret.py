@@ -8,7 +8,7 @@ oracle, and this shows that the plan they are given means what the rules mean.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias, assert_never
 
 from ephemera.algebra import instances
@@ -42,6 +42,7 @@ from ephemera.algebra.scalar import Formula
 from ephemera.algebra.timers import Moved, offsets
 from ephemera.algebra.truth import Tester
 from ephemera.base.errors import InternalError
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import LATEST
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.series import Series, series_of

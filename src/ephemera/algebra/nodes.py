@@ -9,11 +9,12 @@ about a point's stamps stands in the facts of the analysis.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias, get_args
 
 from ephemera.algebra.attributes import Variable
 from ephemera.algebra.scalar import TRUE, Formula
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.nodes import Catalogue, Growth, NormalRule
 from ephemera.syntax.nodes import AlgebraOperator, Condition, Head
 from ephemera.terms.nodes import Pattern

@@ -8,11 +8,11 @@ thing by other names share one point.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from ephemera.algebra.attributes import EVENT, Variable
 from ephemera.algebra.nodes import Base, Expression, Input, Match, Point, Rename, Union
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import rebuild, walk
 from ephemera.rules.dependencies import Asked, Graph
 from ephemera.rules.normalize import without_negations

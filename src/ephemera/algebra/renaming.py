@@ -6,7 +6,7 @@ What lowering sorts by name is sorted again, so that rules that differ in names 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from ephemera.algebra.attributes import (
@@ -35,6 +35,7 @@ from ephemera.algebra.nodes import (
     Table,
 )
 from ephemera.algebra.scalar import Distance, InsideCalendar, Matches, SameEvent
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import rebuild
 from ephemera.terms.nodes import As, Name, Var
 

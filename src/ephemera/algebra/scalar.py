@@ -8,10 +8,10 @@ never unknown, so a negation goes through them, and only what tests data may sta
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ephemera.algebra.attributes import Time, Variable, begin, end
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.syntax.nodes import Comparison, IsNull
 from ephemera.terms.nodes import Pattern
 

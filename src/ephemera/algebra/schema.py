@@ -7,7 +7,7 @@ an optional part binds may have no value.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal, TypeAlias, assert_never
 
 from ephemera.algebra.attributes import EVENT, TERM, begin, end, is_stamp, reference
@@ -35,6 +35,7 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings
 from ephemera.terms.nodes import Atom, Pattern, Var

@@ -8,7 +8,6 @@ are is for the author to say, so only reachability matters here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 from ephemera.algebra.attributes import EVENT, Stamp, begin, end, event_of, expression_of, is_stamp, is_unnamed
@@ -16,6 +15,7 @@ from ephemera.algebra.nodes import AntiSemiJoin, Cross, Expression, Join, Plan, 
 from ephemera.algebra.scalar import TRUE
 from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.analysis.relevance import Context, contexts
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 
 MOST_TRIED = 40

@@ -13,7 +13,7 @@ every answer is derived in finitely many steps, the least shift over all ways to
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ephemera.algebra.attributes import EVENT, begin, end
 from ephemera.algebra.nodes import Base, Detection, Expression, Group, Imbed, Input, Match, Plan, Point, Union
@@ -22,6 +22,7 @@ from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.knowledge import Described, describe_plan
 from ephemera.analysis.relevance import Context, contexts
 from ephemera.analysis.weights import ZERO, Weight
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Raise

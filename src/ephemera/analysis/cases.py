@@ -8,7 +8,7 @@ absent. What is absent constrains nothing but itself: it is a case of its own, t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import assert_never
 
@@ -44,6 +44,7 @@ from ephemera.algebra.scalar import Distance, Every, Formula, SameEvent, Some
 from ephemera.algebra.timers import offsets
 from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.weights import ZERO, Weight, at_most, strict
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import describe
 
 MOST_CASES = 64

@@ -11,13 +11,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
-
-import numpy as np
 
 from ephemera.algebra.attributes import is_moment, microseconds
 from ephemera.analysis.weights import ZERO, Weight, at_most
+from ephemera.base.lazy_dataclass import dataclass
 
 
 class Edge(NamedTuple):
@@ -99,34 +98,68 @@ _Table = dict[str, dict[str, Weight]]
 
 
 def _shortest(edges: Sequence[Edge]) -> _Table:
-    """All shortest paths by bound and strictness (Floyd and Warshall over arrays).
+    """All shortest paths by bound and strictness (Floyd and Warshall).
 
     A weight becomes one number, its bound in steps of more than there are edges on a path, less one if it is strict:
     so numbers add and compare as weights do, and a path is strict if it has any strict edge.
     """
     stamps = list(dict.fromkeys(s for e in edges for s in (e.start, e.end)))
-    step = len(stamps) + 1
-    if any(abs(e.weight.bound) * step * step >= _INFINITE >> 2 for e in edges):
-        return _shortest_one_by_one(edges)
     if len(stamps) > MOST_STAMPS:
         return _direct(edges)
+    step = len(stamps) + 1
     places = {stamp: k for k, stamp in enumerate(stamps)}
-    table = np.full((len(stamps), len(stamps)), _INFINITE, dtype=np.int64)
+    rows: _Rows = [{} for _ in stamps]
     for start, end, weight, _ in edges:
-        i, j = places[start], places[end]
-        table[i, j] = min(table[i, j], weight.bound * step - weight.is_strict)
-    for k in range(len(stamps)):
-        np.minimum(table, table[:, k, None] + table[None, k, :], out=table)
-    found: _Table = {stamp: {} for stamp in stamps}
-    for i, j in zip(*np.nonzero(table < _INFINITE >> 1), strict=True):
-        bound = -(-int(table[i, j]) // step)
-        found[stamps[i]][stamps[j]] = Weight(bound, bool(bound * step == table[i, j]), True)
+        row, j, number = rows[places[start]], places[end], weight.bound * step - weight.is_strict
+        row[j] = min(row.get(j, number), number)
+    is_small = all(abs(e.weight.bound) * step * step < _INFINITE >> 2 for e in edges)
+    rows = shortest_in_arrays(rows) if is_small and len(stamps) > FEW_STAMPS else shortest_in_rows(rows)
+    found: _Table = {}
+    for stamp, row in zip(stamps, rows, strict=True):
+        found[stamp] = own = {}
+        for j in sorted(row):
+            bound = -(-row[j] // step)
+            own[stamps[j]] = Weight(bound, bound * step == row[j], True)
     return found
 
 
+_Rows = list[dict[int, int]]
+"""For each stamp, by its place, the number of each other one that is at a limited distance."""
 _INFINITE = 1 << 61
+FEW_STAMPS = 24
+"""So many are closed as fast row by row, and numpy need not be loaded."""
 MOST_STAMPS = 800
 """Of more stamps than these only what is said directly is known: a rule of hundreds of events must not take minutes."""
+
+
+def shortest_in_rows(rows: _Rows) -> _Rows:
+    """All shortest paths, one by one; the rows become those. Numbers may have any size."""
+    for k, through in enumerate(rows):
+        for i, row in enumerate(rows):
+            if i == k or k not in row:
+                continue
+            first = row[k]
+            for j, second in through.items():
+                total = first + second
+                if j not in row or total < row[j]:
+                    row[j] = total
+    return rows
+
+
+def shortest_in_arrays(rows: _Rows) -> _Rows:
+    """The same for many stamps, a whole table at once."""
+    import numpy as np  # noqa: PLC0415 - most programs do without, and it takes a while to load
+
+    table = np.full((len(rows), len(rows)), _INFINITE, dtype=np.int64)
+    for i, row in enumerate(rows):
+        table[i, list(row)] = list(row.values())
+    for k in range(len(rows)):
+        np.minimum(table, table[:, k, None] + table[None, k, :], out=table)
+    is_limited = table < _INFINITE >> 1
+    return [
+        dict(zip(own.nonzero()[0].tolist(), row[own].tolist(), strict=True))
+        for own, row in zip(is_limited, table, strict=True)
+    ]
 
 
 def _direct(edges: Sequence[Edge]) -> _Table:
@@ -135,27 +168,6 @@ def _direct(edges: Sequence[Edge]) -> _Table:
         table.setdefault(end, {})
         row = table.setdefault(start, {})
         row[end] = min(row.get(end, weight), weight)
-    return table
-
-
-def _shortest_one_by_one(edges: Sequence[Edge]) -> _Table:
-    """The same for bounds of thousands of years."""
-    table: _Table = {}
-    for start, end, weight, _ in edges:
-        row = table.setdefault(start, {})
-        table.setdefault(end, {})
-        if end not in row or weight < row[end]:
-            row[end] = weight
-    for k, through in table.items():
-        for i, row in table.items():
-            first = row.get(k)
-            if first is None or i == k:
-                continue
-            for j, second in through.items():
-                total = first.plus(second)
-                known = row.get(j)
-                if known is None or total < known:
-                    row[j] = total
     return table
 
 

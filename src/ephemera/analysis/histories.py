@@ -7,12 +7,12 @@ tuple for five hours keeps it for two.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ephemera.algebra.attributes import Stamp, side_of
 from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.analysis.weights import Weight
+from ephemera.base.lazy_dataclass import dataclass
 
 Condition: TypeAlias = Mapping[str, Weight]
 """For each stamp how long it counts; a tuple is kept while all hold."""

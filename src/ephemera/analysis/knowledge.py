@@ -7,7 +7,7 @@ nothing, and are described again until nothing changes; a distance that still gr
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ephemera.algebra.attributes import is_end, is_stamp
 from ephemera.algebra.nodes import Base, Input, Plan, Point, Union
@@ -15,6 +15,7 @@ from ephemera.algebra.schema import schemas
 from ephemera.analysis.cases import Case, Describer, Known
 from ephemera.analysis.distances import Closure, Edge, close, contradiction, hull
 from ephemera.analysis.weights import ZERO
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import describe
 from ephemera.base.tree import find
 

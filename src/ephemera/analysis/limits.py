@@ -6,10 +6,9 @@ is longer is refused, with what would help, and never silently given a wrong ans
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ephemera.algebra.nodes import Input, Match, Plan
 from ephemera.analysis.nodes import Facts
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import describe
 from ephemera.base.tree import find
 from ephemera.terms.atoms import match_event
@@ -37,6 +36,10 @@ class Limits:
                 patterns = tuple(m.pattern for m in matches if m.input == Input(name))
                 if longest is not None:
                     self._limits.setdefault(point.label, []).append(_Limit(longest, patterns))
+
+    def has(self, label: str) -> bool:
+        """Whether there is a limit for a type."""
+        return label in self._limits
 
     def complaint(self, event: Event) -> str | None:
         """Why an event cannot be taken, or None."""

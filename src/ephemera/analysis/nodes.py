@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from ephemera.algebra.attributes import EVENT, Stamp, begin, end
 from ephemera.analysis.cases import Case, Known
 from ephemera.analysis.distances import Closure, Edge
 from ephemera.analysis.weights import Weight
+from ephemera.base.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ covered ones are left out of the minimal condition. Over several cases times and
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ephemera.algebra.attributes import Stamp, begin, end
 from ephemera.algebra.nodes import Detection, Plan
@@ -17,6 +17,7 @@ from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.knowledge import Described, describe_plan
 from ephemera.analysis.nodes import Bound, Facts, Relevance
 from ephemera.analysis.weights import ZERO, Weight
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import StrEnum
 from itertools import accumulate
 from typing import Any, Literal
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import Source, Span
 
 Severity = Literal["error", "warning"]
@@ -33,6 +33,7 @@ class Code(StrEnum):
     BAD_NUMBER = "bad-number"
     # declarations
     DUPLICATE_DECLARATION = "duplicate-declaration"
+    UNREAD_COLUMN = "unread-column"
     UNKNOWN_TYPE = "unknown-type"
     UNKNOWN_ZONE = "unknown-zone"
     NAMESPACE = "bad-namespace"
@@ -97,7 +98,13 @@ class Related:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """A mistake: its kind, what it is in a sentence, where it is, and what helps."""
+    """A mistake: its kind, what it is in a sentence, where it is, and what helps.
+
+    >>> import ephemera
+    >>> (found,) = ephemera.check("late(id) <- o: order(i);").diagnostics
+    >>> str(found.code), found.severity, found.message
+    ('unbound-variable', 'error', 'the variable `id` in the head has no value')
+    """
 
     code: Code
     message: str
@@ -107,10 +114,20 @@ class Diagnostic:
     help: tuple[Help, ...] = ()
     severity: Severity = "error"
 
+    def __repr__(self) -> str:
+        return f"<Diagnostic {self.severity}[{self.code}]: {self.message}>"
+
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that was found in one program, in the order of its text."""
+    """All that was found in one program, in the order of its text; as a text it is what a compiler prints.
+
+    >>> import ephemera
+    >>> print(ephemera.check("late(id) <- o: order(i);"))  # doctest: +ELLIPSIS
+    error[unbound-variable]: the variable `id` in the head has no value
+     --> program.eq:1:6
+    ...
+    """
 
     source: Source
     diagnostics: tuple[Diagnostic, ...]
@@ -118,6 +135,14 @@ class Report:
     @property
     def failed(self) -> bool:
         return any(d.severity == "error" for d in self.diagnostics)
+
+    def __repr__(self) -> str:
+        counts = {word: sum(d.severity == word for d in self.diagnostics) for word in ("error", "warning")}
+        told = [f"{count} {word}{'' if count == 1 else 's'}" for word, count in counts.items() if count]
+        return f"<Report {self.source.path}: {', '.join(told) or 'nothing wrong'}>"
+
+    def __str__(self) -> str:
+        return render_text(self)
 
 
 def report(source: Source, diagnostics: Iterable[Diagnostic]) -> Report:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ephemera.base.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,7 @@ class Place:
     column: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Source:
     """A program's text and the name it is known by; offsets become lines and columns here."""
 

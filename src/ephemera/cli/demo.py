@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
-import typer
+import click
 from rich.console import Console
 from rich.text import Text
 
@@ -20,9 +20,10 @@ from ephemera.base.span import Source
 from ephemera.cli import demo_events
 from ephemera.cli.files import WRONG_COMMAND
 from ephemera.cli.inputs import Given
-from ephemera.cli.spark import Wanted, run_on_spark, told
+from ephemera.cli.spark import Wanted, check_spark, run_on_spark, told
 from ephemera.connect.atomic_files import write_file
-from ephemera.pipeline import Program, check
+from ephemera.pipeline import check
+from ephemera.program import Program
 
 RULES = Path(__file__).with_name("demo.eq")
 _EVENTS, _ANSWERS = "events.jsonl", "answers.jsonl"
@@ -30,12 +31,9 @@ _NAMES = {RULES.name, _EVENTS, _ANSWERS}
 _EXAMPLES = 3
 
 
-def demo_command(
-    keep: Annotated[
-        Path | None, typer.Option("--keep", help="Keep the rules, the events and the answers in this folder.")
-    ] = None,
-) -> None:
+def demo_command(keep: Path | None) -> None:
     """Show what Ephemera does: a made-up day of events, some rules, and what Spark finds; nothing has to be set up."""
+    check_spark(who="the demo")
     if keep is not None:
         _check(keep)
         _show(keep)
@@ -51,12 +49,12 @@ def _check(folder: Path) -> None:
         names = {entry.name for entry in folder.iterdir()}
         is_earlier = RULES.name in names and (folder / RULES.name).read_bytes() == RULES.read_bytes()
     except OSError as error:
-        typer.echo(f"cannot write {folder}: {error.strerror}", err=True)
-        raise typer.Exit(WRONG_COMMAND) from None
+        click.echo(f"cannot write {folder}: {error.strerror}", err=True)
+        raise click.exceptions.Exit(WRONG_COMMAND) from None
     others = sorted(names - _NAMES if is_earlier else names)
     if others:
-        typer.echo(f"`{folder}` holds other things, such as `{others[0]}`; name a new folder", err=True)
-        raise typer.Exit(WRONG_COMMAND)
+        click.echo(f"`{folder}` holds other things, such as `{others[0]}`; name a new folder", err=True)
+        raise click.exceptions.Exit(WRONG_COMMAND)
 
 
 def _show(folder: Path) -> None:

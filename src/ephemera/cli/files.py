@@ -7,21 +7,16 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
-import typer
-from rich.console import Console
-from rich.text import Text
+import click
 
-from ephemera.base.diagnostic import Report, as_json, render
-from ephemera.base.span import Source
-from ephemera.connect import atomic_files
-from ephemera.connect.atomic_files import CannotWrite
-from ephemera.formats.json_events import BadEvent
-from ephemera.rules.outcome import DeadLetter
-from ephemera.syntax.parser import decode
-from ephemera.terms.text import to_text
-from ephemera.terms.values import Term
+if TYPE_CHECKING:
+    from ephemera.base.diagnostic import Report
+    from ephemera.base.span import Source
+    from ephemera.connect.atomic_files import CannotWrite
+    from ephemera.formats.json_events import BadEvent
+    from ephemera.rules.outcome import DeadLetter
 
 WRONG_PROGRAM = 1
 WRONG_COMMAND = 2
@@ -39,12 +34,14 @@ _STYLES = {
 
 def read_program(path: Path) -> Source | Report | None:
     """A program's text, or what keeps it from being text; None if it cannot be read, which has then been said."""
+    from ephemera.syntax.parser import decode
+
     try:
         if str(path) == "-":
             return decode(sys.stdin.buffer.read(), "<stdin>")
         return decode(path.read_bytes(), str(path))
     except OSError as error:
-        typer.echo(f"cannot read {path}: {error.strerror}", err=True)
+        click.echo(f"cannot read {path}: {error.strerror}", err=True)
         return None
 
 
@@ -53,33 +50,44 @@ def read_text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        typer.echo(f"cannot read {path}: {error}", err=True)
-        raise typer.Exit(WRONG_COMMAND) from None
+        click.echo(f"cannot read {path}: {error}", err=True)
+        raise click.exceptions.Exit(WRONG_COMMAND) from None
 
 
 def write_file(path: Path, text: str) -> None:
     """All of a file or nothing: it is written under another name first."""
+    from ephemera.connect import atomic_files
+
     atomic_files.write_file([utf_8(text)], path)
 
 
 def write_out(text: str) -> None:
     """Results on standard output: UTF-8 whatever the terminal speaks, since programs read them."""
+    write_out_bytes(utf_8(text))
+
+
+def write_out_bytes(data: bytes) -> None:
+    """The same for what is UTF-8 already."""
+    from ephemera.connect import atomic_files
+
     if sys.stdout is None:
-        raise CannotWrite("cannot write standard output: it is closed")
+        raise atomic_files.CannotWrite("cannot write standard output: it is closed")
     number = _number(sys.stdout)
     try:
         if number is None:
-            typer.echo(utf_8(text), nl=False)
+            click.echo(data, nl=False)
             return
         sys.stdout.flush()
         # Where PYTHONUNBUFFERED is set, a stream may write a part and be silent.
-        atomic_files.write_all(number, utf_8(text))
+        atomic_files.write_all(number, data)
     except OSError as error:
         raise no_output(error) from None
 
 
 def no_output(error: OSError) -> CannotWrite:
     """What to tell of standard output that takes no more; what is left for it is dropped."""
+    from ephemera.connect.atomic_files import CannotWrite
+
     drop(sys.stdout)
     return CannotWrite(f"cannot write standard output: {error.strerror or error}")
 
@@ -103,7 +111,7 @@ def _number(stream: TextIO | None) -> int | None:
 def tell(message: str) -> None:
     """A line on standard error, if that takes one."""
     try:
-        typer.echo(message, err=True)
+        click.echo(message, err=True)
     except OSError:
         drop(sys.stderr)
 
@@ -117,16 +125,31 @@ def utf_8(text: str) -> bytes:
 def print_reports(reports: Sequence[Report], *, machine: bool = False) -> None:
     """Diagnostics for people on standard error, in colour on a terminal; for machines as JSON on standard output."""
     if machine:
+        from ephemera.base.diagnostic import as_json
+
         entries = [entry for found in reports for entry in as_json(found)]
         write_out(json.dumps(entries, indent=2, ensure_ascii=False) + "\n")
         return
-    console = Console(stderr=True, highlight=False, soft_wrap=True)
     for found in reports:
-        told = Text.assemble(*((text, _STYLES[style]) for text, style in render(found)))
-        try:
-            console.print(told, end="")
-        except OSError:  # nobody can be told, and that is no reason to end
-            drop(sys.stderr)
+        if found.diagnostics and sys.stderr is not None:
+            try:
+                _show(found, sys.stderr)
+            except OSError:  # nobody can be told, and that is no reason to end
+                drop(sys.stderr)
+
+
+def _show(found: Report, stream: TextIO) -> None:
+    from ephemera.base.diagnostic import render, render_text
+
+    if not (stream.isatty() or os.environ.get("FORCE_COLOR")):
+        stream.write(render_text(found))
+        stream.flush()
+        return
+    from rich.console import Console  # which takes a while to load, and knows what a terminal can show
+    from rich.text import Text
+
+    told = Text.assemble(*((text, _STYLES[style]) for text, style in render(found)))
+    Console(stderr=True, highlight=False, soft_wrap=True).print(told, end="")
 
 
 def names_of(programs: Sequence[Path]) -> list[dict[str, str]]:
@@ -141,5 +164,8 @@ def bad_letter(bad: BadEvent) -> dict[str, Any]:
 
 def undefined_letter(letter: DeadLetter) -> dict[str, Any]:
     """A head that had no value, as it goes to the dead letters."""
+    from ephemera.terms.text import to_text
+    from ephemera.terms.values import Term
+
     bound = {name: to_text(v) if isinstance(v, Term) else v for name, v in letter.variables.items()}
     return {"reason": letter.reason, "rule": letter.rule, "variables": bound}

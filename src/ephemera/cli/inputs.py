@@ -2,44 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import sys
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from glob import glob
 from gzip import BadGzipFile
-from itertools import chain, takewhile
+from itertools import takewhile
 from pathlib import Path
-from typing import Any, Literal, NoReturn
+from typing import NoReturn
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-import typer
+import click
 
 from ephemera.base.scratch import scratch
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
-from ephemera.connect.atomic_files import opened
-from ephemera.formats.arrow_columns import with_instants
-from ephemera.formats.check_columns import Offer, WrongColumns, check_columns
-from ephemera.formats.decode_arrow import Reader, offer_of
-from ephemera.formats.decode_csv import BOM, COMPRESSED, BadFile, Row, Sheet, event_of_row
-from ephemera.formats.json_events import BadEvent, Message, decode_line, uses_text
-from ephemera.formats.reading import Reading, read_event
-from ephemera.formats.xml_messages import messages, placed
-from ephemera.pipeline import Program
+from ephemera.connect.declared_streams import Place, declared_places, given_places
+from ephemera.connect.file_source import CannotRead, Files, Format, format_of
+from ephemera.connect.time_order import Input
+from ephemera.formats.check_columns import WrongColumns
+from ephemera.formats.decode import Noticed, decoders_of
+from ephemera.formats.decode_csv import BadFile
+from ephemera.formats.reading import Reading
+from ephemera.program import Program
 
-Format = Literal["json", "parquet", "csv", "xml"]
 STANDARD_INPUT = "-"
 _SOCKET = re.compile(r"(socket|tcp)://(.*)")
 _HOST_AND_PORT = re.compile(r"(\[[^\]]+\]|[^:/]+):\d{1,5}/?")
 _PIECE = 65_536
-_FORMATS: dict[str, Format] = {".parquet": "parquet", ".csv": "csv", ".xml": "xml"}
 _DECLARED: dict[str, Format] = {"json": "json", "jsonl": "json", "parquet": "parquet", "csv": "csv", "xml": "xml"}
 
 
@@ -50,18 +43,31 @@ class Given:
     paths: tuple[str, ...]
     format: Format
     is_remote: bool = False
+    only: str | None = None
+    """The type of all events that do not name theirs, if a stream that carries one type reads them."""
+    programs: frozenset[int] | None = None
+    """The numbers of the programs that read it; None if all do."""
+
+    @property
+    def readers(self) -> dict[int, str | None] | None:
+        """For each program that reads it the type of all events that do not name theirs; None if all read it alike."""
+        return None if self.programs is None else dict.fromkeys(self.programs, self.only)
 
 
 def found_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[Given]:
     """What there is to read: what is named, else what programs declare, else standard input."""
-    if inputs:
-        return [_found(name) for name in inputs]
-    return [_found(where, form) for where, form in _declared(programs, paths)] or [_found(STANDARD_INPUT)]
+    places = _places(inputs, programs, paths)
+    return [_found(place) for place in places] or [Given((STANDARD_INPUT,), "json")]
 
 
 def input_names(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[str]:
     """The same by name: files, folders and patterns as they were given or declared."""
-    return list(inputs or [where for where, _ in _declared(programs, paths)] or [STANDARD_INPUT])
+    return list(dict.fromkeys(place.location for place in _places(inputs, programs, paths))) or [STANDARD_INPUT]
+
+
+def _places(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[Place]:
+    catalogues, folders = [program.catalogue for program in programs], [path.parent for path in paths]
+    return given_places(inputs, catalogues, folders) if inputs else declared_places(catalogues, folders)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +77,12 @@ class LiveInput:
     name: str
     """As it was given."""
     format: Format = "json"
+    only: str | None = None
+    programs: frozenset[int] | None = None
+
+    def readers(self, count: int) -> dict[int, str | None]:
+        """The programs that read it, by their numbers, each with the type of all events that do not name theirs."""
+        return dict.fromkeys(range(count) if self.programs is None else sorted(self.programs), self.only)
 
     @property
     def is_socket(self) -> bool:
@@ -93,11 +105,11 @@ class LiveInput:
 
 def live_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[LiveInput]:
     """What a live run reads: what is named, else what programs declare, if they do."""
-    given = dict.fromkeys((name, None) for name in inputs) if inputs else _declared(programs, paths)
-    return [_live_input(name, form) for name, form in given]
+    return [_live_input(place) for place in _places(inputs, programs, paths)]
 
 
-def _live_input(name: str, declared: str | None) -> LiveInput:
+def _live_input(place: Place) -> LiveInput:
+    name = place.location
     socket = _SOCKET.fullmatch(name)
     if socket is not None and _HOST_AND_PORT.fullmatch(socket[2]) is None:
         _refuse(f"cannot read {name}: a socket has a host and a port, such as socket://127.0.0.1:9999")
@@ -109,36 +121,27 @@ def _live_input(name: str, declared: str | None) -> LiveInput:
             _refuse(f"cannot read {name}: there is no such file or folder; a folder may be empty, but must be there")
         if fixed and not Path(*fixed).is_dir():
             _refuse(f"cannot read {name}: there is no folder {Path(*fixed)}")
-    return LiveInput(name, _declared_format(name, declared) or _format(name))
+    form = _declared_format(name, place.format) or format_of(name)
+    return LiveInput(name, form, place.only, place.programs)
 
 
-def _declared(programs: Sequence[Program], paths: Sequence[Path]) -> dict[tuple[str, str | None], None]:
-    """Where the sources of programs are, as these declare."""
-    declared: dict[tuple[str, str | None], None] = {}
-    for program, path in zip(programs, paths, strict=True):
-        for source in program.catalogue.sources:
-            if source.location is not None:
-                where = source.location if "://" in source.location else str(path.parent / source.location)
-                declared[where, source.format] = None
-    return declared
-
-
-def _found(name: str, declared: str | None = None) -> Given:
-    form = _declared_format(name, declared)
+def _found(place: Place) -> Given:
+    name = place.location
+    form = _declared_format(name, place.format)
     if name == STANDARD_INPUT:
-        return Given((name,), "json")
+        return Given((name,), form or "json", only=place.only, programs=place.programs)
     if "://" in name:
-        return Given((name,), form or _format(name), is_remote=True)
+        return Given((name,), form or format_of(name), is_remote=True, only=place.only, programs=place.programs)
     names = [name] if Path(name).exists() else sorted(glob(name, recursive=True))  # noqa: PTH207 - of any folder
     files = [file for one in names for file in _files(Path(one))]
     if not names:
         _refuse(f"cannot read {name}: No such file or directory")
     if not files:
         tell(f"note: there are no files in {name}")
-    formats = {form or _format(file) for file in files} or {form or "json"}
+    formats = {form or format_of(file) for file in files} or {form or "json"}
     if len(formats) > 1:
         _refuse(f"cannot read {name}: it holds files of several formats, {', '.join(sorted(formats))}; name them apart")
-    return Given(tuple(files), formats.pop())
+    return Given(tuple(files), formats.pop(), only=place.only, programs=place.programs)
 
 
 def _declared_format(name: str, declared: str | None) -> Format | None:
@@ -163,33 +166,42 @@ def _files(path: Path) -> list[str]:
     return [str(p) for p in every if not any(part.startswith(("_", ".")) for part in p.relative_to(path).parts)]
 
 
-def _format(name: str) -> Format:
-    return _FORMATS.get(Path(name.rstrip("/").removesuffix(COMPRESSED)).suffix.lower(), "json")
-
-
 def _refuse(message: str, code: int = WRONG_COMMAND) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(code)
+    click.echo(message, err=True)
+    raise click.exceptions.Exit(code)
 
 
 # ---- in this process -----------------------------------------------------------------------------------------
 
 
+def source_of(given: Given) -> Files:
+    """What is given, as a source of this process."""
+    if given.is_remote:
+        _refuse(f"cannot read {given.paths[0]}: only the engine `spark` can")
+    return Files(given.paths, given.format)
+
+
 def read_all(programs: Sequence[Program], given: Sequence[Given], *, lenient: bool = False) -> list[Reading]:
-    """The events as each program reads them; everything is read and decoded once, and each is told of it.
+    """All events as each program reads them, for the oracle, which goes through them again and again.
 
     Ends the command if columns are missing, unless that is `lenient`.
     """
-    readings = [program.reading() for program in programs]
+    readings = [program._reading() for program in programs]
+    noticed = [Noticed(reading.keys) for reading in readings]
     for one in given:
-        if one.is_remote:
-            _refuse(f"cannot read {one.paths[0]}: only the engine `spark` can")
-        for path in one.paths:
-            with told_of(path):
-                _read(path, one.format, readings)
-    for reading in (one for one in readings if one.offers):
+        source = source_of(one)
+        compiled = [program._compiled for program in programs]
+        read = Input(source, decoders_of(compiled, noticed, one.readers))
+        with told_of(source.name):
+            while (found := read.read()) is not None:
+                for reading, decoded in zip(readings, found, strict=True):
+                    reading.gather(decoded)
+        for reading, form in zip(readings, read.form, strict=True):
+            reading.as_numbers = reading.as_numbers and form is not False
+    for reading, own in zip(readings, noticed, strict=True):
+        reading.warnings += own.warnings
         with told_of("the input"):
-            check_columns(reading.offers, reading.compiled.rules.resolved.catalogue, lenient=lenient)
+            own.check(reading.compiled, lenient=lenient)
     return readings
 
 
@@ -200,81 +212,12 @@ def told_of(path: str | Path) -> Iterator[None]:
         yield
     except (WrongColumns, BadFile) as error:
         _refuse(str(error), WRONG_PROGRAM)
+    except CannotRead as error:
+        _refuse(str(error))
     except (BadGzipFile, EOFError, ValueError, zlib.error) as error:  # Arrow's errors are ValueErrors
         _refuse(f"cannot read {path}: {error}", WRONG_PROGRAM)
     except OSError as error:
         _refuse(f"cannot read {path}: {error.strerror or error}")
-
-
-def _read(path: str, form: Format, readings: Sequence[Reading]) -> None:
-    match form:
-        case "json":
-            for line in _lines(path):
-                message = decode_line(line)
-                for reading in readings:
-                    reading.add(message)
-        case "csv":
-            with opened(path) as file:
-                _read_cells(Sheet(file, path), readings)
-        case "xml":
-            with opened(path) as file:
-                for place, message in messages(iter(partial(file.read, _PIECE), b""), Path(path).name):
-                    for reading in readings:
-                        _add_message(place, message, reading)
-        case "parquet":
-            table = with_instants(pq.read_table(path), pq.ParquetFile(path).schema)
-            for reading in readings:
-                _offer(offer_of(table, Path(path).name), reading)
-                _add_table(table, reading)
-
-
-def _read_cells(sheet: Sheet, readings: Sequence[Reading]) -> None:
-    labels: set[str] = set()
-    for reading in readings:
-        if sheet.is_empty:
-            reading.warnings.append(f"{sheet.name} is empty")
-        else:
-            _offer(Offer(Path(sheet.name).name, sheet.columns, labels.__contains__), reading)
-    for row in sheet.rows():
-        labels.add((row.cells or {}).get("event", ""))
-        for reading in readings:
-            _add_cells(row, sheet.name, reading)
-
-
-def _offer(offer: Offer, reading: Reading) -> None:
-    """Notes what a file offers, which must say at least what and when."""
-    check_columns([offer], reading.compiled.rules.resolved.catalogue, lenient=True)
-    reading.offers.append(offer)
-
-
-def _add_cells(row: Row, name: str, reading: Reading) -> None:
-    event, given = event_of_row(row, Path(name).name, reading.compiled)
-    reading.take(event, as_text=uses_text(given, reading.compiled.rules.resolved.catalogue))
-
-
-def _add_message(place: str, message: Message, reading: Reading) -> None:
-    event = placed(read_event(message, reading.compiled), place)
-    reading.take(event, as_text=uses_text(message.data, reading.compiled.rules.resolved.catalogue))
-
-
-def _add_table(table: pa.Table, reading: Reading) -> None:
-    found = Reader(table, reading.compiled).read()
-    for event in (event for part in found.parts for event in part.events()):
-        reading.take(event, as_text=not found.numbers)
-    for bad in sorted(found.bad, key=lambda one: one.row):
-        row = table.slice(bad.row, 1).to_pylist()[0]
-        reading.take(_as_given(BadEvent("", bad.reason, bad.label), row), as_text=False)
-
-
-def _as_given(bad: BadEvent, row: Mapping[str, Any]) -> BadEvent:
-    """A bad row with the row as a JSON object."""
-    return BadEvent(json.dumps(row, default=str, ensure_ascii=False), bad.reason, bad.label)
-
-
-def _lines(path: str) -> Iterator[bytes]:
-    with nullcontext(sys.stdin.buffer) if path == STANDARD_INPUT else opened(path) as file:
-        first = next(iter(file), b"").removeprefix(BOM)
-        yield from (line.rstrip(b"\n") for line in chain([first], file) if line.strip())
 
 
 @contextmanager

@@ -17,24 +17,24 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import typer
+import click
 
 from ephemera.base.errors import EphemeraError
+from ephemera.base.installed import WITH_SPARK, NotInstalled, need
 from ephemera.base.scratch import scratch
 from ephemera.base.time import SECOND, SPELLINGS, microseconds
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, no_output, tell, write_out
 from ephemera.cli.inputs import LiveInput
 from ephemera.cli.progress import counted, is_shown, letters_line, note_lines, tell_notes, tell_warnings
 from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
-from ephemera.cli.spark import Rows, Wanted, check_master, told
-from ephemera.cli.watch import shown_batches
+from ephemera.cli.spark import Rows, Wanted, check_master, check_spark, told
 from ephemera.connect.atomic_files import CannotWrite
 from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
 from ephemera.engine.state.durable_files import Broken, WrongPlace
 from ephemera.engine.state.identity import ChangedData
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.json_events import read_time
-from ephemera.pipeline import Program
+from ephemera.program import Program
 
 if TYPE_CHECKING:
     from ephemera.spark.live.query import LiveQuery, Streaming
@@ -81,6 +81,8 @@ def run_live(
     live: LiveWanted,
 ) -> None:
     """A live run; ends the command when it has ended."""
+    check_spark("give files or - with --input, which are read without it")
+    _check_metrics(live.metrics)
     check_master(wanted.master)
     pace = _pace(live.trigger)
     with told(debug=wanted.debug), _ended_at_once(), ExitStack() as stack:
@@ -88,7 +90,7 @@ def run_live(
         held = stack.enter_context(_held(checkpoint))
         names = [name.get("program", "") for name in wanted.names]
         watch = stack.enter_context(_watched(names, wanted, live))
-        from ephemera.spark.runtime.session import session  # noqa: PLC0415 - it takes a while to load
+        from ephemera.spark.runtime.session import session
 
         spark = session(wanted.master, debug=wanted.debug)
         heed_again()
@@ -108,13 +110,13 @@ def run_live(
         if is_shown(wanted=wanted.progress) and query.totals.batches:  # a start that found nothing new lacked nothing
             lacking = [program.notes(query.never(number)) for number, program in enumerate(programs)]
             for line in note_lines(lacking, wanted.names):
-                typer.echo(line, err=True)
+                click.echo(line, err=True)
         tell_warnings(query.warnings, strict=False)
         _tell_end(query, signals, live)
         if printed is not None and is_over:
             raise printed.failure or CannotWrite("cannot write standard output: Broken pipe")
         if wanted.strict and query.warnings:
-            raise typer.Exit(WRONG_PROGRAM)
+            raise click.exceptions.Exit(WRONG_PROGRAM)
 
 
 def _await(query: LiveQuery, signals: Sequence[int], printed: _Printed | None) -> None:
@@ -153,7 +155,7 @@ def _pace(trigger: str | None) -> str | None:
 @contextmanager
 def _passing() -> Iterator[str]:
     """A checkpoint that is there as long as the run."""
-    typer.echo("without --checkpoint nothing is kept for another start", err=True)
+    click.echo("without --checkpoint nothing is kept for another start", err=True)
     with scratch("checkpoint") as folder:
         yield str(folder)
 
@@ -177,7 +179,7 @@ def _started(streaming: Streaming, watch: Any) -> LiveQuery:
     except EphemeraError as error:
         _fail(str(error))
     for one in noted:
-        typer.echo(str(one.message), err=True)
+        click.echo(str(one.message), err=True)
     return query
 
 
@@ -190,8 +192,8 @@ def _explained(error: EphemeraError, inputs: Sequence[LiveInput]) -> EphemeraErr
 
 
 def _fail(message: str) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(WRONG_COMMAND)
+    click.echo(message, err=True)
+    raise click.exceptions.Exit(WRONG_COMMAND)
 
 
 def _streaming(
@@ -201,13 +203,13 @@ def _streaming(
     wanted: Wanted,
     live: LiveWanted,
 ) -> Streaming:
-    from ephemera.spark.batch.job import Job  # noqa: PLC0415
-    from ephemera.spark.live.query import Streaming  # noqa: PLC0415
-    from ephemera.spark.read.scan import Input  # noqa: PLC0415
+    from ephemera.spark.batch.job import Job
+    from ephemera.spark.live.query import Streaming
+    from ephemera.spark.read.scan import Input
 
     emit = frozenset(wanted.emit)
     if any(one.is_socket for one in inputs):
-        typer.echo("what comes from a socket is read at most once: it is lost if the run fails", err=True)
+        click.echo("what comes from a socket is read at most once: it is lost if the run fails", err=True)
     output = wanted.output
     is_table = output is not None and output.startswith(TABLE)
     if output is not None and is_table and _forgets(spark, output.removeprefix(TABLE)):
@@ -217,8 +219,8 @@ def _streaming(
         )
     return Streaming(
         spark,
-        [Job(program.compiled, program.world(rows), emit) for program, rows in programs],
-        [Input(one.place, one.format) for one in inputs],
+        [Job(program._compiled, program._world(rows), emit) for program, rows in programs],
+        [Input(one.place, one.format, one.only, one.programs) for one in inputs],
         output=None if is_table else output,
         format="parquet" if output and output.rstrip("/").endswith(".parquet") else _csv_or_json(output),
         dead_letters=live.dead_letters,
@@ -288,16 +290,27 @@ def _watched(names: Sequence[str], wanted: Wanted, live: LiveWanted) -> Iterator
     with ExitStack() as stack:
         watches: list[Any] = []
         if is_shown(wanted=wanted.progress):
+            from ephemera.cli.watch import shown_batches
+
             watches.append(stack.enter_context(shown_batches(names)))
         if live.metrics is not None:
             watches.append(stack.enter_context(_offered(live.metrics, names)))
         yield lambda report: [watch(report) for watch in watches]
 
 
+def _check_metrics(where: str | None) -> None:
+    """Ends the command if metrics are asked for, and what offers them is not installed."""
+    try:
+        if where is not None:
+            need("prometheus_client", "--metrics", WITH_SPARK)
+    except NotInstalled as error:
+        _fail(str(error))
+
+
 @contextmanager
 def _offered(where: str, names: Sequence[str]) -> Iterator[Any]:
     """Metrics for whoever asks."""
-    from ephemera.spark.live.metrics import NoMetrics, Prometheus, address  # noqa: PLC0415
+    from ephemera.spark.live.metrics import NoMetrics, Prometheus, address
 
     metrics = Prometheus(names)
     try:
@@ -305,7 +318,7 @@ def _offered(where: str, names: Sequence[str]) -> Iterator[Any]:
         port, stop = metrics.serve(wanted, host)
     except NoMetrics as error:
         _fail(str(error))
-    typer.echo(f"metrics at http://{host}:{port}/metrics", err=True)
+    click.echo(f"metrics at http://{host}:{port}/metrics", err=True)
     try:
         yield metrics.add
     finally:
@@ -319,7 +332,7 @@ def _ended_at_once() -> Iterator[None]:
         yield
     except Stopped:
         tell("stopped before the first batch")
-        raise typer.Exit(exit_code(is_live=True)) from None
+        raise click.exceptions.Exit(exit_code(is_live=True)) from None
 
 
 def _tell_end(query: LiveQuery, signals: Sequence[int], live: LiveWanted) -> None:
@@ -332,4 +345,4 @@ def _tell_end(query: LiveQuery, signals: Sequence[int], live: LiveWanted) -> Non
         return
     on = f"; go on with --checkpoint {live.checkpoint}" if live.checkpoint is not None else ""
     tell(f"stopped after {counted(totals.batches, 'batch')}{on}")
-    raise typer.Exit(exit_code(is_live=True))
+    raise click.exceptions.Exit(exit_code(is_live=True))

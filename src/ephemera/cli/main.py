@@ -1,4 +1,4 @@
-"""This module holds the commands; each reads its files, sends them down the road and prints what came of it.
+"""This module declares the commands; each loads what it needs when it is called, and nothing before.
 
 Exit codes: 0 done, 1 the program or the input is wrong, 2 the command line is wrong, 3 the command failed.
 """
@@ -6,53 +6,39 @@ Exit codes: 0 done, 1 the program or the input is wrong, 2 the command line is w
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import StrEnum
-from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import typer
-from typer.core import TyperGroup
+import click
 
-from ephemera.analysis.unbounded import unbounded_in
-from ephemera.base.diagnostic import Report
-from ephemera.base.span import Source
-from ephemera.cli.demo import demo_command
-from ephemera.cli.files import (
-    FAILED,
-    WRONG_COMMAND,
-    WRONG_PROGRAM,
-    no_output,
-    print_reports,
-    read_program,
-    tell,
-    write_file,
-    write_out,
-)
-from ephemera.cli.run import AllowUnbounded, compile_all, run_command
+from ephemera import __version__
+from ephemera.base.errors import EphemeraError
+from ephemera.cli.files import FAILED, no_output, tell
 from ephemera.cli.signals import exit_code, heeded
-from ephemera.cli.stories import stories_command
-from ephemera.connect.atomic_files import CannotWrite, is_open_end
-from ephemera.pipeline import check
-from ephemera.syntax.format import format
-from ephemera.syntax.parser import parse
+
+if TYPE_CHECKING:
+    from ephemera.algebra.nodes import Points
+    from ephemera.pipeline import Stage
 
 
-class Commands(TyperGroup):
+class Commands(click.Group):
     """The commands, and what is said when one cannot go on with its output, or is told to end."""
 
-    def make_context(self, *given: Any, **more: Any) -> Any:
+    def make_context(self, *given: Any, **more: Any) -> click.Context:
         """Reads the command line, and prints what it asks for itself."""
         with _told():
             return super().make_context(*given, **more)
 
-    def invoke(self, ctx: Any) -> Any:
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        """The names of commands in the order in which they are declared below."""
+        return list(self.commands)
+
+    def invoke(self, ctx: click.Context) -> Any:
         """Runs a command."""
         with _told():
             return super().invoke(ctx)
@@ -62,7 +48,11 @@ class Commands(TyperGroup):
 def _told() -> Iterator[None]:
     try:
         yield
-    except CannotWrite as error:
+    except EphemeraError as error:
+        from ephemera.connect.atomic_files import CannotWrite
+
+        if not isinstance(error, CannotWrite):
+            raise
         tell(str(error))
     except OSError as error:
         if error.filename is not None or error.errno not in _NO_OUTPUT:
@@ -70,145 +60,221 @@ def _told() -> Iterator[None]:
         tell(str(no_output(error)))
     except KeyboardInterrupt:
         tell("stopped")
-        raise typer.Exit(exit_code(is_live=False)) from None
+        raise click.exceptions.Exit(exit_code(is_live=False)) from None
     else:
         return
-    raise typer.Exit(FAILED)
+    raise click.exceptions.Exit(FAILED)
 
 
 _NO_OUTPUT = (errno.EPIPE, errno.ENOSPC, errno.EIO, errno.EBADF, errno.EFBIG, errno.EDQUOT)
 """What may be wrong with a place that was open for writing."""
 
-app = typer.Typer(
-    cls=Commands,
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
+_OWN_PROCESS = object()
+"""What a command finds in its context if there is nothing else in the process, as there is in tests."""
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _programs(of_what: str) -> Callable[[_Command], _Command]:
+    return click.argument(
+        "programs", nargs=-1, required=True, metavar="PROGRAM…", type=click.Path(path_type=Path), help=of_what
+    )
+
+
+_allow_unbounded = click.option(
+    "--allow-unbounded", is_flag=True, help="Accept programs that must keep some events forever."
+)
+_format = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Text for people, JSON for machines.",
 )
 
 
-class Format(StrEnum):
-    """How results are written."""
-
-    text = "text"
-    json = "json"
-
-
-class Stage(StrEnum):
-    """The stages of the compiler that can be shown."""
-
-    syntax = "syntax"
-    rules = "rules"
-    plan = "plan"
-    relevance = "relevance"
-    bounds = "bounds"
-    physical = "physical"
+def _print_version(context: click.Context, _option: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        click.echo(f"ephemera {__version__}")
+        raise click.exceptions.Exit
 
 
-class Points(StrEnum):
-    """What a plan materializes."""
-
-    rules = "rules"
-    joins = "joins"
-
-
-Programs = Annotated[
-    list[Path],
-    typer.Argument(metavar="PROGRAM…", help="Program files (.eq), or - for standard input.", show_default=False),
-]
-OneProgram = Annotated[
-    Path, typer.Argument(metavar="PROGRAM", help="A program file (.eq), or - for standard input.", show_default=False)
-]
-FormatOption = Annotated[Format, typer.Option("--format", help="Text for people, JSON for machines.")]
-
-
-def _print_version(asked: bool) -> None:
-    if asked:
-        typer.echo(f"ephemera {version('ephemera')}")
-        raise typer.Exit
-
-
-@app.callback()
-def _options(
-    _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
+@click.group(cls=Commands, context_settings={"max_content_width": 100})
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version."
+)
+def app() -> None:
     """Finds complex events: situations that show only in several events over time, and in absences."""
 
 
-@app.command("check")
-def check_command(
-    programs: Programs, form: FormatOption = Format.text, allow_unbounded: AllowUnbounded = False
-) -> None:
+# ---- commands that look at programs ----------------------------------------------------------------------------
+
+
+@app.command("check", short_help="Check programs; print what is wrong with them, where, and what would help.")
+@_programs("Program files (.eq), or - for standard input.")
+@_format
+@_allow_unbounded
+def _check(programs: tuple[Path, ...], form: str, allow_unbounded: bool) -> None:
     """Check programs; print what is wrong with them, where, and what would help."""
-    sources = [read_program(path) for path in programs]
-    unbounded = unbounded_in("check", allowed=allow_unbounded)
-    reports = [s if isinstance(s, Report) else check(s, unbounded=unbounded).report for s in sources if s is not None]
-    print_reports(reports, machine=form == Format.json)
-    _exit(missing=None in sources, wrong=any(found.failed for found in reports))
+    from ephemera.cli.programs import check_programs
+
+    check_programs(programs, machine=form == "json", allow_unbounded=allow_unbounded)
 
 
-@app.command("fmt")
-def fmt_command(
-    programs: Programs,
-    only_check: Annotated[bool, typer.Option("--check", help="Change nothing; exit 1 if a file would change.")] = False,
-) -> None:
+@app.command("fmt", short_help="Write programs in their one layout; comments stay.")
+@_programs("Program files (.eq), or - for standard input.")
+@click.option("--check", "only_check", is_flag=True, help="Change nothing; exit 1 if a file would change.")
+def _fmt(programs: tuple[Path, ...], only_check: bool) -> None:
     """Write programs in their one layout; comments stay."""
-    sources = [read_program(path) for path in programs]
-    wrong = [_rewrite(path, s, only_check=only_check) for path, s in zip(programs, sources, strict=True) if s]
-    _exit(missing=None in sources, wrong=any(wrong))
+    from ephemera.cli.fmt import format_programs
+
+    format_programs(programs, only_check=only_check)
 
 
-def _rewrite(path: Path, source: Source | Report, *, only_check: bool) -> bool:
-    """Formats one program; whether it is wrong, or would change where it must not."""
-    if isinstance(source, Report):
-        print_reports([source])
-        return True
-    parsed = parse(source)
-    if parsed.report.failed:
-        print_reports([parsed.report])
-        return True
-    text = format(parsed.program, parsed.comments, source.text)
-    if only_check:
-        if text != source.text:
-            typer.echo(f"{path} would change", err=True)
-        return text != source.text
-    if str(path) == "-" or is_open_end(path):  # a pipe is no file that could be rewritten
-        write_out(text)
-    elif text != source.text:
-        write_file(path, text)
-    return False
-
-
-@app.command("explain")
-def explain_command(
-    program: OneProgram,
-    stage: Annotated[Stage, typer.Option("--stage", help="Which stage of the compiler to show.")] = Stage.rules,
-    points: Annotated[
-        Points, typer.Option("--points", help="What is materialized: rules and event queries, or every join too.")
-    ] = Points.rules,
-    form: FormatOption = Format.text,
-    allow_unbounded: AllowUnbounded = False,
-) -> None:
+@app.command("explain", short_help="Show what a stage of the compiler makes of a program.")
+@click.argument(
+    "program",
+    metavar="PROGRAM",
+    type=click.Path(path_type=Path),
+    help="A program file (.eq), or - for standard input.",
+)
+@click.option(
+    "--stage",
+    type=click.Choice(["syntax", "rules", "plan", "relevance", "bounds", "physical"]),
+    default="rules",
+    show_default=True,
+    help="Which stage of the compiler to show.",
+)
+@click.option(
+    "--points",
+    type=click.Choice(["rules", "joins"]),
+    default="rules",
+    show_default=True,
+    help="What is materialized: rules and event queries, or every join too.",
+)
+@_format
+@_allow_unbounded
+def _explain(program: Path, stage: Stage, points: Points, form: str, allow_unbounded: bool) -> None:
     """Show what a stage of the compiler makes of a program; what would be kept forever is told on standard error."""
-    shows_state = stage in (Stage.plan, Stage.relevance)
-    explained = compile_all([program], unbounded_in("explain", allowed=allow_unbounded or not shows_state))[0]
-    if form == Format.json:
-        plain = explained.explain_json(stage.value, points=points.value)
-        write_out(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
-    else:
-        write_out(explained.explain(stage.value, points=points.value) + "\n")
+    from ephemera.cli.programs import explain_program
+
+    explain_program(program, stage, points, machine=form == "json", allow_unbounded=allow_unbounded)
 
 
-def _exit(*, missing: bool, wrong: bool) -> None:
-    if missing or wrong:
-        raise typer.Exit(WRONG_COMMAND if missing else WRONG_PROGRAM)
+# ---- commands that run them ------------------------------------------------------------------------------------
 
 
-app.command("run")(run_command)
-app.command("test")(stories_command)
-app.command("demo")(demo_command)
+@app.command("run", short_help="Evaluate programs over events; print what they derive.")
+@_programs("Program files (.eq).")
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="PATH",
+    help="Events: a file of JSON lines, Parquet (.parquet), CSV (.csv) or XML messages (.xml), a folder or a glob of "
+    "these, or - for standard input; may be given often. Otherwise what the programs declare, or that.",
+)
+@click.option(
+    "--output",
+    metavar="PATH",
+    help="Where answers go: a file (.jsonl), sorted by time, or on Spark a folder, of Parquet (.parquet), of CSV "
+    "(.csv), or of JSON lines. Standard output otherwise.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["spark", "local", "oracle"]),
+    help="What evaluates the programs: spark in batch mode unless told otherwise.",
+)
+@click.option("--emit", multiple=True, metavar="NAME", help="Only events of this name; may be given often.")
+@click.option(
+    "--dead-letter",
+    metavar="PATH",
+    help="Where bad and late events go, with the reason: a file; live on Spark, a folder.",
+)
+@_allow_unbounded
+@click.option("--lenient", is_flag=True, help="Read declared attributes that are no columns of the input as null.")
+@click.option(
+    "--strict", is_flag=True, help="End with 1, behind the answers, if a key was missing in all events of a type."
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["batch", "stream"]),
+    default="batch",
+    show_default=True,
+    help="All events at once, or answers as events come.",
+)
+@click.option("--follow", is_flag=True, help="In stream mode: go on as the last file grows.")
+@click.option("--progress", is_flag=True, help="Show progress and a summary even if this is no terminal.")
+@click.option(
+    "--master",
+    metavar="URL",
+    help="Spark's master, such as local[4] or spark://host:7077; all local cores otherwise.",
+)
+@click.option("--debug", is_flag=True, help="Show what Spark logs, and where in its code a failure was.")
+@click.option("--checkpoint", metavar="FOLDER", help="Live on Spark: a folder that keeps the state for another start.")
+@click.option(
+    "--trigger", metavar="PACE", help='Live on Spark: how often, such as "1 second"; `once` takes what is there.'
+)
+@click.option(
+    "--shards",
+    metavar="NUMBER",
+    type=click.IntRange(min=1),
+    help="Live on Spark: into how many parts the state is cut.",
+)
+@click.option(
+    "--metrics", metavar="PORT", help="Live on Spark: the port, or host:port, at which Prometheus finds metrics."
+)
+def _run(
+    programs: tuple[Path, ...],
+    inputs: tuple[str, ...],
+    engine: str | None,
+    mode: str,
+    emit: tuple[str, ...],
+    **options: Any,
+) -> None:
+    """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
+    from ephemera.cli.run import Mode, RunsOn, run_command
+
+    if engine in ("local", "oracle") and click.get_current_context().obj is _OWN_PROCESS:
+        from ephemera.cli.without_pandas import do_without_pandas
+
+        do_without_pandas()
+    chosen = None if engine is None else RunsOn(engine)
+    run_command(list(programs), list(inputs), engine=chosen, mode=Mode(mode), emit=list(emit), **options)
+
+
+@app.command("test", short_help="Run stories on every engine; say which do not hold, and how.")
+@click.argument(
+    "stories", nargs=-1, required=True, metavar="STORY.md…", type=click.Path(path_type=Path), help="Stories to run."
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["local", "oracle", "spark", "stream"]),
+    help="Only on this engine; otherwise on all but stream, which is live on Spark.",
+)
+def _test(stories: tuple[Path, ...], engine: str | None) -> None:
+    """Run stories on every engine; say which do not hold, and how. Spark runs all of them at once."""
+    from ephemera.cli.stories import StoryEngine, stories_command
+
+    stories_command(list(stories), None if engine is None else StoryEngine(engine))
+
+
+@app.command("demo", short_help="Show what Ephemera does, on Spark; nothing has to be set up.")
+@click.option(
+    "--keep",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
+    help="Keep the rules, the events and the answers in this folder.",
+)
+def _demo(keep: Path | None) -> None:
+    """Show what Ephemera does: a made-up day of events, some rules, and what Spark finds; nothing has to be set up."""
+    from ephemera.cli.demo import demo_command
+
+    demo_command(keep)
+
+
+# ---- the process -----------------------------------------------------------------------------------------------
 
 
 def main() -> None:
@@ -218,7 +284,7 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # help and messages hold signs that a terminal may not have
     with heeded():
-        app()
+        app(obj=_OWN_PROCESS)
 
 
 def _open_standard_streams() -> None:

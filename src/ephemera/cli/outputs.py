@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Literal, NoReturn
 from urllib.parse import unquote, urlsplit
 
-import typer
+import click
 
 from ephemera.cli.files import WRONG_COMMAND
 from ephemera.cli.inputs import STANDARD_INPUT
 from ephemera.connect.atomic_files import layout, refusal
-from ephemera.pipeline import Program
+from ephemera.program import Program
 
 Writer = Literal["local", "stream", "batch", "live"]
 """Who writes: this process, one file, at the end or as it goes; Spark, in batch files or folders, live folders."""
@@ -247,5 +247,5 @@ def _check_folder(target: _Target) -> None:
 
 
 def _refuse(message: str) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(WRONG_COMMAND)
+    click.echo(message, err=True)
+    raise click.exceptions.Exit(WRONG_COMMAND)

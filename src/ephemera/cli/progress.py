@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import typer
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+import click
 
 from ephemera.base.time import describe
 from ephemera.cli.files import WRONG_PROGRAM, tell
 
 if TYPE_CHECKING:
-    from ephemera.spark.batch.job_output import RunSummary
+    from rich.progress import Progress
+
     from ephemera.spark.batch.job_progress import Sight
+    from ephemera.spark.batch.run_output import RunSummary
 
 _HISTORIES = 12
 """So many histories are told of, the largest."""
@@ -61,7 +61,7 @@ def tell_warnings(notes: Iterable[str], *, strict: bool) -> None:
     for note in told:
         tell(f"warning: {note}")
     if told and strict:
-        raise typer.Exit(WRONG_PROGRAM)
+        raise click.exceptions.Exit(WRONG_PROGRAM)
 
 
 # ---- how far it has come -----------------------------------------------------------------------------------
@@ -87,13 +87,16 @@ def shown_progress(what: str, *, wanted: bool) -> Iterator[Callable[[float], Non
     if not is_shown(wanted=wanted):
         yield lambda _part: None
         return
-    with _bar(TextColumn("{task.percentage:>3.0f}%"), wanted=wanted) as bar:
+    with _bar("{task.percentage:>3.0f}%", wanted=wanted) as bar:
         task = bar.add_task(what, total=1.0)
         yield lambda done: bar.update(task, completed=done)
 
 
-def _bar(column: TextColumn, *, wanted: bool) -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), column, TimeRemainingColumn())
+def _bar(part: str, *, wanted: bool) -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn(part), TimeRemainingColumn())
     return Progress(*columns, console=Console(stderr=True), transient=not wanted)
 
 
@@ -103,11 +106,11 @@ def shown_stages(*, wanted: bool) -> Iterator[Shown]:
     if not is_shown(wanted=wanted):
         yield Shown(None)
         return
-    with _bar(TextColumn("{task.fields[counts]}"), wanted=wanted) as bar:
+    with _bar("{task.fields[counts]}", wanted=wanted) as bar:
         shown = Shown(bar)
         yield shown
     for line in shown.told:
-        typer.echo(line, err=True)
+        click.echo(line, err=True)
 
 
 class Shown:
@@ -165,7 +168,8 @@ def summary_lines(summary: RunSummary, names: Sequence[dict[str, str]], seconds:
     largest = sorted(summary.histories, key=lambda h: (-h.peak, h.program, h.name))
     kept = [h for h in largest if h.peak]
     if kept:
-        lines.append(f"kept at most, in one of {summary.busy} busy places:")
+        where = f", in one of {summary.busy} busy places" if summary.busy > 1 else ""
+        lines.append(f"kept at most{where}:")
     for history in kept[:_HISTORIES]:
         bound = "forever" if history.reach is None else f"until {describe(max(history.reach, 0))} after its end"
         program = names[history.program].get("program")

@@ -10,12 +10,11 @@ from enum import StrEnum
 from functools import partial
 from heapq import merge
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Any, NoReturn
 
-import typer
+import click
 
 from ephemera.analysis.unbounded import Use, unbounded_in
-from ephemera.base.diagnostic import Report, Severity
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import (
     FAILED,
@@ -23,15 +22,23 @@ from ephemera.cli.files import (
     WRONG_PROGRAM,
     bad_letter,
     names_of,
-    print_reports,
-    read_program,
     undefined_letter,
     write_file,
     write_out,
 )
-from ephemera.cli.inputs import STANDARD_INPUT, LiveInput, found_inputs, input_names, live_inputs, read_all, told_of
+from ephemera.cli.inputs import (
+    STANDARD_INPUT,
+    Given,
+    LiveInput,
+    found_inputs,
+    input_names,
+    live_inputs,
+    read_all,
+    told_of,
+)
 from ephemera.cli.live import LiveWanted, check_names, run_live
 from ephemera.cli.outputs import check_outputs
+from ephemera.cli.programs import compile_all
 from ephemera.cli.progress import (
     count_lines,
     is_shown,
@@ -44,9 +51,10 @@ from ephemera.cli.progress import (
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
 from ephemera.connect.declared_tables import read_file
+from ephemera.connect.file_source import GZIP, ZSTANDARD
 from ephemera.engine.hosts.batch import Run
 from ephemera.formats.decode_csv import COMPRESSED
-from ephemera.pipeline import Checked, Program, check
+from ephemera.program import Program
 from ephemera.rules.emitted import unknown_emitted
 
 
@@ -65,94 +73,30 @@ class Mode(StrEnum):
     stream = "stream"
 
 
-Programs = Annotated[list[Path], typer.Argument(metavar="PROGRAM…", help="Program files (.eq).", show_default=False)]
-Inputs = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--input",
-        help="Events: a file of JSON lines, Parquet (.parquet), CSV (.csv) or XML messages (.xml), a folder or a "
-        "glob of these, or - for standard input; may be given often. Otherwise what the programs declare, or that.",
-    ),
-]
-Output = Annotated[
-    str | None,
-    typer.Option(
-        "--output",
-        help="Where answers go: a file (.jsonl), sorted by time, or on Spark a folder, of Parquet (.parquet), of CSV "
-        "(.csv), or of JSON lines. Standard output otherwise.",
-    ),
-]
-Chosen = Annotated[
-    RunsOn | None,
-    typer.Option("--engine", help="What evaluates the programs: spark in batch mode unless told otherwise."),
-]
-Master = Annotated[
-    str | None,
-    typer.Option("--master", help="Spark's master, such as local[4] or spark://host:7077; all local cores otherwise."),
-]
-Debug = Annotated[bool, typer.Option("--debug", help="Show what Spark logs, and where in its code a failure was.")]
-Emitted = Annotated[list[str] | None, typer.Option("--emit", help="Only events of this name; may be given often.")]
-AllowUnbounded = Annotated[
-    bool,
-    typer.Option(
-        "--allow-unbounded",
-        help="Accept programs that must keep some events forever.",
-    ),
-]
-DeadLetters = Annotated[
-    str | None,
-    typer.Option(
-        "--dead-letter", help="Where bad and late events go, with the reason: a file; live on Spark, a folder."
-    ),
-]
-Lenient = Annotated[
-    bool, typer.Option("--lenient", help="Read declared attributes that are no columns of the input as null.")
-]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="End with 1, behind the answers, if a key was missing in all events of a type.")
-]
-Follow = Annotated[bool, typer.Option("--follow", help="In stream mode: go on as the last file grows.")]
-Progress = Annotated[bool, typer.Option("--progress", help="Show progress and a summary even if this is no terminal.")]
-Checkpoint = Annotated[
-    str | None, typer.Option("--checkpoint", help="Live on Spark: a folder that keeps the state for another start.")
-]
-Trigger = Annotated[
-    str | None,
-    typer.Option("--trigger", help='Live on Spark: how often, such as "1 second"; `once` takes what is there.'),
-]
-Shards = Annotated[
-    int | None, typer.Option("--shards", min=1, help="Live on Spark: into how many parts the state is cut.")
-]
-Metrics = Annotated[
-    str | None,
-    typer.Option("--metrics", help="Live on Spark: the port, or host:port, at which Prometheus finds metrics."),
-]
-
-
 def run_command(
-    programs: Programs,
-    inputs: Inputs = None,
+    programs: Sequence[Path],
+    inputs: Sequence[str],
     *,
-    output: Output = None,
-    engine: Chosen = None,
-    emit: Emitted = None,
-    dead_letter: DeadLetters = None,
-    allow_unbounded: AllowUnbounded = False,
-    lenient: Lenient = False,
-    strict: Strict = False,
-    mode: Annotated[Mode, typer.Option("--mode", help="All events at once, or answers as events come.")] = Mode.batch,
-    follow: Follow = False,
-    progress: Progress = False,
-    master: Master = None,
-    debug: Debug = False,
-    checkpoint: Checkpoint = None,
-    trigger: Trigger = None,
-    shards: Shards = None,
-    metrics: Metrics = None,
+    output: str | None,
+    engine: RunsOn | None,
+    emit: Sequence[str],
+    dead_letter: str | None,
+    allow_unbounded: bool,
+    lenient: bool,
+    strict: bool,
+    mode: Mode,
+    follow: bool,
+    progress: bool,
+    master: str | None,
+    debug: bool,
+    checkpoint: str | None,
+    trigger: str | None,
+    shards: int | None,
+    metrics: str | None,
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
     letters = None if dead_letter is None else Path(dead_letter)
-    wanted = Wanted(output, tuple(emit or ()), letters, names_of(programs), master, debug, progress, lenient, strict)
+    wanted = Wanted(output, tuple(emit), letters, names_of(programs), master, debug, progress, lenient, strict)
     asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
     if mode == Mode.stream:
         if engine == RunsOn.oracle:
@@ -173,8 +117,12 @@ def run_command(
     compiled = _compiled(programs, "oracle" if on == RunsOn.oracle else "batch", wanted, allowed=allow_unbounded)
     if on != RunsOn.spark and master is not None:
         _refuse("--master is for the engine `spark`")
-    if on != RunsOn.spark and output is not None and not is_one_file(output):
-        _refuse(f"the engine `{on.value}` writes one file of JSON lines; `{output}` is for the engine `spark`")
+    if on == RunsOn.oracle and output is not None and not is_one_file(output):
+        _refuse(f"the engine `oracle` writes one file of JSON lines; `{output}` is for the engines `spark` and `local`")
+    if on == RunsOn.local and output is not None and (output.endswith("/") or Path(output).is_dir()):
+        _refuse(f"the engine `local` writes one file (.jsonl, .csv, .parquet); `{output}` is for the engine `spark`")
+    if on == RunsOn.local and output is not None and output.endswith((GZIP, ZSTANDARD)):
+        _refuse(f"answers are not packed; name `{output}` without its last ending")
     given = found_inputs(inputs, compiled, programs)
     check_outputs(
         output,
@@ -187,25 +135,41 @@ def run_command(
     if on == RunsOn.spark:
         run_on_spark(compiled, tables, given, wanted)
         return
+    if on == RunsOn.local:
+        from ephemera.cli.local import run_here
+
+        run_here(compiled, programs, tables, given, wanted)
+        return
+    _run_oracle(compiled, programs, tables, given, wanted)
+
+
+def _run_oracle(
+    programs: Sequence[Program],
+    paths: Sequence[Path],
+    tables: Sequence[dict[str, list[dict[str, Any]]]],
+    given: Sequence[Given],
+    wanted: Wanted,
+) -> None:
     began = time.monotonic()
     runs: list[Run] = []
     for program, path, own, reading in zip(
-        compiled, programs, tables, read_all(compiled, given, lenient=lenient), strict=True
+        programs, paths, tables, read_all(programs, given, lenient=wanted.lenient), strict=True
     ):
         try:
-            with shown_progress(path.name, wanted=progress) as tell:
-                runs.append(program.run_read(reading, engine=on.value, tables=own, emit=wanted.emit, progress=tell))
+            with shown_progress(path.name, wanted=wanted.progress) as tell:
+                runs.append(program._run_read(reading, engine="oracle", tables=own, emit=wanted.emit, progress=tell))
         except EphemeraError as error:
-            typer.echo(f"{path}: {error}", err=True)
-            raise typer.Exit(FAILED) from None
-    write = partial(_write_answers, runs, None if output is None else Path(output))
+            click.echo(f"{path}: {error}", err=True)
+            raise click.exceptions.Exit(FAILED) from None
+    letters = wanted.dead_letter
+    write = partial(_write_answers, runs, None if wanted.output is None else Path(wanted.output))
     bury = partial(_write_dead_letters, runs, wanted.names, letters)
     for put in (bury, write) if letters is not None else (write, bury):  # answers last: a run that fails leaves none
         put()
     tell_notes(note for run in runs for note in run.said)
-    if is_shown(wanted=progress):
+    if is_shown(wanted=wanted.progress):
         _print_summary(runs, wanted.names, time.monotonic() - began)
-    tell_warnings((note for run in runs for note in run.warnings), strict=strict)
+    tell_warnings((note for run in runs for note in run.warnings), strict=wanted.strict)
 
 
 def _run_stream(
@@ -254,9 +218,9 @@ def _run_stream(
 
     shown = noted if is_shown(wanted=wanted.progress) else None
     stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit, shown)
-    stream.run([one.name for one in given], follow=follow)
+    stream.run([(one.name, one.readers(len(live))) for one in given], follow=follow)
     if wanted.strict and any(engine.warnings for engine in engines):
-        raise typer.Exit(WRONG_PROGRAM)
+        raise click.exceptions.Exit(WRONG_PROGRAM)
 
 
 def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: bool) -> bool:
@@ -286,25 +250,14 @@ def is_one_file(output: str) -> bool:
 
 
 def _refuse(message: str) -> NoReturn:
-    typer.echo(message, err=True)
-    raise typer.Exit(WRONG_COMMAND)
-
-
-def compile_all(paths: Sequence[Path], unbounded: Severity | None = None) -> list[Program]:
-    """The programs ready to run; prints what was found in any, and ends the command if one is wrong or missing."""
-    sources = [read_program(path) for path in paths]
-    found = [s if isinstance(s, Report) else check(s, unbounded=unbounded) for s in sources if s is not None]
-    reports = [f if isinstance(f, Report) else f.report for f in found]
-    print_reports(reports)
-    if None in sources or any(report.failed for report in reports):
-        raise typer.Exit(WRONG_COMMAND if None in sources else WRONG_PROGRAM)
-    return [Program(f) for f in found if isinstance(f, Checked)]
+    click.echo(message, err=True)
+    raise click.exceptions.Exit(WRONG_COMMAND)
 
 
 def _compiled(paths: Sequence[Path], use: Use, wanted: Wanted, *, allowed: bool) -> list[Program]:
     """The programs of a run, if they can give what is asked for."""
     programs = compile_all(paths, unbounded_in(use, allowed=allowed))
-    wrong = unknown_emitted(wanted.emit, [program.compiled.rules.resolved for program in programs])
+    wrong = unknown_emitted(wanted.emit, [program._compiled.rules.resolved for program in programs])
     if wrong is not None:
         _refuse(wrong)
     return programs
@@ -346,4 +299,4 @@ def _print_summary(runs: Sequence[Run], names: Sequence[dict[str, str]], seconds
     letters = sum(len(run.bad) + len(run.undefined) for run in runs)
     lines = count_lines(max((run.read for run in runs), default=0), answers, letters, seconds)
     lacking = [[note for note in run.notes if note not in (*run.said, *run.warnings)] for run in runs]
-    typer.echo("\n".join([*lines, *note_lines(lacking, names)]), err=True)
+    click.echo("\n".join([*lines, *note_lines(lacking, names)]), err=True)

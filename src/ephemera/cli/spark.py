@@ -13,24 +13,29 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
-import typer
+import click
 
 from ephemera.base.errors import EphemeraError
-from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, tell, write_out
-from ephemera.cli.inputs import Given, literal, spooled
+from ephemera.base.installed import lacking_spark
+from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, tell, utf_8, write_out_bytes
+from ephemera.cli.inputs import Given, literal, source_of, spooled
 from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines, tell_notes, tell_unused, tell_warnings
 from ephemera.cli.signals import exit_code, heed_again, was_stopped
-from ephemera.connect.atomic_files import layout
+from ephemera.connect.atomic_files import layout, write_file
+from ephemera.connect.file_source import CannotRead
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode_csv import BadFile
-from ephemera.pipeline import Program
+from ephemera.program import Program
 
 if TYPE_CHECKING:
+    from ephemera.spark.batch.job import Job
     from ephemera.spark.batch.job_output import Computed
+    from ephemera.spark.batch.run_output import RunOutput
 
 Rows: TypeAlias = Mapping[str, Sequence[Mapping[str, Any]]]
 """The rows of each table of a program."""
@@ -67,16 +72,34 @@ def run_on_spark(
     wanted: Wanted,
 ) -> None:
     """A run from its input to its output; ends the command if it fails."""
+    check_spark("run with --engine local")
     check_master(wanted.master)
     with told(debug=wanted.debug), spooled(given) as stored, shown_stages(wanted=wanted.progress) as shown:
         # Only who runs on Spark needs it, and it takes a while to load.
-        from ephemera.spark.runtime.session import session  # noqa: PLC0415
+        from ephemera.spark.runtime.session import is_local, session
 
         shown.say("starting Spark")
-        spark = session(wanted.master, debug=wanted.debug)
+        is_short = _is_short(stored, wanted)
+        length: Literal["short", "long"] = "short" if is_short else "long"
+        spark = session(wanted.master, debug=wanted.debug, length=length, may_archive=True)
         heed_again()
         both = list(zip(programs, tables, strict=True))
-        _interruptible(lambda: _run(spark, both, stored, wanted, shown), spark.sparkContext.cancelAllJobs)
+        run = _run_small if is_short and is_local(spark) else _run
+        _interruptible(lambda: run(spark, both, stored, wanted, shown), spark.sparkContext.cancelAllJobs)
+
+
+def _spark_paths(given: Given) -> tuple[str, ...]:
+    """Paths as Spark finds them."""
+    return given.paths if given.is_remote else tuple(map(literal, given.paths))
+
+
+def _is_short(given: Sequence[Given], wanted: Wanted) -> bool:
+    """Whether one task is enough for a run; folders of answers are written by several."""
+    from ephemera.spark.batch.one_task import is_small
+
+    if any(one.is_remote for one in given) or not (wanted.output is None or layout(wanted.output) == "file"):
+        return False
+    return (wanted.master or "local").startswith("local") and is_small([source_of(one) for one in given])
 
 
 def _interruptible(work: Callable[[], None], cancel: Callable[[], None]) -> None:
@@ -92,6 +115,31 @@ def _interruptible(work: Callable[[], None], cancel: Callable[[], None]) -> None
             raise
 
 
+def _run_small(
+    spark: Any,
+    programs: Sequence[tuple[Program, Rows]],
+    given: Sequence[Given],
+    wanted: Wanted,
+    shown: Shown,
+) -> None:
+    """All of a run in one task."""
+    from ephemera.base.scratch import scratch
+    from ephemera.spark.batch.job_progress import JobStages, watched
+    from ephemera.spark.batch.one_task import SmallRun
+
+    began = time.monotonic()
+    inputs = [(replace(source_of(one), paths=_absolute(one.paths)), one.readers) for one in given]
+    with scratch("run") as folder, watched(spark, JobStages(("one task",), 1), shown.see):
+        run = SmallRun(spark, _jobs(programs, wanted), inputs, folder, lenient=wanted.lenient)
+        _give(run, partial(_write_lines, run, wanted, shown), wanted)
+    _tell(run, programs, wanted, shown, began)
+
+
+def _absolute(paths: Sequence[str]) -> tuple[str, ...]:
+    """Workers may be at work elsewhere."""
+    return tuple(str(Path(path).absolute()) for path in paths)
+
+
 def _run(
     spark: Any,
     programs: Sequence[tuple[Program, Rows]],
@@ -99,68 +147,92 @@ def _run(
     wanted: Wanted,
     shown: Shown,
 ) -> None:
-    from ephemera.spark.batch.job import Job, start  # noqa: PLC0415
-    from ephemera.spark.batch.job_output import Computed  # noqa: PLC0415
-    from ephemera.spark.batch.job_progress import stages_of, watched  # noqa: PLC0415
-    from ephemera.spark.read.scan import Input  # noqa: PLC0415
+    from ephemera.spark.batch.job import start
+    from ephemera.spark.batch.job_output import Computed
+    from ephemera.spark.batch.job_progress import stages_of, watched
+    from ephemera.spark.read.scan import Input
 
     began = time.monotonic()
     shown.say("looking at the input")
-    emit = frozenset(wanted.emit)
-    jobs = [Job(program.compiled, program.world(rows), emit) for program, rows in programs]
-    inputs = [Input(g.paths if g.is_remote else tuple(map(literal, g.paths)), g.format) for g in given if g.paths]
+    there = [one for one in given if one.paths]
+    inputs = [Input(_spark_paths(one), one.format, one.only, one.programs) for one in there]
     if not inputs:
         inputs = [Input(spark.createDataFrame([], "event string, time bigint"))]
-    started = start(spark, jobs, inputs, lenient=wanted.lenient)
+    started = start(spark, _jobs(programs, wanted), inputs, lenient=wanted.lenient)
     with watched(spark, stages_of(started, len(inputs)), shown.see):
         computed = Computed(started)
-        try:
-            if wanted.dead_letter is not None:
-                _bury(computed, wanted)
-            _write(computed, wanted, shown)  # answers last: a run that fails leaves none
-            if wanted.dead_letter is None:
-                _bury(computed, wanted)
-        finally:
-            computed.close()
-    tell_notes(computed.summary.notes)
-    lacking = [program.notes(computed.never(number)) for number, (program, _) in enumerate(programs)]
-    lines = summary_lines(computed.summary, wanted.names, time.monotonic() - began)
+        _give(computed, partial(_write, computed, wanted, shown), wanted)
+    _tell(computed, programs, wanted, shown, began)
+
+
+def _jobs(programs: Sequence[tuple[Program, Rows]], wanted: Wanted) -> list[Job]:
+    from ephemera.spark.batch.job import Job
+
+    return [Job(program._compiled, program._world(rows), frozenset(wanted.emit)) for program, rows in programs]
+
+
+def _give(run: RunOutput, write: Callable[[], None], wanted: Wanted) -> None:
+    """Writes answers and dead letters."""
+    try:
+        if wanted.dead_letter is not None:
+            _bury(run, wanted)
+        write()  # answers last: a run that fails leaves none
+        if wanted.dead_letter is None:
+            _bury(run, wanted)
+    finally:
+        run.close()
+
+
+def _tell(run: RunOutput, programs: Sequence[tuple[Program, Rows]], wanted: Wanted, shown: Shown, began: float) -> None:
+    """What there is to say of a run that is over."""
+    tell_notes(run.summary.notes)
+    lacking = [program.notes(run.never(number)) for number, (program, _) in enumerate(programs)]
+    lines = summary_lines(run.summary, wanted.names, time.monotonic() - began)
     shown.end([*lines, *note_lines(lacking, wanted.names)])
-    tell_warnings(computed.summary.warnings, strict=wanted.strict)
+    tell_warnings(run.summary.warnings, strict=wanted.strict)
 
 
 def _write(computed: Computed, wanted: Wanted, shown: Shown) -> None:
-    from ephemera.spark.batch.job_output import write_file, write_folder  # noqa: PLC0415
+    from ephemera.spark.batch.job_output import write_folder
 
-    if wanted.output is None:
-        with shown.aside():
-            for text in computed.texts():
-                write_out(text)
-        return
-    target = Path(wanted.output)
-    form = layout(wanted.output)
+    form = "file" if wanted.output is None else layout(wanted.output)
     match form:
         case "file":
-            write_file(computed.texts(), target)
+            _write_lines(computed, wanted, shown)
         case "json":
-            write_folder(computed.lines(), target, form)
+            write_folder(computed.lines(), Path(wanted.output or ""), form)
         case _:
-            write_folder(computed.columns(), target, form)
+            write_folder(computed.columns(), Path(wanted.output or ""), form)
 
 
-def _bury(computed: Computed, wanted: Wanted) -> None:
-    from ephemera.spark.batch.job_output import write_file  # noqa: PLC0415
+def _write_lines(run: RunOutput, wanted: Wanted, shown: Shown) -> None:
+    """One file, or standard output."""
+    if wanted.output is not None:
+        write_file(run.lines_in_order(), Path(wanted.output))
+        return
+    with shown.aside():
+        for lines in run.lines_in_order():
+            write_out_bytes(lines)
 
-    count = computed.summary.bad + computed.summary.dead
+
+def _bury(run: RunOutput, wanted: Wanted) -> None:
+    count = run.summary.bad + run.summary.dead
     if wanted.dead_letter is not None:
-        letters = ({**letter, **wanted.names[number]} for number, letter in computed.letters())
-        write_file((json.dumps(letter, ensure_ascii=False) + "\n" for letter in letters), wanted.dead_letter)
+        letters = ({**letter, **wanted.names[number]} for number, letter in run.letters())
+        write_file((utf_8(json.dumps(one, ensure_ascii=False) + "\n") for one in letters), wanted.dead_letter)
     elif count:
-        _, first = next(computed.letters())
+        _, first = next(run.letters())
         tell_unused(count, first)
 
 
 # ---- what may go wrong ---------------------------------------------------------------------------------------
+
+
+def check_spark(instead: str = "", *, who: str = "the engine `spark`") -> None:
+    """Ends the command if Spark is not installed; `instead` says what does without it."""
+    lack = lacking_spark(instead, who=who)
+    if lack is not None:
+        _fail(str(lack))
 
 
 def check_master(master: str | None) -> None:
@@ -197,13 +269,13 @@ def told(*, debug: bool) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         tell("stopped")
-        raise typer.Exit(exit_code(is_live=False)) from None
-    except typer.Exit:
+        raise click.exceptions.Exit(exit_code(is_live=False)) from None
+    except click.exceptions.Exit:
         raise
     except Exception as error:
         if was_stopped():  # what goes wrong then does so since somebody ended it
             tell("stopped")
-            raise typer.Exit(exit_code(is_live=False)) from None
+            raise click.exceptions.Exit(exit_code(is_live=False)) from None
         if debug:
             raise
         code, line = _line(error)
@@ -214,11 +286,13 @@ def _line(error: Exception) -> tuple[int, str]:
     """The exit code and the line for what went wrong."""
     if isinstance(error, WrongColumns | BadFile):
         return WRONG_PROGRAM, str(error)
+    if isinstance(error, CannotRead):
+        return WRONG_COMMAND, str(error)
     if isinstance(error, EphemeraError):
         return FAILED, str(error)
     if isinstance(error, OSError) and not isinstance(error, ConnectionError):
         return FAILED, f"cannot write {error.filename or 'temporary files'}: {error.strerror or error}"
-    from ephemera.spark.runtime.failures import failure, is_absent, is_input  # noqa: PLC0415
+    from ephemera.spark.runtime.failures import failure, is_absent, is_input
 
     code = WRONG_COMMAND if is_absent(error) else WRONG_PROGRAM if is_input(error) else FAILED
     return code, str(failure(error))
@@ -226,4 +300,4 @@ def _line(error: Exception) -> tuple[int, str]:
 
 def _fail(message: str, code: int = WRONG_COMMAND) -> NoReturn:
     tell(message)
-    raise typer.Exit(code)
+    raise click.exceptions.Exit(code)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
 
-import typer
+import click
 
-from ephemera.cli.files import WRONG_PROGRAM, read_text
+from ephemera.base.installed import lacking_spark
+from ephemera.cli.files import WRONG_PROGRAM, read_text, tell
+from ephemera.cli.spark import check_spark
 from ephemera.stories.judge import applies, judge_all
 from ephemera.stories.read import BadStory, Story, read_story
 
@@ -27,16 +29,12 @@ class StoryEngine(StrEnum):
 
 _USUAL = (StoryEngine.local, StoryEngine.oracle, StoryEngine.spark)
 """Where stories run unless told otherwise: as a stream each row is a batch, and batches of Spark take their time."""
+_ON_SPARK = (StoryEngine.spark, StoryEngine.stream)
 
 
-def stories_command(
-    stories: Annotated[list[Path], typer.Argument(metavar="STORY.md…", help="Stories to run.", show_default=False)],
-    engine: Annotated[
-        StoryEngine | None,
-        typer.Option("--engine", help="Only on this engine; otherwise on all but stream, which is live on Spark."),
-    ] = None,
-) -> None:
+def stories_command(stories: Sequence[Path], engine: StoryEngine | None) -> None:
     """Run stories on every engine; say which do not hold, and how. Spark runs all of them at once."""
+    engines = _engines(engine)
     wrong: dict[Path, list[str]] = {path: [] for path in stories}
     told: dict[Path, Story] = {}
     for path in stories:
@@ -44,7 +42,6 @@ def stories_command(
             told[path] = read_story(read_text(path))
         except BadStory as error:
             wrong[path] += [f"{path} is no story:", f"    {error}"]
-    engines = [engine] if engine else list(_USUAL)
     for one in engines:
         found = judge_all([(str(path), story) for path, story in told.items()], engine=one)
         for path, lines in zip(told, found, strict=True):
@@ -53,10 +50,23 @@ def stories_command(
             )
     for path in stories:
         for line in wrong[path]:
-            typer.echo(line, err=True)
+            click.echo(line, err=True)
     failed = sum(bool(wrong[path]) for path in stories)
     idle = sum(not wrong[path] and not any(applies(told[path], one) for one in engines) for path in stories)
     over = f", {idle} passed over" if idle else ""
-    typer.echo(f"{len(stories) - failed - idle} passed, {failed} failed{over}")
+    click.echo(f"{len(stories) - failed - idle} passed, {failed} failed{over}")
     if failed:
-        raise typer.Exit(WRONG_PROGRAM)
+        raise click.exceptions.Exit(WRONG_PROGRAM)
+
+
+def _engines(engine: StoryEngine | None) -> list[StoryEngine]:
+    """Where stories run: on the engine that is asked for, else on those that are installed."""
+    if engine is not None:
+        if engine in _ON_SPARK:
+            check_spark("leave --engine out", who=f"the engine `{engine.value}`")
+        return [engine]
+    lack = lacking_spark()
+    if lack is None:
+        return list(_USUAL)
+    tell(f"stories run without Spark here: {lack}")
+    return [one for one in _USUAL if one not in _ON_SPARK]

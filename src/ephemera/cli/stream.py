@@ -1,8 +1,8 @@
 """This module runs programs live from the command line: lines come in, answers go out as soon as they are certain.
 
-Lines are read as they come, from files one after the other, from standard input, or from a file that grows; each is
-decoded once for all programs. What is wrong or late goes to the dead letters, and nothing stops the run but its end or
-a signal. While nothing comes, the engines are told the time, so that silent sources hold no one back.
+Lines are read as they come, from files one after the other, from standard input, or from a file that grows. What is
+wrong or late goes to the dead letters, and nothing stops the run but its end or a signal. While nothing comes, the
+engines are told the time, so that silent sources hold no one back.
 """
 
 from __future__ import annotations
@@ -12,22 +12,23 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, TypeAlias
 
-import typer
+import click
 
 from ephemera.cli.files import WRONG_COMMAND, bad_letter, tell, undefined_letter, utf_8, write_out
 from ephemera.cli.progress import letters_line, tell_notes, tell_warnings
 from ephemera.cli.signals import exit_code, noted, raise_if_seen
 from ephemera.connect.atomic_files import GrowingFile
 from ephemera.engine.hosts.live_engine import LiveEngine
-from ephemera.formats.json_events import decode_line
 
 CHUNK = 1 << 16
 PAUSE = 0.05
 """How long to wait for a file to grow, in seconds."""
+Readers: TypeAlias = Mapping[int, str | None]
+"""The engines that read an input, by their numbers, and as which type what names none."""
 LATE = "it came behind the bound of its source"
 
 
@@ -55,20 +56,19 @@ class Stream:
         self._output = None if output is None else GrowingFile(output)
         self._dead = None if dead is None else GrowingFile(dead)
 
-    def run(self, inputs: Sequence[str], *, follow: bool) -> None:
+    def run(self, inputs: Sequence[tuple[str, Readers]], *, follow: bool) -> None:
         """Until the input ends; with `follow` the last file may grow for ever."""
         watched = any(engine.has_idle_sources for engine in self._engines)
         try:
-            for lines in _chunks(inputs, follow=follow, watched=watched):
+            for readers, lines in _chunks(inputs, follow=follow, watched=watched):
                 with noted(1):  # so that no line is cut in two; who asks twice does not wait for that
-                    messages = [decode_line(line) for line in lines]
-                    self._each(lambda engine, given=messages: engine.send_many(given))  # type: ignore[misc]
+                    self._send(readers, lines)
                 raise_if_seen()
             with noted(1):
-                self._each(LiveEngine.finish)
+                self._each(lambda engine, _: engine.finish())
         except KeyboardInterrupt:
             self._tell("stopped: ")
-            raise typer.Exit(exit_code(is_live=True)) from None
+            raise click.exceptions.Exit(exit_code(is_live=True)) from None
         finally:
             self._close()
         self._tell()
@@ -84,9 +84,17 @@ class Stream:
         tell_notes(note for engine in self._engines for note in engine.said)
         tell_warnings((note for engine in self._engines for note in engine.warnings), strict=False)
 
-    def _each(self, work: Callable[[LiveEngine], list[dict[str, Any]]]) -> None:
-        for engine, name in zip(self._engines, self._names, strict=True):
-            answers = [a for a in work(engine) if not self._emit or a["event"] in self._emit]
+    def _send(self, readers: Readers, lines: Sequence[bytes]) -> None:
+        """Lines to those who read them; to the others, that time has passed."""
+
+        def send(engine: LiveEngine, number: int) -> list[dict[str, Any]]:
+            return engine.send_lines(lines, readers[number]) if number in readers else engine.tick()
+
+        self._each(send)
+
+    def _each(self, work: Callable[[LiveEngine, int], list[dict[str, Any]]]) -> None:
+        for number, (engine, name) in enumerate(zip(self._engines, self._names, strict=True)):
+            answers = [a for a in work(engine, number) if not self._emit or a["event"] in self._emit]
             text = "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in answers)
             if text and self._output is not None:
                 self._output.write(utf_8(text))
@@ -113,19 +121,22 @@ class Stream:
                 file.close()
 
 
-def _chunks(inputs: Sequence[str], *, follow: bool, watched: bool) -> Iterator[list[bytes]]:
+def _chunks(
+    inputs: Sequence[tuple[str, Readers]], *, follow: bool, watched: bool
+) -> Iterator[tuple[Readers, list[bytes]]]:
     """The lines of all inputs, as many at a time as are there; none while one is quiet, if that is `watched`."""
-    for number, name in enumerate(inputs):
+    for number, (name, readers) in enumerate(inputs):
         if name == "-":
-            yield from _lines(sys.stdin.buffer, grows=False, watched=watched)
+            yield from ((readers, lines) for lines in _lines(sys.stdin.buffer, grows=False, watched=watched))
             continue
         try:
             file = Path(name).open("rb")  # noqa: SIM115 - closed below, and told apart from what goes wrong later
         except OSError as error:
-            typer.echo(f"cannot read {name}: {error.strerror}", err=True)
-            raise typer.Exit(WRONG_COMMAND) from None
+            click.echo(f"cannot read {name}: {error.strerror}", err=True)
+            raise click.exceptions.Exit(WRONG_COMMAND) from None
         with file:
-            yield from _lines(file, grows=follow and number == len(inputs) - 1, watched=watched)
+            grows = follow and number == len(inputs) - 1
+            yield from ((readers, lines) for lines in _lines(file, grows=grows, watched=watched))
 
 
 def _lines(file: IO[bytes], *, grows: bool, watched: bool) -> Iterator[list[bytes]]:

@@ -37,7 +37,7 @@ class Watch(Protocol):
 @contextmanager
 def shown_batches(programs: Sequence[str] = (), out: TextIO | None = None) -> Iterator[Watch]:
     """Something to tell each report to; it is shown on standard error."""
-    from ephemera.spark.live.report import Totals  # noqa: PLC0415 - only who runs on Spark needs it
+    from ephemera.spark.live.report import Totals
 
     stream = out or sys.stderr
     totals = Totals()
@@ -117,7 +117,7 @@ def _table(*columns: str) -> Table:
 
 
 def _sources(last: BatchReport) -> Table:
-    from ephemera.spark.live.report import bound_text  # noqa: PLC0415
+    from ephemera.spark.live.report import bound_text
 
     table = _table("source", "bound", "lag", "events/s", "")
     for source in last.sources:

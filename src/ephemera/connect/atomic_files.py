@@ -7,18 +7,15 @@ link is followed. What is no plain file, such as a pipe or a device, is written 
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Literal, cast
 
 from ephemera.base.errors import EphemeraError
-from ephemera.base.scratch import NoScratch, scratch_beside
-from ephemera.formats.decode_csv import COMPRESSED
 
 Layout = Literal["file", "json", "parquet", "csv"]
 MARK = "_EPHEMERA"
@@ -36,6 +33,10 @@ class CannotWrite(EphemeraError):
 
 def opened(path: str | Path) -> IO[bytes]:
     """A file for reading; one that ends in `.gz` is unpacked."""
+    import gzip  # noqa: PLC0415 - who only writes needs neither
+
+    from ephemera.formats.decode_csv import COMPRESSED  # noqa: PLC0415
+
     return cast("IO[bytes]", gzip.open(path, "rb")) if str(path).endswith(COMPRESSED) else Path(path).open("rb")
 
 
@@ -132,23 +133,75 @@ def _why_not(path: Path) -> str:
 def write_file(chunks: Iterable[bytes], target: Path) -> None:
     """Bytes, one behind the other, as one file; what is no plain file gets them as they come."""
     if is_open_end(target):
-        _append(chunks, target)
+        append(chunks, target)
         return
-    _refuse(_file_refusal(target))
-    place = Path(os.path.realpath(target))
-    with _staged(place) as data:
-        with _told(target):
-            number = os.open(data, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        with os.fdopen(number, "wb", buffering=0) as file:
+    with WholeFile(target) as file:
+        for block in _blocks(chunks):
+            file.write(block)
+        file.commit()
+
+
+class WholeFile:
+    """A file that is written piece by piece beside its target, and takes its name when it is complete."""
+
+    def __init__(self, target: Path) -> None:
+        _refuse(_file_refusal(target))
+        self._target = target
+        self._place = Path(os.path.realpath(target))
+        self._size = 0
+        with ExitStack() as stack:
+            self._data = stack.enter_context(_staged(self._place))
             with _told(target):
-                _take_after(place, data)
-            for block in _blocks(chunks):
-                with _told(target):
-                    write_all(number, block)
-            with _told(target):
-                os.fsync(file.fileno())
-        with _told(target):
-            data.replace(place)
+                self._number = os.open(self._data, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+                stack.callback(self._close)
+                _take_after(self._place, self._data)
+            self._stack = stack.pop_all()
+
+    def write(self, data: bytes | memoryview) -> int:
+        """Adds some bytes; what comes after it was given up goes nowhere."""
+        if self.closed:
+            return len(data)
+        with _told(self._target):
+            write_all(self._number, data)
+        self._size += len(data)
+        return len(data)
+
+    def tell(self) -> int:
+        """How much has been written."""
+        return self._size
+
+    def flush(self) -> None:
+        """Nothing is held back."""
+
+    def close(self) -> None:
+        """Whoever writes to it is done, which says nothing of whether it counts."""
+
+    @property
+    def closed(self) -> bool:
+        """Whether it takes no more."""
+        return self._number < 0
+
+    def commit(self) -> None:
+        """Gives it its name."""
+        with _told(self._target):
+            os.fsync(self._number)
+            self._data.replace(self._place)
+        self.abort()
+
+    def abort(self) -> None:
+        """What was written goes, unless it has its name."""
+        self._stack.close()
+
+    def _close(self) -> None:
+        if self._number >= 0:
+            os.close(self._number)
+            self._number = -1
+
+    def __enter__(self) -> WholeFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.abort()
 
 
 def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -164,14 +217,15 @@ def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(held)
 
 
-def write_all(number: int, data: bytes) -> None:
+def write_all(number: int, data: bytes | memoryview) -> None:
     """All bytes to an open file; a system call may write less than it was given."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(number, rest) :]
 
 
-def _append(chunks: Iterable[bytes], target: Path) -> None:
+def append(chunks: Iterable[bytes], target: Path) -> None:
+    """Bytes to what is no plain file."""
     with _told(target):
         number = _open_end(target)
     try:
@@ -214,6 +268,8 @@ def whole_folder(target: Path) -> Iterator[Path]:
 @contextmanager
 def _staged(place: Path) -> Iterator[Path]:
     """A path beside a target, in a folder that is removed with whatever is left in it."""
+    from ephemera.base.scratch import NoScratch, scratch_beside  # noqa: PLC0415 - standard output needs none
+
     try:
         with scratch_beside(place, lambda folder: _rescue(folder, place)) as folder:
             yield folder / _DATA

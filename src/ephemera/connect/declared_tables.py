@@ -49,7 +49,7 @@ def _read(rows: Iterable[Mapping[str, Any]], schema: Schema, catalogue: Catalogu
 
 def read_file(path: Path, schema: Schema, catalogue: Catalogue, *, lenient: bool = False) -> list[dict[str, Any]]:
     """The rows of a table from a CSV file, as objects."""
-    types = dict(schema.attributes or ())
+    types = {column: kind for column, (_, kind) in zip(schema.columns, schema.attributes or (), strict=True)}
     found: list[dict[str, Any]] = []
     with opened(path) as file:
         sheet = Sheet(file, str(path))
@@ -69,11 +69,11 @@ def read_file(path: Path, schema: Schema, catalogue: Catalogue, *, lenient: bool
 
 def _check(columns: Iterable[str], schema: Schema, name: str, *, lenient: bool = False) -> None:
     there = list(columns)
-    lacking = [n for n in schema.names if n not in there]
+    lacking = [n for n, column in zip(schema.names, schema.columns, strict=True) if column not in there]
     if lacking and not lenient:
         raise WrongColumns(
             "\n".join(
-                f"{told_missing(n, name, there, schema.names)}\n"
+                f"{told_missing(n, name, there, schema)}\n"
                 f"  the program declares it: TABLE {schema.label}(… {n} …)\n"
                 f"  the columns are {shown_columns(there)}\n  {OTHERWISE}"
                 for n in lacking

@@ -12,13 +12,14 @@ counted for each event.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from ephemera.algebra.nodes import Base, Plan
 from ephemera.base.errors import InternalError
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.engine.lane import Lane
 from ephemera.engine.operators.head import is_message

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ephemera.algebra.attributes import is_end
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.engine import Engine
 from ephemera.kernels.history import FAR
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pyarrow.types as kinds
 
 from ephemera.base.time import LATEST
@@ -17,6 +16,9 @@ from ephemera.kernels.columns import Column, Ints, Kind, Mask, objects
 from ephemera.terms.errors import BadMessage
 from ephemera.terms.values import Time
 from ephemera.terms.zones import LocalTime
+
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 _EXACT = 2**53
 """Whole numbers up to here are doubles, too."""

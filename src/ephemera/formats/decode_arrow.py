@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -13,9 +13,9 @@ import pyarrow.types as kinds
 
 from ephemera.algebra.attributes import position
 from ephemera.formats.arrow_columns import coded, column_of, is_instant, is_numeric, listed, stamps_of, whole_column
-from ephemera.formats.check_columns import Offer, only_label, stamp_columns, time_columns
+from ephemera.formats.check_columns import Offer, row_label, stamp_columns, time_columns
 from ephemera.formats.json_events import BadEvent, original_text, read_object
-from ephemera.kernels.columns import Batch, Ints, Mask, ints
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints
 from ephemera.kernels.event_columns import BEGIN, END, Events, flat_values, of_events
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue, Schema
@@ -65,12 +65,12 @@ class Reader:
 
     def _whole(self, name: str, column: pa.ChunkedArray) -> pa.Array:
         """A column as one array; labels that are numbered stay so, unless there is an attribute of that name."""
-        is_label = name == "event" and not any(name in schema.names for schema in self._catalogue.events.values())
+        is_label = name == "event" and not any(name in schema.columns for schema in self._catalogue.events.values())
         found = coded(column) if is_label else None
         return whole_column(column) if found is None else found
 
     def read(self) -> Read:
-        used = {n for schema in self._catalogue.events.values() for n in schema.names}
+        used = {n for schema in self._catalogue.events.values() for n in schema.columns}
         used = used & set(self._arrays) if self._catalogue.events else set(self._arrays)
         self._found.numbers = all(is_numeric(self._arrays[n].type) for n in self._times)
         self._found.plain_numbers = self._found.numbers and not any(is_instant(self._arrays[n].type) for n in used)
@@ -81,7 +81,7 @@ class Reader:
                 continue
             schema = self._catalogue.events.get(label)
             if schema is not None and schema.attributes is not None and not _has_lists(schema):
-                part, good = self._flat(schema, schema.attributes, rows)
+                part, good = self._flat(schema, rows)
                 if len(part):
                     self._found.parts.append(part)
                     self._found.rows.append(rows[good])
@@ -96,39 +96,32 @@ class Reader:
 
     def _labels(self) -> Iterator[tuple[str, Ints]]:
         """The labels with their rows; rows without one are bad."""
-        if "event" not in self._arrays:
-            yield only_label(self._catalogue), np.arange(self._length)
+        only = row_label(self._arrays, self._catalogue)
+        if only is not None:
+            yield only, np.arange(self._length)
             return
         array = self._arrays["event"]
         if not kinds.is_large_string(array.type) and not kinds.is_dictionary(array.type):
             array = pa.nulls(self._length, pa.large_string())
-        encoded = array if kinds.is_dictionary(array.type) else array.dictionary_encode()
-        numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        unnamed = np.flatnonzero(numbers < 0).tolist()
-        self._found.bad += [BadRow(row, "an event has a name in the column `event`") for row in unnamed]
-        labels = encoded.dictionary.to_pylist()
-        if len(labels) <= _FEW:
-            yield from ((label, np.flatnonzero(numbers == k)) for k, label in enumerate(labels))
-            return
-        order = np.argsort(numbers, kind="stable")
-        cuts = np.searchsorted(numbers[order], np.arange(len(labels) + 1))
-        yield from ((label, order[cuts[k] : cuts[k + 1]]) for k, label in enumerate(labels))
+        for label, rows in label_rows(array):
+            if label is not None:
+                yield label, rows
+                continue
+            unnamed = "an event has a name in the column `event`"
+            self._found.bad += [BadRow(row, unnamed) for row in rows.tolist()]
 
-    def _flat(self, schema: Schema, attributes: Sequence[tuple[str, str]], rows: Ints) -> tuple[Events, Mask]:
+    def _flat(self, schema: Schema, rows: Ints) -> tuple[Events, Mask]:
         """The events of a declared type by columns, and which rows they are."""
-        begins, ends, right = self._when(schema.label)
-        begin, end, good = begins[rows], ends[rows], right[rows]
-        if schema.longest is not None:
-            lengths = (end - begin).view(np.uint64)  # the longest has 64 bits
-            good = good & (lengths <= schema.longest)
-        columns = {BEGIN: ints(begin), END: ints(end)}
-        for k, (name, declared) in enumerate(attributes):
+
+        def column(name: str, declared: str) -> tuple[Column, Mask]:
             array = self._arrays.get(name)
             given = pa.nulls(len(rows)) if array is None else array if len(rows) == self._length else array.take(rows)
-            columns[position(k)], fits = column_of(given, declared, self._catalogue.unit, self._catalogue.local)
-            good = good & fits
-        batch = Batch(columns, len(rows))
-        return Events(schema.label, batch if good.all() else batch.take(good), len(attributes), schema.names), good
+            return column_of(given, declared, self._catalogue.unit, self._catalogue.local)
+
+        begins, ends, right = self._when(schema.label)
+        part, good = flat_part(schema, begins[rows], ends[rows], column)
+        good = good & right[rows]
+        return part if good.all() else part.take(good), good
 
     def _when(self, label: str) -> tuple[Ints, Ints, Mask]:
         """When the rows happen if they are of some type, and for which of them that is right."""
@@ -143,9 +136,9 @@ class Reader:
     def _one_by_one(self, label: str, schema: Schema | None, rows: Ints) -> Iterator[tuple[int, Event]]:
         """The events of some rows as JSON objects would be read; what is none is bad."""
         is_open = schema is None or schema.attributes is None
-        types = dict(schema.attributes or ()) if schema is not None else {}
+        columns = schema.columns if schema is not None else ()
         when = time_columns(self._arrays, self._catalogue, label)
-        names = [n for n in self._arrays if (n not in ("event", *when) if is_open else n in types)]
+        names = [n for n in self._arrays if (n not in ("event", *when) if is_open else n in columns)]
         local = self._catalogue.local
         lists = {n: listed(n, self._arrays[n].take(rows), local) for n in names}
         times = [listed(n, self._arrays[n].take(rows), local) for n in when]
@@ -159,6 +152,37 @@ class Reader:
                 self._found.bad.append(BadRow(row, reason, label))
             elif isinstance(event, Event):
                 yield row, event
+
+
+def flat_part(
+    schema: Schema, begins: Ints, ends: Ints, column: Callable[[str, str], tuple[Column, Mask]]
+) -> tuple[Events, Mask]:
+    """Events of a declared type from its columns, and for which rows they are right, whenever they happen."""
+    good = np.ones(len(begins), dtype=np.bool_)
+    if schema.longest is not None:
+        lengths = (ends - begins).view(np.uint64)  # the longest has 64 bits
+        good = lengths <= schema.longest
+    columns = {BEGIN: ints(begins), END: ints(ends)}
+    for k, (name, (_, declared)) in enumerate(zip(schema.columns, schema.attributes or (), strict=True)):
+        columns[position(k)], fits = column(name, declared)
+        good = good & fits
+    return Events(schema.label, Batch(columns, len(begins)), len(columns) - 2, schema.names), good
+
+
+def label_rows(labels: pa.Array) -> Iterator[tuple[str | None, Ints]]:
+    """The labels of a column with their rows; those without one come under none."""
+    encoded = labels if kinds.is_dictionary(labels.type) else labels.dictionary_encode()
+    numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+    unnamed = np.flatnonzero(numbers < 0)
+    if len(unnamed):
+        yield None, unnamed
+    names = encoded.dictionary.to_pylist()
+    if len(names) <= _FEW:
+        yield from ((label, np.flatnonzero(numbers == k)) for k, label in enumerate(names))
+        return
+    order = np.argsort(numbers, kind="stable")
+    cuts = np.searchsorted(numbers[order], np.arange(len(names) + 1))
+    yield from ((label, order[cuts[k] : cuts[k + 1]]) for k, label in enumerate(names))
 
 
 def _has_lists(schema: Schema) -> bool:

@@ -25,8 +25,8 @@ from ephemera.formats.check_columns import (
     Offer,
     WrongColumns,
     check_columns,
-    only_label,
     refused_types,
+    row_label,
     stamp_columns,
     time_columns,
 )
@@ -147,13 +147,15 @@ def place_of(name: str, row: Row) -> str:
 
 def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict[str, Any]:
     """A row of a CSV file as the JSON object of an event."""
-    label = row.get("event") or None if "event" in row else only_label(catalogue)
+    label = row_label(row, catalogue) or row.get("event") or None
     times = time_columns(row, catalogue, label or "")
     if not times:
         stamp_columns(row, catalogue)  # there may be some for other types; otherwise the file is no use
     stamps = [read_cell(row.get(name), "time") for name in times]
     schema = catalogue.events.get(label) if label is not None else None
-    types = dict(schema.attributes or ()) if schema is not None else {}
+    types = (
+        dict(zip(schema.columns, (t for _, t in schema.attributes or ()), strict=True)) if schema is not None else {}
+    )
     is_open = schema is None or schema.attributes is None
     names = [n for n in row if n not in ("event", *times)] if is_open else list(types)
     data = {name: read_cell(row.get(name), types.get(name, "any")) for name in names}
@@ -189,7 +191,7 @@ def events_of_sheet(
     refused, every = refused_types(sheet.columns, sheet.name, catalogue) if complete else {}, None
     try:
         check_columns([Offer(sheet.name, sheet.columns)], catalogue, lenient=True)
-        label = None if "event" in sheet.columns else only_label(catalogue)
+        label = row_label(sheet.columns, catalogue)
     except WrongColumns as error:
         every, label = str(error).partition("\n")[0], None
     for row in sheet.rows():

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from ephemera.algebra.attributes import position
+from ephemera.formats.answer_order import AnswerPart, in_order
 from ephemera.formats.decode_arrow import Read
 from ephemera.formats.json_events import write_event, write_time
-from ephemera.kernels.columns import Ints
-from ephemera.kernels.event_columns import flat_values
+from ephemera.kernels.columns import Column, Ints, Kind, column
+from ephemera.kernels.event_columns import BEGIN, END, flat_values
+from ephemera.rules.emitted import emitted_label
 from ephemera.rules.nodes import Ruleset
-from ephemera.rules.outcome import Message, Outcome
 from ephemera.syntax.nodes import Derive, Raise
 from ephemera.terms.events import Event
 from ephemera.terms.json import to_object
-from ephemera.terms.nodes import Var
+from ephemera.terms.nodes import Aggregate, Call, Expression, Name, Var
 from ephemera.terms.text import to_text
 from ephemera.terms.values import Term, Time, Value
 
@@ -35,22 +37,26 @@ _TYPES = {
 
 
 class AnswerColumns:
-    """The columns of answers: attributes, else variables of heads, else positions; `data` is that of terms."""
+    """The columns of answers: attributes, else what the first head shows, else positions; `data` is that of terms."""
 
-    def __init__(self, rules: Ruleset) -> None:
+    def __init__(self, rules: Ruleset, emit: Collection[str] = ()) -> None:
+        """Where only some events are asked for, the others have no columns."""
         self._catalogue = rules.resolved.catalogue
-        self._variables = _variables(rules)
+        self._by_heads = _named_by_heads(rules)
         self.declared: dict[str, set[str]] = {}
         """The columns in their order, with the types that are declared for them."""
         for number, rule in enumerate(rules.resolved.rules, 1):
+            label = emitted_label(rule.head)
+            if emit and label is not None and label not in emit:
+                continue
             if isinstance(rule.head, Derive):
                 self._expect(str(rule.head.label), len(rule.head.arguments))
             elif isinstance(rule.head, Raise):
                 self.declared |= {DATA: set(), RECIPIENT: {"string"}, TRANSPORT: {"string"}}
             else:
-                for label, numbers in self._catalogue.derived.items():
-                    if number in numbers:
-                        self._expect(label, None)
+                for name, numbers in self._catalogue.derived.items():
+                    if number in numbers and (not emit or name in emit):
+                        self._expect(name, None)
 
     def _expect(self, label: str, arity: int | None) -> None:
         schema = self._catalogue.events.get(label)
@@ -60,26 +66,40 @@ class AnswerColumns:
 
     def are_flat(self, label: str, arity: int) -> bool:
         """Whether answers of a label with so many values have a column for each; a term with one child looks alike."""
-        return self._catalogue.attributes(label) is not None or (label, arity) in self._variables
+        return self._catalogue.attributes(label) is not None or (label, arity) in self._by_heads
 
     def names(self, label: str, arity: int | None) -> list[str]:
         """The columns of a label."""
         names = self._catalogue.attributes(label)
         if names is not None:
             return _standing(names)
-        return [DATA] if arity is None else self._variables.get((label, arity), _standing([None] * arity))
+        return [DATA] if arity is None else self._by_heads.get((label, arity), _standing([None] * arity))
 
 
-def _variables(rules: Ruleset) -> dict[tuple[str, int], list[str]]:
-    """For each label and arity the variables that all its heads show at each position."""
-    found: dict[tuple[str, int], list[set[str | None]]] = {}
+def _named_by_heads(rules: Ruleset) -> dict[tuple[str, int], list[str]]:
+    """For each label and arity the columns that the first head of the text shows."""
+    found: dict[tuple[str, int], list[str]] = {}
     for rule in rules.resolved.rules:
         if isinstance(rule.head, Derive):
             arguments = rule.head.arguments
-            places = found.setdefault((str(rule.head.label), len(arguments)), [set() for _ in arguments])
-            for place, argument in zip(places, arguments, strict=True):
-                place.add(argument.name if isinstance(argument, Var) else None)
-    return {key: _standing([p.pop() if len(p) == 1 else None for p in places]) for key, places in found.items()}
+            found.setdefault((str(rule.head.label), len(arguments)), _standing([_name(a) for a in arguments]))
+    return found
+
+
+def _name(argument: Expression) -> str | None:
+    """What a value of a head is called: as its variable, or as `avg_v` what is computed from variables alone."""
+    match argument:
+        case Var(name):
+            return name
+        case Aggregate(function, None):
+            return function
+        case Aggregate(function, Var(name)):
+            return f"{function}_{name}"
+        case Call(function, arguments):
+            names = [a.name for a in arguments if isinstance(a, Var | Name)]
+            return "_".join([function, *names]) if len(names) == len(arguments) else None
+        case _:
+            return None
 
 
 def _standing(names: Sequence[str | None]) -> list[str]:
@@ -93,41 +113,62 @@ def _standing(names: Sequence[str | None]) -> list[str]:
 class Writer(AnswerColumns):
     """Writes answers and messages as a table, whose columns follow from the program."""
 
-    def __init__(self, rules: Ruleset, read: Read) -> None:
-        super().__init__(rules)
+    def __init__(self, rules: Ruleset, read: Read, emit: Collection[str] = ()) -> None:
+        super().__init__(rules, emit)
         self._read = read
 
-    def table(self, outcome: Outcome) -> pa.Table:
+    def table(self, given: Sequence[AnswerPart]) -> pa.Table:
         """All answers and messages, by end, begin, event and data."""
-        answers: list[tuple[Event, Message | None]] = [(e, None) for e in outcome.events]
-        answers += [(m.event, m) for m in outcome.messages]
-        answers.sort(key=lambda a: (a[0].key, *((a[1].recipient, a[1].transport) if a[1] is not None else ("", ""))))
-        begins = np.array([e.time.begin for e, _ in answers], dtype=np.int64)
-        ends = np.array([e.time.end for e, _ in answers], dtype=np.int64)
+        parts = [part for part in given if len(part.events)]
+        begins, ends = (np.concatenate([p.events.batch[n] for p in parts] or [_NONE]) for n in (BEGIN, END))
         unit = self._catalogue.unit
         numbers = self._read.numbers and not (begins % unit).any() and not (ends % unit).any()
-        rows = [self.cells(event, message, numbers) for event, message in answers]
-        columns = dict.fromkeys([*self.declared, *(name for row in rows for name in row)])
-        return pa.table(
+        cells = [self._part_cells(part, numbers) for part in parts]
+        names = dict.fromkeys([*self.declared, *(name for own in cells for name in own)])
+        labels = [pa.repeat(pa.scalar(part.events.label), len(part.events)) for part in parts]
+        table = pa.table(
             {
-                "event": pa.array([e.term.label for e, _ in answers], pa.string()),
+                "event": pa.concat_arrays(labels) if labels else pa.array([], pa.string()),
                 "begin": self._stamps(begins, numbers),
                 "end": self._stamps(ends, numbers),
-                **{n: self._array([row.get(n) for row in rows], self.declared.get(n, set())) for n in columns},
+                **{name: self._column(name, parts, cells) for name in names},
             }
         )
+        order = in_order(parts)
+        return table if (order[1:] > order[:-1]).all() else table.take(pa.array(order))
+
+    def _part_cells(self, part: AnswerPart, numbers: bool) -> dict[str, Column]:
+        """The values of some answers by column; messages and terms that are not flat are JSON."""
+        events = part.events
+        if part.message is None and events.arity is not None:
+            names = self.names(events.label, events.arity)
+            return {name: events.batch.columns[position(k)] for k, name in enumerate(names)}
+        rows = [self.cells(event, part.message, numbers) for event in events.events()]
+        names = list(dict.fromkeys(name for row in rows for name in row))
+        return {name: column([row.get(name) for row in rows]) for name in names}
+
+    def _column(self, name: str, parts: Sequence[AnswerPart], cells: Sequence[Mapping[str, Column]]) -> pa.Array:
+        """A column of all parts, null where a part has none of that name."""
+        declared = self.declared.get(name, set())
+        kinds = {own[name].kind for own in cells if name in own}
+        kind = _plain_kind(kinds, declared)
+        if kind is None:
+            values = [v for p, own in zip(parts, cells, strict=True) for v in _values(own.get(name), len(p.events))]
+            return self._array(values, declared)
+        arrays = [
+            pa.array(own[name].values, kind) if name in own else pa.nulls(len(part.events), kind)
+            for part, own in zip(parts, cells, strict=True)
+        ]
+        return pa.concat_arrays(arrays)
 
     def _stamps(self, stamps: Ints, numbers: bool) -> pa.Array:
         return pa.array(stamps // self._catalogue.unit) if numbers else pa.array(stamps, pa.timestamp("us", tz="UTC"))
 
-    def cells(self, event: Event, message: Message | None, numbers: bool) -> Mapping[str, Value]:
+    def cells(self, event: Event, message: tuple[str, str] | None, numbers: bool) -> Mapping[str, Value]:
         """The values of an answer by column; messages and terms that are not flat are JSON."""
         if message is not None:
-            return {
-                "data": self._text(event, numbers),
-                "recipient": message.recipient,
-                "transport": message.transport,
-            }
+            recipient, transport = message
+            return {"data": self._text(event, numbers), "recipient": recipient, "transport": transport}
         names = self._catalogue.attributes(event.term.label)
         flat = flat_values(event.term, names) if names is not None or event.positional else None
         if flat is None:
@@ -165,3 +206,19 @@ class Writer(AnswerColumns):
             data = to_object(Term("", (value,), ordered=False))
             return to_text(value) if data is None else data
         return value
+
+
+_NONE: Ints = np.empty(0, dtype=np.int64)
+
+
+def _plain_kind(kinds: set[Kind], declared: set[str]) -> pa.DataType | None:
+    """The type of a column whose values are all of one plain kind; None if they have to be looked at."""
+    if kinds == {"int"} and declared != {"float"}:
+        return pa.int64()
+    if kinds == {"float"}:
+        return pa.float64()
+    return pa.string() if kinds == {"text"} else None
+
+
+def _values(c: Column | None, length: int) -> list[Any]:
+    return [None] * length if c is None else c.tolist()

@@ -7,7 +7,7 @@ the rules let expect. Where they leave it open, a column holds JSON. Numbers tha
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -163,9 +163,8 @@ class Layout:
         return pa.array([None if s is None else s // unit for s in stamps], pa.int64())
 
     def _json(self, c: Column) -> pa.Array:
-        quick = json_cells(c)
-        if quick is not None:
-            return quick
+        if c.kind != "any":
+            return json_cells(c, self.catalogue, self.plain)
         return pa.array([None if v is None else self._text(v) for v in c.tolist()], pa.string())
 
     def _text(self, value: Value) -> str:
@@ -184,15 +183,17 @@ def _microseconds(value: Any) -> int:
     return value.microseconds
 
 
-def layout(rules: Ruleset, counting: Counting, calendars: Sequence[Event] = ()) -> Layout:
-    """The columns of what a program derives from an input that writes times so."""
+def layout(rules: Ruleset, counting: Counting, calendars: Sequence[Event] = (), emit: Collection[str] = ()) -> Layout:
+    """The columns of what a program derives from an input that writes times so, if only some is asked for, of that."""
     catalogue = rules.resolved.catalogue
     days = [stamp for day in calendars for stamp in (day.time.begin, day.time.end)]
     counts = counting.stamps and keeps_units(rules, days)
     plain = counts and counting.attributes
-    names = AnswerColumns(rules)
+    names = AnswerColumns(rules, emit)
     types: dict[str, Type] = dict.fromkeys(names.declared, "nothing")
     for (label, arity), found in derived_types(rules, Times(counts, plain)).items():
+        if emit and label not in emit:
+            continue
         for name, kind in zip(names.names(label, arity), found, strict=True):
             types[name] = union(types.get(name, "nothing"), kind)
     if any(isinstance(rule.head, Detect) for rule in rules.resolved.rules):

@@ -41,7 +41,7 @@ class FlatReader:
 
 def _reader(schema: Schema, unit: int) -> _ReadOne:
     attributes = [(name, _PLAIN.get(declared, _none)) for name, declared in schema.attributes or ()]
-    label, names, arity = schema.label, schema.names, len(attributes)
+    label, keys, arity = schema.label, schema.columns, len(attributes)
 
     def read(given: dict[str, Any]) -> Event | None:
         time, values = given.get("time"), given.get("data")
@@ -55,7 +55,7 @@ def _reader(schema: Schema, unit: int) -> _ReadOne:
             if len(values) != arity:  # type: ignore[arg-type]
                 return None
         elif type(values) is dict:
-            values = [values.get(name) for name in names]
+            values = [values.get(key) for key in keys]
         else:
             return None
         children: list[Value] = []

@@ -5,6 +5,9 @@ are times, too. Without a zone they are in the program's. A stream may declare o
 none of them, `time` counts. `data` is an array of values by position or an object whose keys are children; `term` and
 `xml` are the event as text. What does not fit what is declared is a bad event, with the reason; nothing is converted
 unless nothing is lost.
+
+A stream that carries one type need not name it, and its objects need not keep their data apart; what they are read by
+is the catalogue of that stream.
 """
 
 from __future__ import annotations
@@ -15,11 +18,13 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 from ephemera.base.time import LATEST, TOO_FAR
+from ephemera.formats.check_columns import time_columns
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.atoms import attributes_term
 from ephemera.terms.errors import LARGEST_LINE, BadMessage, excerpt
@@ -63,10 +68,18 @@ def original_text(given: Any) -> str:
         return reprlib.repr(given)  # what is no JSON at all: too deep, within itself, or with keys that are no texts
 
 
+def _exact(number: str) -> Decimal | float:
+    """A number that is no integer, each digit of it, unless it is too small or too large for that."""
+    try:
+        return Decimal(number)
+    except InvalidOperation:
+        return float(number)
+
+
 def decode_line(line: str | bytes) -> Message:
     """One line of JSON, decoded."""
     try:
-        return Message(line, decode(line, fraction=Decimal, largest=LARGEST_LINE))
+        return Message(line, decode(line, fraction=_exact, largest=LARGEST_LINE))
     except BadMessage as error:
         return Message(line, None, str(error))
 
@@ -80,8 +93,9 @@ def read_message(message: Message, catalogue: Catalogue) -> Event | BadEvent:
 
 def read_object(data: Any, catalogue: Catalogue, original: Any = None) -> Event | BadEvent:
     """An event from decoded JSON, whose fractions may be decimals."""
-    label = data.get("event") if isinstance(data, Mapping) else None
     given = data if original is None else original
+    data = enveloped(data, catalogue)
+    label = data.get("event") if isinstance(data, Mapping) else None
     if not isinstance(label, str):
         return BadEvent(original_text(given), "an event has a name under `event`")
     label = _label(data, catalogue.namespaces)
@@ -97,6 +111,35 @@ def read_object(data: Any, catalogue: Catalogue, original: Any = None) -> Event 
     except RecursionError:
         return BadEvent(original_text(given), "its data nests too deep", label)
     return Event(term, time, positional)
+
+
+def enveloped(data: Any, catalogue: Catalogue) -> Any:
+    """What was decoded as the object of an event, where it is of a stream of one type: with its name, its data apart.
+
+    A name that is there counts, unless the type has an attribute of that key. Plain objects have neither `data` nor
+    `term` nor `xml`, but attributes of such names: these are single values.
+    """
+    only = catalogue.only
+    if only is None or not isinstance(data, Mapping):
+        return data
+    own = catalogue.columns(only) or ()
+    is_named = "event" in data and "event" not in own
+    if is_named and data["event"] != only:
+        return data
+    if any(n in data and (n not in own or isinstance(data[n], Mapping | list)) for n in ("data", "term", "xml")):
+        return data if is_named else {**data, "event": only}
+    when = time_columns(data, catalogue, only)
+    stamps = [data[name] for name in when]
+    content = {n: v for n, v in data.items() if n in own or n not in ("event", *when)}
+    if is_named and not content:
+        return data
+    return {"event": only, "time": stamps if len(stamps) > 1 else stamps[0] if stamps else None, "data": content}
+
+
+def named(message: Message, catalogue: Catalogue) -> Message:
+    """A message of a stream of one type as one that names it, for whoever does not know where it comes from."""
+    data = enveloped(message.data, catalogue)
+    return message if data is message.data else Message(message.original, data, message.complaint)
 
 
 def _label(event: Mapping[str, Any], namespaces: Namespaces) -> str:
@@ -173,6 +216,7 @@ def at_time(event: Mapping[str, Any], time: str, catalogue: Catalogue) -> dict[s
 
 def uses_text(event: object, catalogue: Catalogue) -> bool:
     """Whether an event, decoded, writes its time as text, so that answers do, too."""
+    event = enveloped(event, catalogue)
     time = given_time(event, _label(event, catalogue.namespaces), catalogue) if isinstance(event, Mapping) else None
     return any(isinstance(t, str | date | Time) for t in (time if isinstance(time, list | tuple) else [time]))
 
@@ -212,10 +256,10 @@ def _term(label: str, data: Mapping[str, Any], schema: Schema | None, catalogue:
             return _attributes(label, pairs), True
         return Term(label, tuple(_scalar(v, catalogue.local) for v in value)), True
     if isinstance(value, Mapping):
-        value = namespaces.keys(value)
         if schema is not None and schema.attributes is not None:
-            pairs = [(n, _declared(value.get(n), t, n, catalogue)) for n, t in schema.attributes]
-            return _attributes(label, pairs), False
+            keys = {**value, **namespaces.keys(value)} if namespaces else value  # columns are named as they are
+            return _attributes(label, _by_key(keys, schema, catalogue)), False
+        value = namespaces.keys(value)
         return from_object(label, {name: _plain(v, catalogue.local) for name, v in value.items()}), False
     raise BadMessage("`data` is an array or an object")
 
@@ -287,6 +331,12 @@ def _one(value: Any, declared: str, name: str, catalogue: Catalogue) -> Value:
     raise BadMessage(f"`{name}` is {declared}, and {json.dumps(written)} is not")
 
 
+def _by_key(data: Mapping[str, Any], schema: Schema, catalogue: Catalogue) -> list[tuple[str, Declared]]:
+    """The attributes of a type, each from its key; what is wrong is told of the key."""
+    attributes = zip(schema.attributes or (), schema.columns, strict=True)
+    return [(name, _declared(data.get(key), declared, key, catalogue)) for (name, declared), key in attributes]
+
+
 def _attributes(label: str, pairs: Sequence[tuple[str, Declared]]) -> Term:
     flat = [(name, v) for name, value in pairs for v in (value if isinstance(value, list) else [value])]
     return attributes_term(label, flat)
@@ -315,8 +365,7 @@ def _declared_term(term: Term, schema: Schema, catalogue: Catalogue) -> Term:
 
 def read_row(row: Mapping[str, Any], schema: Schema, catalogue: Catalogue) -> Term:
     """A row of a table, its columns in their declared types."""
-    pairs = [(n, _declared(row.get(n), t, n, catalogue)) for n, t in schema.attributes or ()]
-    return _attributes(schema.label, pairs)
+    return _attributes(schema.label, _by_key(row, schema, catalogue))
 
 
 # ---- writing -----------------------------------------------------------------------------------------------
@@ -328,15 +377,7 @@ def write_event(event: Event, catalogue: Catalogue, *, as_numbers: bool) -> dict
     begin, end = (write_time(t, unit, as_numbers=as_numbers) for t in (event.time.begin, event.time.end))
     head = {"event": event.term.label, "time": begin if event.time.begin == event.time.end else [begin, end]}
     schema = catalogue.events.get(event.term.label)
-
-    def written(value: Value) -> Any:
-        if isinstance(value, Time):
-            return write_time(value.microseconds, unit, as_numbers=as_numbers)
-        if isinstance(value, Term):
-            data = to_object(Term("", (value,), ordered=False))
-            return to_text(value) if data is None else data
-        return value
-
+    written = partial(write_value, unit=unit, as_numbers=as_numbers)
     if event.positional:
         if schema is not None and schema.attributes is not None:
             children = {c.label: c.children[0] for c in event.term.children if isinstance(c, Term)}
@@ -344,3 +385,13 @@ def write_event(event: Event, catalogue: Catalogue, *, as_numbers: bool) -> dict
         return {**head, "data": [written(v) for v in event.term.children]}
     data = to_object(event.term)
     return {**head, "data": data} if data is not None else {**head, "term": to_text(event.term)}
+
+
+def write_value(value: Value, unit: int, *, as_numbers: bool) -> Any:
+    """A value among the data of an event as JSON has it."""
+    if isinstance(value, Time):
+        return write_time(value.microseconds, unit, as_numbers=as_numbers)
+    if isinstance(value, Term):
+        data = to_object(Term("", (value,), ordered=False))
+        return to_text(value) if data is None else data
+    return value

@@ -12,7 +12,16 @@ from typing import Any, TypeAlias, TypedDict
 
 from ephemera.base.suggest import meant_by
 from ephemera.formats.check_columns import Offer
-from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text, read_message, uses_text
+from ephemera.formats.decoded import Decoded
+from ephemera.formats.json_events import (
+    BadEvent,
+    Message,
+    decode_line,
+    enveloped,
+    original_text,
+    read_message,
+    uses_text,
+)
 from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.terms.events import Event
 
@@ -37,15 +46,18 @@ class Keys:
 
     def __init__(self, plan: PhysicalPlan) -> None:
         catalogue, used = plan.catalogue, plan.rewritten.columns
-        declared = {label: set(schema.names) for label, schema in catalogue.events.items() if schema.names}
+        declared = {label: set(schema.columns) for label, schema in catalogue.events.items() if schema.columns}
         from_outside = [label for label in declared if label not in catalogue.derived]
         self._lacking = {label: declared[label] for label in from_outside if used is None or label in used}
         self._declared = {label: frozenset(names) for label, names in self._lacking.items()}
+        self._for = {
+            label: {column: name for name, column in schema.renamed} for label, schema in catalogue.events.items()
+        }
         self._counts = dict.fromkeys(self._lacking, 0)
         self._others: dict[str, dict[str, None]] = {label: {} for label in self._lacking}
 
     def note(self, event: Any) -> None:
-        """An event, decoded."""
+        """An event, decoded, with its name."""
         label = event.get("event") if type(event) is dict or isinstance(event, Mapping) else None
         lacking = self._lacking.get(label) if isinstance(label, str) else None
         if not lacking or not isinstance(label, str):  # nothing is missing any more
@@ -58,6 +70,10 @@ class Keys:
                 self._others[label] |= dict.fromkeys(str(key) for key in data if key not in self._declared[label])
         elif isinstance(data, list | tuple):
             lacking.clear()
+
+    def lacks(self, label: str) -> bool:
+        """Whether a key of a type has not been seen yet."""
+        return bool(self._lacking.get(label))
 
     def saw(self, label: str) -> None:
         """That events of a type had everything."""
@@ -88,7 +104,9 @@ class Keys:
         for name in sorted(self._lacking[label]):
             meant = meant_by(name, list(self._others[label]))
             guess = f"; did you mean `{meant}`, which they have?" if meant is not None else ""
-            yield f"{label}: `{name}` was missing in {events}{guess}"
+            attribute = self._for[label].get(name)
+            shown = f"`{name}`" if attribute is None else f"`{name}` (for `{attribute}`)"
+            yield f"{label}: {shown} was missing in {events}{guess}"
 
 
 class Reading:
@@ -115,17 +133,29 @@ class Reading:
         """One more event."""
         message = given_message(given)
         event = read_event(message, self.compiled)
+        catalogue = self.compiled.rules.resolved.catalogue
         if isinstance(event, Event):
-            self.keys.note(message.data)
-        self.take(event, as_text=uses_text(message.data, self.compiled.rules.resolved.catalogue))
+            self.keys.note(enveloped(message.data, catalogue))
+        self.take(event, as_text=uses_text(message.data, catalogue))
+
+    def gather(self, decoded: Decoded) -> None:
+        """The events of a batch, in the order of its rows."""
+        good = [
+            (row, event)
+            for part, rows in zip(decoded.parts, decoded.rows, strict=True)
+            for row, event in zip(rows.tolist(), part.events(), strict=True)
+        ]
+        self.events += [event for _, event in sorted(good, key=lambda one: one[0])]
+        self.bad += decoded.bad_events
 
     def take(self, event: Event | BadEvent, *, as_text: bool) -> None:
         """One more that has been read, and whether its time was written as text."""
         if isinstance(event, BadEvent):
             self.bad.append(event)
             return
+        if not self.events:  # the first good one decides
+            self.as_numbers = not as_text
         self.events.append(event)
-        self.as_numbers = self.as_numbers and not as_text
 
 
 def given_message(given: Given) -> Message:

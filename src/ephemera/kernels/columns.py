@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time, Value
 

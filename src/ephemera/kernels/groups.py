@@ -7,11 +7,11 @@ averages of sums that a double holds exactly, least and greatest values, numbers
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints
 from ephemera.kernels.keys import hash_columns, numbered, same, sorted_by
 from ephemera.terms.values import key

@@ -10,15 +10,17 @@ and never so that they would be kept much longer than their tuples matter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from dataclasses import field
+from typing import Any
 
 import numpy as np
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import Batch, Column, Hashes, Ints, stack
 from ephemera.kernels.keys import FEW as UNSORTED
 from ephemera.kernels.keys import Numbering, hash_columns, joins, numbered, same, sorted_by
 from ephemera.kernels.tail import FEW, MANY, Row, RowBatch, Tail, of_rows
+from ephemera.physical.nodes import Needed
 
 LARGEST = int(np.iinfo(np.int64).max)
 FAR = 1 << 62
@@ -31,9 +33,6 @@ SHORT = 1 << 12
 """Runs of fewer rows are merged whatever they span."""
 MOST_PAIRS = 1 << 21
 """So many pairs are made at a time."""
-
-Needed: TypeAlias = Sequence[Sequence[tuple[str, int]]] | None
-"""For each reader of a history how long before now some stamps count; None if one needs everything."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

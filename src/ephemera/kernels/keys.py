@@ -12,12 +12,12 @@ sorted by comparing.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import UNBOUND, Array, Batch, Column, Hashes, Ints, Mask, column, taken
 from ephemera.terms.values import Value, equal, key, merged
 

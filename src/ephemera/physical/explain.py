@@ -223,7 +223,7 @@ class _Explained:
             schema = catalogue.events.get(label)
             if schema is not None and schema.is_flat:
                 filters = [dict(use) for use in pushed.get(label, ())]
-                columns = [name for name in schema.names if name in names]
+                columns = [own for name, own in zip(schema.names, schema.columns, strict=True) if name in names]
                 yield {"label": label, "how": "columns", "because": None, "columns": columns, "filters": filters}
             else:
                 is_derived = label in catalogue.derived

@@ -9,13 +9,14 @@ time in a lane without sources, which goes with the fastest of them, only to tel
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ephemera.algebra.attributes import EVENT, begin, end, moved
 from ephemera.algebra.nodes import Base, Calendar, Detection, Expression, Input, Match, Plan, Rename
 from ephemera.algebra.scalar import Matches
 from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.physical.nodes import HistoryPlan, HistoryUse, LanePlan, Needed, QueryPlan, RulePlan
 from ephemera.rewrite.optimize import Rewritten
@@ -214,7 +215,7 @@ def by_the_clock(rules: Ruleset, calendars: Set[str]) -> frozenset[int]:
 
 def _dependencies(plan: Plan, calendars: Container[str]) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
     """For each point the sources that its tuples depend on, and all sources."""
-    depends: dict[str, frozenset[str]] = dict.fromkeys(plan.points, CLOCK)
+    depends: dict[str, frozenset[str]] = {}
     derived = plan.catalogue.derived
     sources = plan.catalogue.sources
     carried_by = {label: one.name for one in sources for label in one.carries}
@@ -228,15 +229,21 @@ def _dependencies(plan: Plan, calendars: Container[str]) -> tuple[dict[str, froz
     labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
     used = CLOCK.union(*(source(label) for label in labels if label is not None))
     every = used | frozenset(one.name for one in sources) or frozenset([UNNAMED])
-    rules = {name: point.rule for name, point in plan.points.items() if point.kind == "rule"}
-    same = [[name for name, rule in rules.items() if rule in numbers] for numbers in derived.values()]
+    by_number: dict[int | None, list[str]] = {}
+    inputs: dict[str, list[str]] = {}
+    for name, point in plan.points.items():
+        if point.kind == "rule":
+            by_number.setdefault(point.rule, []).append(name)
+        depends[name] = CLOCK.union(
+            *(every if b.label is None else source(b.label) for b in find(point.expression, Base))
+        )
+        inputs[name] = [i.point for i in find(point.expression, Input)]
+    same = [[name for number in numbers for name in by_number.get(number, ())] for numbers in derived.values()]
     changed = True
     while changed:
         changed = False
-        for name, point in plan.points.items():
-            bases = [every if b.label is None else source(b.label) for b in find(point.expression, Base)]
-            inputs = [depends[i.point] for i in find(point.expression, Input)]
-            both = CLOCK.union(*bases, *inputs)
+        for name, read in inputs.items():
+            both = CLOCK.union(*(depends[point] for point in read))
             if not both <= depends[name]:
                 depends[name] |= both
                 changed = True

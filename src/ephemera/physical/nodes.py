@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal, TypeAlias
 
 from ephemera.algebra.attributes import Time
 from ephemera.algebra.nodes import Calendar, Detection, Gap, Group, Imbed, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.terms.nodes import Pattern
 
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice, product
 
 from ephemera.algebra.attributes import is_constant, is_reference
 from ephemera.algebra.nodes import Group as Grouping
 from ephemera.algebra.nodes import Input, Match, Plan, Point
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import RulePlan

@@ -80,6 +80,14 @@ class Compiled:
             return self
         return replace(self, physical=physical_plan(self.rules, self.plan, self.facts, names))
 
+    def carrying(self, only: str | None) -> Compiled:
+        """The same as a stream is read by it that carries one type, or several."""
+        resolved = self.rules.resolved
+        if only == resolved.catalogue.only:
+            return self
+        scoped = replace(resolved, catalogue=resolved.catalogue.carrying(only))
+        return replace(self, rules=replace(self.rules, resolved=scoped))
+
 
 def prepare(rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = ()) -> Compiled:
     """A program as engines need it, with how it runs."""

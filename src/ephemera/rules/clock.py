@@ -6,8 +6,7 @@ names hold, with every field of figure 6.2 as a child.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.dates import datetime_fields
 from ephemera.rules.occurrences import occurrences
 from ephemera.terms.events import Event, Interval

@@ -12,6 +12,7 @@ from ephemera.base.span import Span
 from ephemera.base.time import SECOND, UNITS, microseconds
 from ephemera.rules.findings import Findings, Vocabulary
 from ephemera.rules.nodes import Catalogue, Resolved, Schema, Source
+from ephemera.syntax.format_declarations import attribute as format_attribute
 from ephemera.syntax.nodes import (
     Attribute,
     Derive,
@@ -54,6 +55,7 @@ def declare(program: Program, findings: Findings, *, namespaces: Namespaces = NO
         namespaces=namespaces,
         local=LocalTime(zone, is_declared=any(isinstance(s, TimeZone) for s in program.statements)),
     )
+    _check_renamed(program, catalogue, findings)
     labels = tuple(sorted({*events, *tables, *catalogue.derived}))
     findings.vocabulary = Vocabulary(labels, frozenset(name.split(":")[0] for name in labels if ":" in name))
     return Resolved(catalogue, rules, blocks)
@@ -202,7 +204,8 @@ def _schemas(program: Program, unit: int, findings: Findings) -> tuple[dict[str,
                 schema = _event(statement, unit, findings)
                 target = events
             case Table(label, attributes, _, _):
-                schema = Schema(str(label), _attributes(attributes, findings), span=label.span)
+                types = _attributes(attributes, findings)
+                schema = Schema(str(label), types, renamed=_renamed(attributes, findings), span=label.span)
                 target = tables
             case _:
                 continue
@@ -231,8 +234,15 @@ def _event(declared: EventType, unit: int, findings: Findings) -> Schema:
         longest = None if limit is None else length_of(limit, unit, findings)
     rate = declared.rate
     per_second = float(rate.count) * SECOND / UNITS[rate.per] if rate else None
-    label = str(declared.label)
-    return Schema(label, attributes, longest, declared.arrives_at_begin, per_second, span=declared.label.span)
+    return Schema(
+        str(declared.label),
+        attributes,
+        longest,
+        declared.arrives_at_begin,
+        per_second,
+        _renamed(declared.attributes or (), findings),
+        span=declared.label.span,
+    )
 
 
 def _attributes(attributes: tuple[Attribute, ...], findings: Findings) -> tuple[tuple[str, str], ...]:
@@ -252,7 +262,51 @@ def _attributes(attributes: tuple[Attribute, ...], findings: Findings) -> tuple[
 
 def _rename(attribute: Attribute, taken: set[str]) -> Help:
     fresh = next(name for k in range(2, len(taken) + 3) if (name := f"{attribute.name}{k}") not in taken)
-    return Help(f"give it a name of its own, such as `{fresh}`", (Edit(attribute.span, f"{fresh}: {attribute.type}"),))
+    written = str(format_attribute(replace(attribute, name=fresh)))
+    return Help(f"give it a name of its own, such as `{fresh}`", (Edit(attribute.span, written),))
+
+
+def _renamed(attributes: tuple[Attribute, ...], findings: Findings) -> tuple[tuple[str, str], ...]:
+    """The columns that have other names than their attributes; no two attributes have the same."""
+    named: dict[str, Attribute] = {}
+    seen: dict[str, Attribute] = {}
+    for attribute in (a for a in attributes if named.setdefault(a.name, a) is a):
+        column = attribute.name if attribute.column is None else attribute.column
+        first = seen.setdefault(column, attribute)
+        if first is not attribute:
+            findings.add(
+                Code.DUPLICATE_DECLARATION,
+                f"`{first.name}` and `{attribute.name}` are both read from the column `{column}`",
+                attribute.span,
+                related=[Related(first.span, "here first")],
+                notes=["without `FROM` a column is called as its attribute"]
+                if first.column is None or attribute.column is None
+                else [],
+                help=[Help(f'name the column of one of them, as in `{attribute.name}: {attribute.type} FROM "…"`')],
+            )
+    return tuple((a.name, a.column) for a in attributes if a.column is not None and a.column != a.name)
+
+
+def _check_renamed(program: Program, catalogue: Catalogue, findings: Findings) -> None:
+    """Tells of columns of events that rules derive, where no stream carries them: answers have no such columns."""
+    carried = {label for source in catalogue.sources for label in source.carries}
+    for declared in (s for s in program.statements if isinstance(s, EventType)):
+        label = str(declared.label)
+        if label not in catalogue.derived or label in carried:
+            continue
+        for attribute in (a for a in declared.attributes or () if a.column is not None):
+            plain = str(format_attribute(replace(attribute, column=None)))
+            findings.add(
+                Code.UNREAD_COLUMN,
+                f"rules derive `{label}`, and no stream carries it, so the column `{attribute.column}` is not read",
+                attribute.span,
+                severity="warning",
+                notes=[f"in answers the column is called `{attribute.name}`, as the attribute is"],
+                help=[
+                    Help("leave `FROM` out", (Edit(attribute.span, plain),)),
+                    Help(f"if they also come from outside, let a stream carry them: `STREAM … CARRIES {label};`"),
+                ],
+            )
 
 
 def _carried_once(stream: Stream, k: int) -> Help:

@@ -7,10 +7,10 @@ program and not the square of it: a thousand rules on one event type are a thous
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import Span
 from ephemera.base.tree import find, walk
 from ephemera.rules.alternatives import cases

@@ -7,10 +7,10 @@ is more than anybody reads, and for the rest the other way out.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
 from heapq import nlargest
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Related, Severity
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import Span
 from ephemera.base.suggest import suggestion
 

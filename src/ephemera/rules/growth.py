@@ -9,10 +9,10 @@ What grows is a variable that, by way of a cycle, gets a value computed from its
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from ephemera.base.graph import components
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.rules.declare import head_label
 from ephemera.rules.dependencies import Asked, Graph, Vertex

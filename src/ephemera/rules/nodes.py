@@ -8,9 +8,10 @@ timers in the order of their anchors, collections, absences, and conditions.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field, replace
 from typing import Literal, TypeAlias
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import NOWHERE, Span
 from ephemera.syntax.nodes import AlgebraExpression, Condition, Head, Rule
 from ephemera.terms.namespaces import NONE, Namespaces
@@ -28,11 +29,21 @@ class Schema:
     """The longest an event of the type lasts, in microseconds; None is no limit, 0 a point."""
     arrives_at_begin: bool = False
     per_second: float | None = None
+    renamed: tuple[tuple[str, str], ...] = ()
+    """The attributes whose column or key has another name, with that name."""
     span: Span = field(default=NOWHERE, kw_only=True, compare=False)
 
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.attributes or ())
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The column or key of each attribute, in their order."""
+        if not self.renamed:
+            return self.names
+        other = dict(self.renamed)
+        return tuple(other.get(name, name) for name in self.names)
 
     @property
     def arity(self) -> int | None:
@@ -56,6 +67,11 @@ class Source:
     watermark: int
     idle: int | None
 
+    @property
+    def only(self) -> str | None:
+        """The one type that it carries, so that its rows and lines need not name it."""
+        return self.carries[0] if len(self.carries) == 1 else None
+
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
@@ -74,11 +90,22 @@ class Catalogue:
     namespaces: Namespaces = NONE
     local: LocalTime = field(default_factory=LocalTime, compare=False)
     """What a time without a zone means."""
+    only: str | None = None
+    """Where it is the catalogue of one stream: the one type that this carries, which is that of whatever names none."""
+
+    def carrying(self, only: str | None) -> Catalogue:
+        """The same as a stream is read by it that carries one type, or several."""
+        return self if only == self.only else replace(self, only=only)
 
     def attributes(self, label: str) -> tuple[str, ...] | None:
         """The attributes of a declared event in their order, or None."""
         schema = self.events.get(label)
         return None if schema is None or schema.attributes is None else schema.names
+
+    def columns(self, label: str) -> tuple[str, ...] | None:
+        """The columns or keys of the attributes of a declared event in their order, or None."""
+        schema = self.events.get(label)
+        return None if schema is None or schema.attributes is None else schema.columns
 
     def stamps(self, label: str) -> tuple[str, ...]:
         """The keys or columns that say when an event happens, as its stream declares them; none if it does not.

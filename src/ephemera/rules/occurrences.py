@@ -24,7 +24,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from heapq import merge
 from itertools import product
@@ -32,6 +31,7 @@ from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
 from ephemera.base.errors import InternalError
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import DAY, HOUR, MILLISECOND, MINUTE, SECOND
 from ephemera.rules.calendar import FIELDS, MONTHS, WEEKDAYS, parse_date, parse_time
 

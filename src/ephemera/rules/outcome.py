@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ephemera.base.errors import EphemeraError
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.terms.events import Event
 from ephemera.terms.values import Term, Value
 
@@ -25,11 +26,25 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """A head that had no value: the rule, what was bound, and why."""
+    """What could not be used, and why: a head that had no value, with its rule and what was bound, or a bad event.
+
+    >>> import ephemera
+    >>> program = ephemera.compile("EVENT a(x: int); half(x, 1 / x) <- i: a(x);")
+    >>> program.run_all(
+    ...     [{"event": "a", "time": 1, "data": [0]}, {"event": "a", "time": 2, "data": ["one"]}]
+    ... ).dead_letters
+    [<DeadLetter bad event: `x` is int, and "one" is not>, <DeadLetter rule 1: division by zero>]
+    """
 
     rule: int
+    """Its number, from 1 in the order of the text; 0 for a bad event."""
     variables: Mapping[str, Value]
     reason: str
+    event: str | None = None
+    """The input as it came, if it was no event of the program."""
+
+    def __repr__(self) -> str:
+        return f"<DeadLetter {f'rule {self.rule}' if self.rule else 'bad event'}: {self.reason}>"
 
 
 @dataclass(frozen=True, slots=True)

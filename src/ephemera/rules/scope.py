@@ -7,8 +7,9 @@ branches give is kept apart, for the messages.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import walk
 from ephemera.syntax.nodes import (
     Absent,

@@ -7,9 +7,9 @@ if its type is declared, it is the term of its attributes too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.syntax.nodes import Derive, Detect, Head, Raise
 from ephemera.terms.nodes import (
     All,

@@ -7,10 +7,11 @@ several together is the business of the temporal analysis.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import Span
 from ephemera.base.time import describe
 from ephemera.base.tree import find, walk

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import Span
 from ephemera.base.suggest import fresh
 from ephemera.base.tree import walk

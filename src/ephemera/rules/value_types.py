@@ -9,9 +9,9 @@ equals a whole number is one. A label that rules derive and nothing declares is 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import walk
 from ephemera.rules.calendar import RANGES
 from ephemera.rules.nodes import Catalogue, NormalRule, Ruleset, Schema

@@ -7,10 +7,10 @@ restriction are taken separately for each value of the variables that several at
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 from typing import TypeAlias, assert_never
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import pattern_bindings, primitives
 from ephemera.semantics.conditions import microseconds

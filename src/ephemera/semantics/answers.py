@@ -8,10 +8,11 @@ collections are gathered, and last the absences are tested (after all collection
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations, product
 from typing import TypeAlias
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.patterns import pattern_label

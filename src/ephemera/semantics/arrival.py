@@ -9,8 +9,8 @@ arrives at or behind the bound of its source is late.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.nodes import Catalogue, Source
 from ephemera.terms.events import Event
 

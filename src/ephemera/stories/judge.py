@@ -13,7 +13,8 @@ from ephemera.base.diagnostic import render_text
 from ephemera.base.errors import EphemeraError
 from ephemera.base.span import Source
 from ephemera.formats.json_events import BadEvent, read_object, read_time
-from ephemera.pipeline import Program, check
+from ephemera.pipeline import check
+from ephemera.program import Program
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.semantics.arrival import Arrival, late_arrivals
 from ephemera.stories.read import Rows, Story
@@ -186,7 +187,8 @@ def _run_live(program: Program, story: Story, tables: Tables) -> Found:
 
 def typed_rows(schema: Schema, rows: Rows) -> list[dict[str, Any]]:
     """The rows of a table as objects, each cell as its attribute is declared."""
-    return [{name: _cell(row[name], kind) for name, kind in schema.attributes or ()} for row in rows]
+    kinds = [(column, kind) for column, (_, kind) in zip(schema.columns, schema.attributes or (), strict=True)]
+    return [{column: _cell(row[column], kind) for column, kind in kinds} for row in rows]
 
 
 def _cell(cell: str, declared: str) -> Any:

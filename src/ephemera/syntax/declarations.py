@@ -144,7 +144,8 @@ def _attribute(c: Cursor) -> Attribute:
     if c.accept("["):
         c.expect("]")
         many = "[]"
-    return Attribute(name.text, kind.text + many, span=c.span_from(name.start))
+    column = text(c, "a column or key in quotes") if c.accept("FROM") else None
+    return Attribute(name.text, kind.text + many, column, span=c.span_from(name.start))
 
 
 _TYPE_ALIASES = {

@@ -33,7 +33,8 @@ def declaration(declared: Declaration, attributes: Callable[[str, EventType | Ta
 
 
 def attribute(declared: Attribute) -> Doc:
-    return f"{plain(declared.name)}: {declared.type}"
+    from_ = f" FROM {quote(declared.column)}" if declared.column is not None else ""
+    return f"{plain(declared.name)}: {declared.type}{from_}"
 
 
 def _clauses(declared: EventType) -> list[str]:

@@ -8,8 +8,9 @@ what is written depends on the document alone, never on how it was laid out befo
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TypeAlias, assert_never
+
+from ephemera.base.lazy_dataclass import dataclass
 
 WIDTH = 100
 INDENT = 2

@@ -9,10 +9,10 @@ words that take a term.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, cast
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Related
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import Span
 
 LARGEST_TEXT = 5_000_000

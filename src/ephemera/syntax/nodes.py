@@ -10,10 +10,10 @@ grammar they come from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.terms.nodes import (
     Call,
     ComparisonOperator,
@@ -283,10 +283,14 @@ class Namespace(Node):
 
 @dataclass(frozen=True, slots=True)
 class Attribute(Node):
-    """One attribute and its type: ``int``, ``float``, ``string``, ``bool``, ``time``, ``any``, or ``int[]``."""
+    """One attribute and its type: ``int``, ``float``, ``string``, ``bool``, ``time``, ``any``, or ``int[]``.
+
+    Its column or key has another name where one is given: ``card: string FROM "card_no"``.
+    """
 
     name: str
     type: str
+    column: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ language has no reserved words and asks for messages that say what would have fi
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Report, report
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import Source, Span
 from ephemera.base.tree import depth
 from ephemera.syntax.conditions import braced_conditions, condition

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import assert_never
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.terms.events import Interval
 from ephemera.terms.nodes import (

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
+from datetime import UTC, datetime, timedelta
 
-from ephemera.terms.values import Key, Term, merged
+from ephemera.base.lazy_dataclass import dataclass
+from ephemera.terms.text import iso, to_text
+from ephemera.terms.values import Key, Term, Time, Value, merged
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,15 +32,30 @@ def covering(intervals: Iterable[Interval]) -> Interval:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Event:
-    """Something that happened; events with equal terms and times are one event.
+    """Something that happened; events with equal terms and times are one event. The days of calendars are such.
 
     `positional` says how it is written, by the positions of its values; it makes no difference to what it is.
+
+    >>> import ephemera
+    >>> from datetime import UTC, datetime
+    >>> ephemera.Event.of("holiday", datetime(2026, 5, 1, tzinfo=UTC), datetime(2026, 5, 1, 23, 59, 59, tzinfo=UTC))
+    <Event holiday { } from 2026-05-01T00:00:00Z to 2026-05-01T23:59:59Z>
     """
 
     term: Term
     time: Interval
     positional: bool = False
     _key: Key | None = field(init=False, repr=False, default=None)
+
+    @classmethod
+    def of(cls, label: str, begin: datetime, end: datetime | None = None, values: Iterable[Value] = ()) -> Event:
+        """An event by its times, which need a zone, and the values at its positions; without an end it is a point."""
+        first = _microseconds(begin)
+        return cls(Term(label, tuple(values)), Interval(first, first if end is None else _microseconds(end)), True)
+
+    def __repr__(self) -> str:
+        begin, end = iso(Time(self.time.begin)), iso(Time(self.time.end))
+        return f"<Event {to_text(self.term)} {f'at {begin}' if begin == end else f'from {begin} to {end}'}>"
 
     @property
     def key(self) -> Key:
@@ -49,6 +69,12 @@ class Event:
 
     def __hash__(self) -> int:
         return hash(self.key)
+
+
+def _microseconds(stamp: datetime) -> int:
+    if stamp.tzinfo is None:
+        raise ValueError(f"{stamp} has no zone; give it one, such as `tzinfo=datetime.UTC`")
+    return (stamp - _EPOCH) // timedelta(microseconds=1)
 
 
 def event_of_both(a: Event, b: Event) -> Event:

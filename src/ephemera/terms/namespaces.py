@@ -9,9 +9,10 @@ label has that namespace in braces, `{urn:other}order`, so that the two are not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.terms.values import Term, Value
 
 XML_PREFIX = "xml"

@@ -6,10 +6,11 @@ equality, so two trees are equal when they say the same thing in the same words.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import NOWHERE, Span
 
 

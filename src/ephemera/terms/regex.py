@@ -2,7 +2,8 @@ r"""This module matches texts against regular expressions, in time that is linea
 
 RE2 does it, which knows neither backreferences nor look-around. `\d`, `\w` and `\s` go by Unicode, as names in the
 language do, and RE2's own by ASCII; so they are written out for it, with the few signs that it spells differently.
-Nodes hold expressions as text; they are compiled where they are used, and the latest of them kept.
+Nodes hold expressions as text; they are compiled where they are used, and the latest of them kept. RE2 is loaded with
+the first of them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ import re
 import sys
 from functools import lru_cache
 from typing import Any
-
-import re2
 
 MOST_COMPILED = 128
 MOST_MEMORY = 32 << 20
@@ -63,6 +62,8 @@ def is_match(expression: str, text: str) -> bool:
 
 def check(expression: str) -> None:
     """Raises `NoRegex` for what cannot be matched."""
+    import re2  # noqa: PLC0415 - only who matches expressions needs it
+
     try:
         _compiled(expression)
     except re2.error as error:
@@ -71,6 +72,8 @@ def check(expression: str) -> None:
 
 @lru_cache(MOST_COMPILED)
 def _compiled(expression: str) -> Any:
+    import re2  # noqa: PLC0415
+
     options = re2.Options()
     options.log_errors = False
     options.never_capture = True
@@ -118,6 +121,8 @@ def _in_re2(expression: str) -> str:
 
 def _escape(letter: str, *, in_class: bool) -> str:
     if letter in _FOREIGN:
+        import re2  # noqa: PLC0415
+
         raise re2.error(f"invalid escape sequence: \\{letter}".encode())
     if letter == "b" and in_class:
         return r"\x08"

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import date, timedelta
 from typing import TypeAlias
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import DAY, HOUR, MINUTE, SECOND
 from ephemera.terms.errors import DEEPEST_TERM, BadMessage, decode, excerpt, in_range, too_deep, whole
 from ephemera.terms.values import Term, Time, Value, is_valid, key

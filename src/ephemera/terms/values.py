@@ -8,8 +8,10 @@ Numbers compare exactly, `1 = 1.0`, and nothing else is converted.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, TypeAlias
+
+from ephemera.base.lazy_dataclass import dataclass
 
 LARGEST_INTEGER = 2**63 - 1
 

@@ -20,18 +20,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from lxml import etree
-
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.terms.errors import DEEPEST_TERM, BadMessage, decode, excerpt, too_deep
 from ephemera.terms.namespaces import NONE, XML_PREFIX, Namespaces
 from ephemera.terms.text import plain, read_number
 from ephemera.terms.values import Term, Value
+
+if TYPE_CHECKING:
+    from lxml import etree
 
 MOST_ATTRIBUTES = 256
 SAFELY: Mapping[str, Any] = MappingProxyType(
@@ -51,14 +53,15 @@ SAFELY: Mapping[str, Any] = MappingProxyType(
 """How what strangers send is parsed; a document type has to be refused, too."""
 _SPACE = " \t\r\n"
 
-_PROLOG_WITH_DOCTYPE = re.compile(r"(?>(?:\s+|<\?(?s:.*?)\?>|<!--(?s:.*?)-->)*+)<!DOCTYPE")
+# Texts, which `re` compiles when they are first used and keeps: with that many letters it takes a while.
+_PROLOG_WITH_DOCTYPE = r"(?>(?:\s+|<\?(?s:.*?)\?>|<!--(?s:.*?)-->)*+)<!DOCTYPE"
 _START = (
     "A-Z_a-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02ff\u0370-\u037d\u037f-\u1fff\u200c\u200d\u2070-\u218f\u2c00-\u2fef"
     "\u3001-\ud7ff\uf900-\ufdcf\ufdf0-\ufffd\U00010000-\U000effff"
 )
 _NAME = rf"[{_START}][-.0-9\u00b7\u0300-\u036f\u203f\u2040{_START}]*+"
-_QUALIFIED_NAME = re.compile(rf"(?:{_NAME}:)?{_NAME}")
-_ILLEGAL = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_QUALIFIED_NAME = rf"(?:{_NAME}:)?{_NAME}"
+_ILLEGAL = "[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 _IN_TEXT = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\r": "&#13;"})
 _IN_ATTRIBUTE = _IN_TEXT | str.maketrans({'"': "&quot;", "\t": "&#9;", "\n": "&#10;"})
@@ -84,6 +87,8 @@ def from_xml(text: str | bytes, *, strings: Collection[str] = (), namespaces: Na
     >>> from_xml('<order lang="de"><id>4711</id></order>')  # doctest: +ELLIPSIS
     Term(label='order', children=(Term(label='id', children=(4711,), ...),), ordered=True, attributes=(('lang', 'de'),))
     """
+    from lxml import etree  # noqa: PLC0415 - only who reads XML needs it
+
     stack: list[_Open] = []
     for event, element in etree.iterwalk(_parse(text), events=("start", "end")):
         if event == "start":
@@ -102,8 +107,10 @@ def from_xml(text: str | bytes, *, strings: Collection[str] = (), namespaces: Na
 
 
 def _parse(text: str | bytes) -> etree._Element:
+    from lxml import etree  # noqa: PLC0415
+
     document = decode(text, "the XML")
-    if _PROLOG_WITH_DOCTYPE.match(document):
+    if re.match(_PROLOG_WITH_DOCTYPE, document):
         raise BadMessage("the XML has a document type (`<!DOCTYPE`), and none is allowed; remove it")
     parser = etree.XMLParser(**SAFELY)
     try:
@@ -152,6 +159,8 @@ def _attribute(name: str, written: str, namespaces: Namespaces) -> str:
 @cache
 def _names_as_written(count: int) -> etree.XPath:
     """What tells the names of that many attributes: lxml knows their namespaces, but not which prefix was used."""
+    from lxml import etree  # noqa: PLC0415
+
     names = ", ' ', ".join(f"name(@*[{k + 1}])" for k in range(count))
     return etree.XPath(f"concat({names}, '')")
 
@@ -221,7 +230,7 @@ def _content(term: Term) -> list[str | Term]:
 
 def _name(name: str, prefixes: set[str]) -> str:
     prefix, colon, _ = name.partition(":")
-    if not _QUALIFIED_NAME.fullmatch(name) or prefix == "xmlns":
+    if not re.fullmatch(_QUALIFIED_NAME, name) or prefix == "xmlns":
         raise BadMessage(f"XML cannot hold {excerpt(name)}: it is no XML name")
     if colon:
         prefixes.add(prefix)
@@ -229,6 +238,6 @@ def _name(name: str, prefixes: set[str]) -> str:
 
 
 def _legal(text: str) -> str:
-    if illegal := _ILLEGAL.search(text):
+    if illegal := re.search(_ILLEGAL, text):
         raise BadMessage(f"XML cannot hold the character U+{ord(illegal[0]):04X} in {excerpt(text)}")
     return text

@@ -7,11 +7,12 @@ that a run can say so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.terms.errors import BadMessage, excerpt
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

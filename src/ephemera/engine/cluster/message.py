@@ -7,13 +7,13 @@ order a place takes them, is for whoever carries them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pyarrow as pa
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.cluster.source_progress import PlaceProgress
 from ephemera.kernels.columns import Batch, Column, from_arrow, to_arrow
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
@@ -79,9 +79,7 @@ class _Letters(_ToPlace):
 
 @dataclass(frozen=True, slots=True)
 class BadInput(_Letters):
-    """What was no event of a program; the label is that of the type that it named."""
-
-    label: str = ""
+    """What was no event of a program."""
 
 
 @dataclass(frozen=True, slots=True)

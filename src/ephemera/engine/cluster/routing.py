@@ -39,7 +39,7 @@ from ephemera.kernels.history import FAR
 from ephemera.kernels.keys import hash_columns
 from ephemera.physical.placement import WHOLE, Placement, position_of
 from ephemera.physical.plan import Compiled, PhysicalPlan
-from ephemera.rules.outcome import World
+from ephemera.rules.outcome import DeadLetter, World
 from ephemera.syntax.nodes import Derive, Raise
 from ephemera.terms.text import to_text
 from ephemera.terms.values import Term
@@ -209,9 +209,7 @@ class DistributedProgram:
     def letters(self, engine: Engine, place: int) -> Iterator[Shipment]:
         """The heads of an engine that had no value since this was last asked."""
         for letter in engine.take_dead_letters():
-            told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
-            line = json.dumps(told, ensure_ascii=False, default=str).encode()
-            yield UndefinedHead(self.number, place, 1, line)
+            yield UndefinedHead(self.number, place, 1, letter_line(letter))
 
     def engine(self, group: int, place: int) -> Engine:
         """The engine of a group in one place."""
@@ -353,6 +351,12 @@ def _measure(engine: Engine, peaks: dict[str, int]) -> None:
     for lane in engine.lanes.values():
         for name, history in lane.histories.items():
             peaks[name] = max(peaks.get(name, 0), len(history))
+
+
+def letter_line(letter: DeadLetter) -> bytes:
+    """A head without a value as a line of JSON."""
+    told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
+    return json.dumps(told, ensure_ascii=False, default=str).encode()
 
 
 def _plain(variables: Mapping[str, object]) -> dict[str, object]:

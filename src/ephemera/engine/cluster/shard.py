@@ -7,11 +7,12 @@ It may be any process that does so: one that has the state of an earlier batch r
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.cluster.admission import turned_away
 from ephemera.engine.cluster.message import EngineStats, EventsFor, Shipment, run_groups
 from ephemera.engine.cluster.routing import DistributedProgram, peak_memory
@@ -30,7 +31,7 @@ class Running:
     """An engine at work, and what writes down its state."""
 
     engine: Engine
-    journal: Changelog
+    changelog: Changelog
 
 
 class Shard:
@@ -75,26 +76,26 @@ class Shard:
         for piece in state.pieces:
             pieces.setdefault(_prefix(piece.name), []).append(piece)
         for key, words in state.words["engines"].items():
-            self._engine(*self._of_key(key)).journal.recall(words, pieces.get(key, ()))
+            self._engine(*self._of_key(key)).changelog.recall(words, pieces.get(key, ()))
 
     def commit(self, batch: int) -> Committed:
         """Writes down what was added since the state that it came to."""
-        pieces = [piece for one in self._running.values() for piece in one.journal.take()]
-        words = {self._key(*which): one.journal.words() for which, one in self._running.items()}
+        pieces = [piece for one in self._running.values() for piece in one.changelog.take()]
+        words = {self._key(*which): one.changelog.words() for which, one in self._running.items()}
         written = self._store.commit(batch, {"engines": words}, pieces, self)
         self.batch = batch
         return written
 
     def bound(self, name: str) -> int:
         """How far that has come which some rows belong to."""
-        return self._journal_of(name).bound(name)
+        return self._changelog_of(name).bound(name)
 
     def merged(self, name: str, tables: Sequence[pa.Table]) -> Piece | None:
         """What is alive of several pieces of one name, as one."""
-        return self._journal_of(name).merged(name, tables)
+        return self._changelog_of(name).merged(name, tables)
 
-    def _journal_of(self, name: str) -> Changelog:
-        return self._running[self._of_key(_prefix(name))].journal
+    def _changelog_of(self, name: str) -> Changelog:
+        return self._running[self._of_key(_prefix(name))].changelog
 
     def _key(self, program: int, group: int) -> str:
         """What the engine of a group is called where its state is stored."""

@@ -9,9 +9,10 @@ whoever hears the same words comes to the same bounds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.time.event_time import sources_of
 from ephemera.engine.time.processing_time import IdleSources
 from ephemera.kernels.history import FAR

@@ -14,11 +14,13 @@ import numpy as np
 
 from ephemera.base.span import Source
 from ephemera.engine.driver import SLICE, drive
-from ephemera.engine.engine import Engine, Found, Never, never, split
+from ephemera.engine.engine import Engine, Found, Never, never
+from ephemera.formats.answer_list import letters_of
+from ephemera.formats.answer_order import AnswerPart
 from ephemera.formats.json_events import BadEvent, write_event
 from ephemera.formats.reading import Reading
-from ephemera.kernels.columns import Ints
-from ephemera.kernels.event_columns import END, Events, of_events
+from ephemera.kernels.columns import Batch, Ints
+from ephemera.kernels.event_columns import END, Events, distinct, of_events
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled
 from ephemera.rules.declare import head_label_span
@@ -26,6 +28,7 @@ from ephemera.rules.emitted import emitted_label
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, LateEvent, Message, Outcome, World
 from ephemera.syntax.nodes import Raise
+from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event
 from ephemera.terms.values import Key
 
@@ -44,7 +47,8 @@ class BatchRun:
         self._ends = np.concatenate([p.batch[END] for p in self._parts]) if self._parts else np.empty(0, np.int64)
         self.engine = Engine(compiled.physical, world)
         self.engine.sources.limit(*span(self._ends, world))
-        self.outcome = Outcome()
+        self.answers: list[AnswerPart] = []
+        """All that was found, by columns."""
 
     def slices(self) -> list[int]:
         """Times at which the history is cut."""
@@ -52,40 +56,82 @@ class BatchRun:
 
     def run(self, cuts: Sequence[int], progress: Callable[[float], None] = lambda _part: None) -> Outcome:
         """Through the whole history, with a stop at some times; `progress` is told the part that is done."""
+        self.go_through(cuts, progress)
+        return self.finish()
+
+    def go_through(self, cuts: Sequence[int], progress: Callable[[float], None] = lambda _part: None) -> None:
+        """The same; what was found stays by columns."""
         bounds = dict.fromkeys(self.engine.sources.names, FAR)
         progress(0.0)
         for number, found in enumerate(drive(self.engine, self._sliced(cuts), bounds, size=0), 1):
             self.take(found)
             progress(number / (len(cuts) + 1))
         progress(1.0)
-        return self.finish()
 
     def _sliced(self, cuts: Sequence[int]) -> Iterator[tuple[int, list[Events]]]:
-        first, rest = -FAR, self._parts
-        for cut in cuts:
-            ended, rest = split(rest, cut)
-            yield first, ended
-            first = cut + 1
-        yield first, rest
+        if not cuts:
+            yield -FAR, self._parts
+            return
+        parts = [_by_end(part) for part in self._parts]
+        first, starts = -FAR, [0] * len(parts)
+        for cut in (*cuts, FAR):
+            stops = [int(np.searchsorted(part.batch[END], cut, side="right")) for part in parts]
+            ended = zip(parts, starts, stops, strict=True)
+            yield first, [replace(p, batch=p.batch.cut(start, stop)) for p, start, stop in ended if stop > start]
+            first, starts = cut + 1, stops
 
     def take(self, found: Found) -> None:
         """Adds what is certain after a step."""
-        self.outcome.events += found.few
-        self.outcome.events += [event for part in found.events for event in part.events()]
-        for number, part in found.messages:
-            head = self._rules.resolved.rules[number - 1].head
-            if isinstance(head, Raise):
-                self.outcome.messages += [Message(e, head.recipient, head.transport) for e in part.events()]
+        self.answers += [part for part, _ in answer_parts(found, self._rules)]
 
     def finish(self) -> Outcome:
         """All that was found, in order. All rules come to a bound together, so a step gives no event of one before."""
-        outcome = self.outcome
+        outcome = self.rest()
+        for part in self.answers:
+            if part.message is None:
+                outcome.events += part.events.events()
+            else:
+                outcome.messages += [Message(event, *part.message) for event in part.events.events()]
         outcome.events.sort(key=lambda e: e.key)
-        messages = dict.fromkeys(outcome.messages)  # several rules may send the same to the same
-        outcome.messages = sorted(messages, key=lambda m: (m.event.key, m.recipient, m.transport))
-        outcome.dead_letters = self.engine.take_dead_letters()
-        outcome.matched = self.engine.matched
+        outcome.messages.sort(key=lambda m: (m.event.key, m.recipient, m.transport))
         return outcome
+
+    def rest(self) -> Outcome:
+        """What came of the run besides its answers."""
+        return Outcome(dead_letters=self.engine.take_dead_letters(), matched=self.engine.matched)
+
+
+def _by_end(events: Events) -> Events:
+    """The same in the order of their ends."""
+    ends: Ints = events.batch[END]
+    is_sorted = bool((ends[1:] >= ends[:-1]).all())
+    rows = np.arange(len(ends)) if is_sorted else np.argsort(ends, kind="stable")
+    is_plain = is_sorted and type(events.batch) is Batch
+    return events if is_plain else events.take(rows)
+
+
+def answer_parts(found: Found, rules: Ruleset, program: int = 0) -> list[tuple[AnswerPart, int]]:
+    """What is certain after a step, each once; with messages comes the number of a rule that sends them, else 0."""
+    few = of_events(found.few, rules.resolved.catalogue.attributes) if found.few else []
+    given = [(AnswerPart(part, None, program), 0) for part in (*found.events, *few)]
+    sent: dict[tuple[str, str], list[tuple[int, Events]]] = {}
+    for number, part in found.messages:
+        head = rules.resolved.rules[number - 1].head
+        if isinstance(head, Raise):
+            sent.setdefault((head.recipient, head.transport), []).append((number, part))
+    for message, own in sent.items():  # several rules may send the same to the same
+        number = own[0][0]
+        given += [(AnswerPart(part, message, program), number) for part in distinct([part for _, part in own])]
+    return given
+
+
+def parts_of(outcome: Outcome, attributes: Callable[[str], Names]) -> list[AnswerPart]:
+    """The answers of a whole run by columns."""
+    parts = [AnswerPart(part) for part in of_events(outcome.events, attributes)]
+    sent: dict[tuple[str, str], list[Event]] = {}
+    for message in outcome.messages:
+        sent.setdefault((message.recipient, message.transport), []).append(message.event)
+    return parts + [AnswerPart(part, to) for to, own in sent.items() for part in of_events(own, attributes)]
 
 
 def span(ends: Sequence[int] | Ints, world: World) -> tuple[int, int]:
@@ -122,6 +168,16 @@ class Run:
     """What is likely wrong with the input as a whole, such as a key that was missing in every event of its type."""
     notes: tuple[str, ...] = ()
     """All that people should know of the run besides: what is said of the input, and probable mistakes in it."""
+
+    @property
+    def dead_letters(self) -> list[DeadLetter]:
+        """All that could not be used: bad events first, then heads that had no value."""
+        return letters_of(self.bad, self.undefined)
+
+    def __repr__(self) -> str:
+        told = f"{len(self.answers):,} answers" if isinstance(self.answers, list) else "answers in a table"
+        counts = {"messages": len(self.messages), "bad": len(self.bad), "undefined": len(self.undefined)}
+        return f"<Run: {', '.join([told, *(f'{count:,} {name}' for name, count in counts.items() if count)])}>"
 
     @property
     def never_came(self) -> tuple[str, ...]:

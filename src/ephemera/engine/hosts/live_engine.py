@@ -30,12 +30,27 @@ from ephemera.engine.time.processing_time import (
     passing,
     wall_clock,
 )
+from ephemera.formats.answer_order import AnswerPart
 from ephemera.formats.check_columns import check_columns
 from ephemera.formats.decode_arrow import Reader, bad_events, offer_of, stamped
+from ephemera.formats.decode_json import JsonDecoder
+from ephemera.formats.encode_json import json_objects
 from ephemera.formats.flat_reader import FlatReader
-from ephemera.formats.json_events import BadEvent, Message, at_time, original_text, read_time, uses_text, write_event
+from ephemera.formats.json_events import (
+    BadEvent,
+    Message,
+    at_time,
+    decode_line,
+    named,
+    original_text,
+    read_time,
+    uses_text,
+    write_event,
+)
 from ephemera.formats.reading import Given, Keys, given_message, one, read_event, several
+from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
+from ephemera.kernels.tail import FEW
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, LateEvent, World
@@ -93,9 +108,17 @@ class LiveEngine:
         self._passing = passing if is_set else self._now
         idle = {s.name: s.idle for s in self._catalogue.sources if s.idle is not None and stamp == "event"}
         self._silence = IdleSources(idle, self._passing()) if idle else None
-        self._as_numbers = True
+        self._as_numbers: bool | None = None
+        """Whether the first good event wrote its time as a number."""
+        self._lines: dict[str | None, JsonDecoder] = {}
+        """For lines of any types, and for those of streams that carry one."""
         self._lock = threading.RLock()
         self._clock: BackgroundClock | None = None
+
+    def __repr__(self) -> str:
+        stats = self.stats()
+        heads = dict.fromkeys(self._catalogue.derived)
+        return f"<Engine: derives {', '.join(heads) or 'nothing'}; {stats.received:,} events came>"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -130,6 +153,40 @@ class LiveEngine:
             answers += self._send_table(to_arrow(events)) if is_table(events) else self._send_each(several(events))
             return self._until_now(answers)
 
+    def send_lines(self, lines: Sequence[bytes], only: str | None = None) -> list[Answer]:
+        """The same for lines of JSON, by columns where there are many; those that name no type are of `only`."""
+        if len(lines) <= FEW or self._stamp == "arrival":
+            catalogue = self._catalogue.carrying(only)
+            return self.send_many(lines if only is None else [named(decode_line(line), catalogue) for line in lines])
+        with self._lock:
+            return self._let_pass() + self._send_block(lines, only)
+
+    def _send_block(self, lines: Sequence[bytes], only: str | None) -> list[Answer]:
+        if only not in self._lines:
+            self._lines[only] = JsonDecoder(self._compiled.carrying(only), self._keys)
+        decoded = self._lines[only].decode(b"\n".join(lines))
+        self._received += decoded.count
+        self._refuse(decoded.bad_events)
+        self._note_form(decoded.as_numbers)
+        self._hear(part.label for part in decoded.parts)
+        found = self._taken(lambda: self._engine.send_parts(decoded.parts, decoded.rows))
+        if self._engine.late:
+            given = [line for line in lines if line.strip()]
+            pairs = zip(decoded.parts, decoded.rows, strict=True)
+            known = {e: given[row] for part, rows in pairs for e, row in zip(part.events(), rows.tolist(), strict=True)}
+            self._take_late(lambda event: original_text(known[event]))
+        return self._written(found)
+
+    @property
+    def _numbers(self) -> bool:
+        """Whether times are written as numbers."""
+        return self._as_numbers is not False
+
+    def _note_form(self, as_numbers: bool | None) -> None:
+        """How an event writes its time; the first good one decides."""
+        if self._as_numbers is None:
+            self._as_numbers = as_numbers
+
     def _until_now(self, answers: list[Answer]) -> list[Answer]:
         """The answers to what came; an engine that stamps it closes the instant."""
         return answers + self._advanced(self._now()) if self._stamp == "arrival" else answers
@@ -162,10 +219,10 @@ class LiveEngine:
         read = Reader(stamps, self._compiled).read()
         self._received += table.num_rows
         self._refuse(bad_events(read.bad, table))
-        self._as_numbers = self._as_numbers and (read.numbers or not read.parts)
+        self._note_form(read.numbers if read.parts else None)
         self._hear(part.label for part in read.parts)
         found = self._taken(lambda: self._engine.send_parts(read.parts, read.rows))
-        self._take_late(lambda event: json.dumps(write_event(event, self._catalogue, as_numbers=self._as_numbers)))
+        self._take_late(lambda event: json.dumps(write_event(event, self._catalogue, as_numbers=self._numbers)))
         return self._written(found)
 
     def _refuse(self, bad: Sequence[BadEvent]) -> None:
@@ -227,6 +284,7 @@ class LiveEngine:
         message = given_message(given)
         quick = self._quick.read(message.data) if self._stamp == "event" else None
         if quick is not None:  # at a time that is a number
+            self._note_form(True)
             self._keys.note(message.data)
             return quick
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
@@ -234,7 +292,7 @@ class LiveEngine:
         event = read_event(message, self._compiled)
         if isinstance(event, Event):
             self._keys.note(message.data)
-            self._as_numbers = self._as_numbers and not uses_text(message.data, self._catalogue)
+            self._note_form(not uses_text(message.data, self._catalogue))
         return event
 
     def _arrival(self) -> int:
@@ -247,14 +305,19 @@ class LiveEngine:
     def _written(self, found: Found) -> list[Answer]:
         if not found.few and not found.events and not found.messages:
             return []
-        events = sorted((*found.few, *(e for part in found.events for e in part.events())), key=lambda e: e.key)
-        answers = [write_event(e, self._catalogue, as_numbers=self._as_numbers) for e in events]
+        if sum(map(len, found.events)) > FEW:
+            few = of_events(found.few, self._catalogue.attributes)
+            parts = [AnswerPart(part) for part in (*found.events, *few)]
+            answers = json_objects(parts, self._catalogue, as_numbers=self._numbers)
+        else:
+            events = sorted((*found.few, *(e for part in found.events for e in part.events())), key=lambda e: e.key)
+            answers = [write_event(e, self._catalogue, as_numbers=self._numbers) for e in events]
         for number, part in found.messages:
             head = self._compiled.rules.resolved.rules[number - 1].head
             if isinstance(head, Raise):
                 to = {"recipient": head.recipient, "transport": head.transport}
                 answers += [
-                    {**write_event(e, self._catalogue, as_numbers=self._as_numbers), **to}
+                    {**write_event(e, self._catalogue, as_numbers=self._numbers), **to}
                     for e in sorted(part.events(), key=lambda e: e.key)
                 ]
         return answers

@@ -20,10 +20,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from ephemera.engine.hosts.batch import BatchRun, Evaluate, Run, run_of, run_reading, written_messages
+from ephemera.engine.hosts.batch import BatchRun, Evaluate, Run, parts_of, run_of, run_reading
+from ephemera.formats.answer_order import AnswerPart
 from ephemera.formats.check_columns import check_columns
 from ephemera.formats.decode_arrow import BadRow, Read, Reader, bad_events, offer_of
 from ephemera.formats.encode_arrow import Writer
+from ephemera.formats.encode_json import json_objects
 from ephemera.formats.reading import Reading, several
 from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import DeadLetter, Outcome, World
@@ -41,8 +43,10 @@ class TableRun:
     answers: Any
     bad: list[BadRow]
     outcome: Outcome
+    """What came of it besides answers."""
     given: pa.Table
     read: Read
+    messages: list[AnswerPart]
     said: tuple[str, ...] = ()
     """What is to be said of the input, such as that times had no zone."""
 
@@ -74,7 +78,7 @@ def run_given(  # noqa: PLR0913 - what a run needs, most of it optional
     table = run_table(compiled, events, world, evaluate, emit, lenient=lenient)
     bad = bad_events(table.bad, table.given)
     labels = [part.label for part in table.read.parts]
-    messages = written_messages(table.outcome, compiled, as_numbers=table.read.numbers)
+    messages = json_objects(table.messages, compiled.rules.resolved.catalogue, as_numbers=table.read.numbers)
     found = run_of(compiled, table.answers, messages, table.outcome, bad, labels, table.given.num_rows, emit)
     return replace(found, said=table.said)
 
@@ -98,15 +102,19 @@ def run_table(  # noqa: PLR0913 - what a run needs, most of it optional
     table = to_arrow(given)
     check_columns([offer_of(table, "the table")], compiled.rules.resolved.catalogue, lenient=lenient)
     read = Reader(table, compiled).read()
+    rules = compiled.rules
     if evaluate is not None:
         outcome = evaluate([event for part in read.parts for event in part.events()], world)
+        answers = parts_of(outcome, rules.resolved.catalogue.attributes)
     else:
         batch = BatchRun(compiled, (), world, read.parts)
-        outcome = batch.run(batch.slices())
-    outcome.only(emit)
-    answers = Writer(compiled.rules, read).table(outcome)
+        batch.go_through(batch.slices())
+        outcome, answers = batch.rest(), batch.answers
+    asked = [part for part in answers if not emit or part.events.label in emit]
+    written = Writer(rules, read, emit).table(asked)
+    messages = [part for part in asked if part.message is not None]
     bad = sorted(read.bad, key=lambda bad: bad.row)
-    return TableRun(_like(given, answers), bad, outcome, table, read, local.note_since(assumed))
+    return TableRun(like(given, written), bad, outcome, table, read, messages, local.note_since(assumed))
 
 
 # ---- kinds of tables ---------------------------------------------------------------------------------------
@@ -141,7 +149,7 @@ def to_arrow(given: Any) -> pa.Table:
             raise TypeError(f"a {type(given).__name__} is no table; give Arrow, pandas, Polars or DuckDB")
 
 
-def _like(given: Any, answers: pa.Table) -> Any:
+def like(given: Any, answers: pa.Table) -> Any:
     """The answers as a table of the given one's kind; integers stay such where some are null."""
     match _kind(given):
         case "pandas.DataFrame":

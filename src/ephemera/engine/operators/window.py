@@ -12,12 +12,12 @@ neighbours of their size, so there are few of them, and an event does not cost w
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ephemera.algebra.attributes import end, hidden
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints, latest, stack
 from ephemera.kernels.filter import times
 from ephemera.kernels.history import FAR, History, Question, Run, ranges

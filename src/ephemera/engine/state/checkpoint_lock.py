@@ -15,13 +15,13 @@ import os
 import socket
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
 
 from ephemera.base.errors import EphemeraError
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.state.durable_files import Broken, Files, Posix, files_of, seal, unseal
 
 LOCK = "lock"

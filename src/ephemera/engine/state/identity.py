@@ -75,9 +75,10 @@ def _stream(source: Source) -> str:
 def _with_meaning(catalogue: Catalogue) -> list[object]:
     """What is declared, without what has no meaning; what rules derive is theirs to say."""
     sources = [replace(s, location=None, format=None, carries=tuple(sorted(s.carries))) for s in catalogue.sources]
-    left = replace(catalogue, events={}, sources=(), table_locations={}, derived={}, arities={})
+    tables = {label: replace(schema, renamed=()) for label, schema in catalogue.tables.items()}
+    left = replace(catalogue, events={}, tables=tables, sources=(), table_locations={}, derived={}, arities={})
     return [
-        {label: replace(schema, per_second=None) for label, schema in catalogue.events.items()},
+        {label: replace(schema, per_second=None, renamed=()) for label, schema in catalogue.events.items()},
         sorted(sources, key=lambda source: source.name),
         catalogue.stamps(""),  # of several streams that carry nothing by name the first counts
         left,

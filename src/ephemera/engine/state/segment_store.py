@@ -18,11 +18,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import pyarrow as pa
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.state.durable_files import FOLDER, WAY_OUT, Broken, Files
 from ephemera.engine.state.segments import (
     NOBODY,

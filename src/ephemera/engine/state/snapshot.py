@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ import pyarrow as pa
 
 from ephemera.algebra.fingerprint import digest
 from ephemera.base.errors import EphemeraError
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.engine import Engine
 from ephemera.engine.lane import Lane
 from ephemera.engine.state.durable_files import WAY_OUT, Broken, seal, unseal

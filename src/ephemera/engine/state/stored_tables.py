@@ -7,9 +7,10 @@ program, or from what its author called it. Here, and nowhere else, names are tr
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from urllib.parse import quote
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.lane import Lane
 from ephemera.engine.operators.operator import Rows
 from ephemera.kernels.columns import Batch, Ints

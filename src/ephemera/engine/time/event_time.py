@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
+from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import Ints, Mask
 from ephemera.kernels.event_columns import END, Events
 from ephemera.kernels.history import FAR

@@ -22,7 +22,6 @@ from ephemera.formats.decode_arrow import Read
 from ephemera.formats.encode_arrow import Writer
 from ephemera.kernels.columns import Column, Ints, column
 from ephemera.kernels.event_columns import BEGIN, END, Events
-from ephemera.rules.outcome import Message
 from ephemera.spark.runtime.exchange import answers_of
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
@@ -95,10 +94,8 @@ def _cells(
         names = writer.names(events.label, events.arity)
         return events, {n: events.batch.columns[position(k)] for k, n in enumerate(names)}
     head = resolved.rules[answers.rule - 1].head if answers.rule else None
-    rows: list[Mapping[str, Value]] = []
-    for event in events.events():
-        message = Message(event, head.recipient, head.transport) if isinstance(head, Raise) else None
-        rows.append(writer.cells(event, message, as_numbers))
+    message = (head.recipient, head.transport) if isinstance(head, Raise) else None
+    rows = [writer.cells(event, message, as_numbers) for event in events.events()]
     names = list(dict.fromkeys(name for row in rows for name in row))
     return events, {n: column([row.get(n) for row in rows]) for n in names}
 

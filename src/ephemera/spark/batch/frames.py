@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -37,6 +38,8 @@ from ephemera.spark.runtime.failures import failure, told_by
 from ephemera.spark.runtime.java import GONE, told_of_java
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 
+SparkFrame: TypeAlias = DataFrame
+"""What a program takes and gives where it runs on data frames of Spark."""
 _WHOLE = (t.ByteType, t.ShortType, t.IntegerType, t.LongType, t.NullType)
 _INSTANTS = (t.TimestampType, t.TimestampNTZType, t.DateType)
 
@@ -124,7 +127,8 @@ def _counting(frame: DataFrame, catalogue: Catalogue) -> Counting:
     """Whether the columns of a data frame count units: those that say when, and those of attributes."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     stamps = all(isinstance(kinds[name], _WHOLE) for name in stamp_columns(kinds, catalogue))
-    declared = [(n, d) for schema in catalogue.events.values() for n, d in schema.attributes or () if n in kinds]
+    schemas = [zip(s.columns, s.attributes or (), strict=True) for s in catalogue.events.values()]
+    declared = [(column, d) for columns in schemas for column, (_, d) in columns if column in kinds]
     instants = any(isinstance(kinds[name], _INSTANTS) for name, _ in declared)
     whole = all(isinstance(kinds[name], _WHOLE) for name, d in declared if d.removesuffix("[]") == "time")
     return Counting(stamps, whole and not instants)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
@@ -15,16 +13,16 @@ from pyspark.sql import functions as f
 
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.check_columns import check_columns
-from ephemera.formats.json_events import uses_text
-from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled
 from ephemera.rewrite.pushdown import Asked, constants
 from ephemera.rules.outcome import World
-from ephemera.spark.read import parquet
-from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, TEXT, Form, ScannedEvents
+from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, Form, ScannedEvents
+from ephemera.spark.read.parquet import GroupsOfRows, groups_of_rows
 from ephemera.spark.read.route_rows import FromLines, FromSource
-from ephemera.spark.read.scan import Input, apart, read, read_rest, rest_messages
+from ephemera.spark.read.scan import Input, apart, format_of, read, read_rest
+from ephemera.spark.read.text_files import TextFiles, text_files
+from ephemera.spark.read.time_form import counts, messages_there
 from ephemera.spark.runtime.exchange import SCHEMA, Programs, run_levels
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.spark.runtime.ship_package import ship
@@ -84,28 +82,28 @@ def start(
     numbers = True
     notes: list[str] = []
     filtered: set[str] = set()
-    for same in declaring_alike(jobs):
+    for same in declaring_alike(jobs, inputs):
         catalogue = jobs[same[0]].compiled.rules.resolved.catalogue
         alike = [jobs[n] for n in same]
-        found = [(given, _groups_of_rows(spark, given)) for given in inputs]
-        by_python = [units for _, units in found if units is not None]
+        found = [(given, _by_python(spark, given, len(alike))) for given in inputs if given.is_for(same[0])]
+        here = [files for _, files in found if files is not None]
         asked = (catalogue, wanted_columns(alike), _constants(alike))
         assumed = catalogue.local.assumed
-        by_spark = read(spark, [given for given, units in found if units is None], *asked)
+        by_spark = read(spark, [given for given, files in found if files is None], *asked)
         offers = [source.offer for source in by_spark if source.offer is not None]
-        offers += [offer for units in by_python for offer in parquet.offers(units)]
+        offers += [offer for files in here for offer in files.offers()]
         for job in alike:
             check_columns(offers, job.compiled.rules.resolved.catalogue, lenient=lenient)
         asks_the_clock = any(job.asks_the_clock for job in alike)  # then Spark looks for the first and last ends
-        others = read(spark, [given for given, units in found if units is not None and asks_the_clock], *asked)
+        others = read(spark, [given for given, files in found if files is not None and asks_the_clock], *asked)
         own = [_spread(n, jobs[n], [*by_spark, *others], count) for n in same]
         spreads += own
         notes += catalogue.local.note_since(assumed)
         filtered |= set(_constants(alike)) if any(source.form in ("rows", "cells") for source in by_spark) else set()
-        frames += [parquet.routed(spark, units, own, wanted_columns(alike)) for units in by_python]
+        frames += [files.routed(spark, own, wanted_columns(alike)) for files in here]
         frames += [_routed(source, own) for source in by_spark]
-        numbers = numbers and all(_has_numbers(source, jobs[n]) for source in by_spark for n in same)
-        numbers = numbers and all(parquet.counts(units, catalogue) for units in by_python)
+        numbers = numbers and all(_has_numbers(spark, source, jobs[n]) for source in by_spark for n in same)
+        numbers = numbers and all(files.counts(jobs[n].compiled) for files in here for n in same)
     routed = reduce(DataFrame.unionAll, frames or [empty(spark)])
     spreads.sort(key=lambda spread: spread.number)
     shipped = run_levels(routed, spreads, Programs(spreads), count)
@@ -117,19 +115,27 @@ def empty(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], SCHEMA)
 
 
-def _groups_of_rows(spark: SparkSession, given: Input) -> list[parquet.Unit] | None:
-    """What Python reads of an input by itself: Parquet files of this machine."""
-    return parquet.units(spark, given.paths) if given.holds_parquet else None
+def _by_python(spark: SparkSession, given: Input, programs: int) -> GroupsOfRows | TextFiles | None:
+    """What Python reads of an input by itself: files of this machine, for so many programs; else Spark reads it."""
+    form = given.format or (format_of(given.paths[0]) if given.paths else None)
+    match form:
+        case "parquet":
+            return groups_of_rows(spark, given.paths, given.only)
+        case "json" | "csv":
+            return text_files(spark, given.paths, form, given.only, programs)
+        case _:
+            return None
 
 
-def declaring_alike(jobs: Sequence[Job]) -> list[list[int]]:
-    """The programs by what they declare: those that declare the same read the input once."""
+def declaring_alike(jobs: Sequence[Job], inputs: Sequence[Input] = ()) -> list[list[int]]:
+    """The programs by what they declare and read: those that do the same read the input once."""
     found: list[tuple[object, list[int]]] = []
     for number, job in enumerate(jobs):
         catalogue = job.compiled.rules.resolved.catalogue
         stamps = [(source.carries, source.time) for source in catalogue.sources]
         when = stamps if any(time for _, time in stamps) else []
-        declared = (catalogue.unit, catalogue.zone, dict(catalogue.events), when)
+        read_by = [given.is_for(number) for given in inputs]
+        declared = (catalogue.unit, catalogue.zone, dict(catalogue.events), when, read_by)
         same = next((numbers for other, numbers in found if other == declared), None)
         if same is None:
             found.append((declared, [number]))
@@ -197,7 +203,8 @@ def _number(event: Column, labels: Sequence[str]) -> Column:
 
 def _routed(source: ScannedEvents, spreads: Sequence[DistributedProgram]) -> DataFrame:
     labels = sorted(spreads[0].compiled.rules.resolved.catalogue.events)
-    return map_in_arrow(numbered(source, labels), FromSource(spreads, source.form, dict(source.held), labels), SCHEMA)
+    reader = FromSource(spreads, source.form, dict(source.held), labels, source.only)
+    return map_in_arrow(numbered(source, labels), reader, SCHEMA)
 
 
 def numbered(source: ScannedEvents, labels: Sequence[str]) -> DataFrame:
@@ -235,51 +242,17 @@ def _span(sources: Sequence[ScannedEvents], job: Job) -> tuple[int, int]:
     ends: list[int] = []
     for source in sources:
         used = [END, REST] if source.has_columns else [REST]
-        found = map_in_arrow(source.frame.select(*used), _Ends(job.compiled, source.form), "first bigint, last bigint")
+        ends_of = _Ends(job.compiled.carrying(source.only), source.form)
+        found = map_in_arrow(source.frame.select(*used), ends_of, "first bigint, last bigint")
         row = found.agg(f.min("first"), f.max("last")).first()
         ends += [int(v) for v in (row or ()) if v is not None]
     return min(ends or until or [0]), max([*ends, *until], default=-1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Texts:
-    """The good events among some lines, cells or documents that write their time as text."""
-
-    compiled: Compiled
-    form: Form
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        catalogue = self.compiled.rules.resolved.catalogue
-        for batch in given:
-            vouched, rest = apart(batch, self.form)
-            if vouched.num_rows:
-                yield pa.RecordBatch.from_pydict({"text": [True]})
-            for message in rest_messages(self.compiled, self.form, rest):
-                if uses_text(message.data, catalogue) and isinstance(read_event(message, self.compiled), Event):
-                    yield pa.RecordBatch.from_pydict({"text": [True]})
-
-
-def _text_time(compiled: Compiled, form: Form) -> str:
-    """What a line or document has that writes a time as text, and few others."""
-    declared = {name for source in compiled.rules.resolved.catalogue.sources for name in source.time}
-    if form == "lines":
-        keys = {json.dumps(name, ensure_ascii=strict) for name in {"time", *declared} for strict in (True, False)}
-        names = "|".join(sorted(map(re.escape, keys)))
-        return rf'(?:{names})\s*:\s*(\[\s*)?"'
-    names = "|".join(sorted(map(re.escape, {"time", "begin", "end", *declared})))
-    return rf"""(?:{names})\s*=\s*(?:"[-+.eE0-9]*[^-+.eE0-9"]|'[-+.eE0-9]*[^-+.eE0-9'])"""
-
-
-def _has_numbers(source: ScannedEvents, job: Job) -> bool:
-    """Whether all events of a source write their times as numbers, so that answers do."""
+def _has_numbers(spark: SparkSession, source: ScannedEvents, job: Job) -> bool:
+    """Whether a source writes its times as numbers, so that answers do."""
     if source.form == "rows":
         return source.counts
-    suspicious = f.col(REST).isNotNull()  # cells that columns vouch for count
-    if source.form == "lines":
-        suspicious = f.col(REST).cast("string").rlike(_text_time(job.compiled, source.form))
-        suspicious = suspicious | (f.col(REST).isNull() & f.col(TEXT)) if source.has_columns else suspicious
-    if source.form == "documents":
-        content = f.col(REST)["content"].cast("string")
-        suspicious = content.rlike(_text_time(job.compiled, source.form))
-    found = source.frame.where(suspicious).select(REST)
-    return not map_in_arrow(found, _Texts(job.compiled, source.form), "text boolean").limit(1).count()
+    compiled = job.compiled.carrying(source.only)
+    found = messages_there(spark, source.files, source.form, compiled.rules.resolved.catalogue)
+    return counts(found, compiled)

@@ -26,6 +26,7 @@ from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text, uses_text
 from ephemera.formats.reading import read_event
 from ephemera.kernels.event_columns import Events, of_events
+from ephemera.rules.nodes import Catalogue
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.task import Turn, side_by_side, turn_of_task
 from ephemera.spark.read.flat_events import TEXT, AttributeColumn, Form
@@ -153,6 +154,8 @@ class FromFrame:
     """Whether rows of a type for which not all columns are there are bad."""
     is_foreign: bool = False
     """Whether the frame is somebody else's, so that there may be much to do before a row of it is here."""
+    only: str | None = None
+    """The type of all that names none, if it is of a stream that carries one."""
 
     def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
         here = [entrances[number] for number in self.programs]
@@ -168,9 +171,8 @@ class FromFrame:
                     entrance.counts.keys.saw(part.label)
                 yield from entrance.add(parts)
         for entrance in here if rest.num_rows else ():
-            events = read_rest(
-                entrance.spread.compiled, self.form, rest, complete=self.complete, keys=entrance.counts.keys
-            )
+            compiled = entrance.spread.compiled.carrying(self.only)
+            events = read_rest(compiled, self.form, rest, complete=self.complete, keys=entrance.counts.keys)
             yield from entrance.add_each(events)
 
     def _has_texts(self, vouched: pa.RecordBatch, rest: pa.RecordBatch, spread: DistributedProgram) -> bool:
@@ -179,7 +181,8 @@ class FromFrame:
             return True
         if TEXT in vouched.schema.names and vouched.num_rows and pc.any(vouched.column(TEXT)).as_py():
             return True
-        return _use_texts(rest_messages(spread.compiled, self.form, rest), spread)
+        compiled = spread.compiled.carrying(self.only)
+        return _use_texts(rest_messages(compiled, self.form, rest), compiled.rules.resolved.catalogue)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +195,12 @@ class FromFiles:
     """Whether rows of a type for which not all columns are there are bad."""
     threads: int = 1
     """So many groups of rows are read at once."""
+    only: str | None = None
+    """The type of all rows that name none, if they are of a stream that carries one."""
 
     def read(self, batch: pa.RecordBatch, entrances: Entrances) -> Iterator[Shipment]:
         here = [entrances[number] for number in self.programs]
-        files = FromParquet([entrance.spread for entrance in here], self.wanted, self.complete)
+        files = FromParquet([entrance.spread for entrance in here], self.wanted, self.complete, self.only)
         for uri in batch.column("path").to_pylist():
             path = unquote(urlsplit(uri).path)
             try:
@@ -205,7 +210,7 @@ class FromFiles:
                 raise
 
     def _read(self, path: str, files: FromParquet, here: Sequence[Entrance]) -> Iterator[Shipment]:
-        name, catalogue = Path(path).name, here[0].spread.plan.catalogue
+        name, catalogue = Path(path).name, here[0].spread.plan.catalogue.carrying(self.only)
         try:
             units = units_of(path)
         except BadFile as error:
@@ -260,16 +265,15 @@ class ToldLines:
                 continue
             event = read_event(line, entrance.spread.compiled)
             gate.texts = gate.texts or (
-                isinstance(event, Event) and _use_texts([decode_line(line.encode())], entrance.spread)
+                isinstance(event, Event) and _use_texts([decode_line(line.encode())], entrance.spread.plan.catalogue)
             )
             events.setdefault(row["program"], []).append(event)
         for number, found in events.items():
             yield from entrances[number].add_each(found)
 
 
-def _use_texts(messages: Iterable[Message], spread: DistributedProgram) -> bool:
+def _use_texts(messages: Iterable[Message], catalogue: Catalogue) -> bool:
     """Whether one of some messages writes its time as text."""
-    catalogue = spread.plan.catalogue
     return any(uses_text(message.data, catalogue) for message in messages)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ephemera.base.errors import EphemeraError
@@ -22,12 +22,13 @@ from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import World
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.checkpoint import Checkpoint
+from ephemera.spark.live.connections import inputs_of, old_ways, ways_of
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.host import Host, QuerySinks, spread_live
 from ephemera.spark.live.intake import Heartbeat
 from ephemera.spark.live.report import BatchReport, Totals, as_progress
 from ephemera.spark.live.sources import Ticking, open_inlets, set_ticks
-from ephemera.spark.read.scan import Input, format_of
+from ephemera.spark.read.scan import Input
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.java import GONE, java_ended, told_of_java
 from ephemera.spark.runtime.session import lent
@@ -153,35 +154,21 @@ class Streaming:
         return Console(sys.stdout) if self.console else None
 
 
-def streaming_of(
+def streaming_of(  # noqa: PLR0913 - all of them named
     spark: SparkSession,
     compiled: Compiled,
     world: World,
-    source: str | DataFrame | Sequence[str | DataFrame] | None,
+    source: Any,
+    sink: Any,
     *,
     emit: frozenset[str],
+    old: Mapping[str, Any],
     **more: Any,
 ) -> Streaming:
-    """A live query of one program."""
-    if source is None:
-        places = [(s.location, s.format) for s in compiled.rules.resolved.catalogue.sources if s.location is not None]
-        inputs = [Input(where, form) for where, form in places]  # type: ignore[arg-type]
-    else:
-        several = [source] if isinstance(source, str | DataFrame) else list(source)
-        inputs = [Input(one, _format(one)) for one in several]
-    if not inputs:
-        raise ValueError("there is nothing to read: give a folder or a streaming data frame, or declare STREAM … FROM")
-    return Streaming(spark, [Job(compiled, world, emit)], inputs, **more)
-
-
-def _format(source: str | DataFrame) -> Any:
-    """What a folder holds, as its name says; else lines of JSON."""
-    if isinstance(source, DataFrame):
-        return None
-    try:
-        return format_of(source)
-    except ValueError:
-        return "json"
+    """A live query of one program; `old` are keywords that sinks have taken the place of."""
+    read = inputs_of(source, compiled.rules.resolved.catalogue)
+    ways = {"most_files": read.most_files} | ways_of(sink) | old_ways(old, stacklevel=4)
+    return Streaming(spark, [Job(compiled, world, emit)], read.inputs, **ways, **more)
 
 
 def _folder(path: str | None) -> Folder | None:
@@ -201,7 +188,7 @@ class _Telling:
 
 @dataclass(slots=True)
 class LiveQuery:
-    """A live query at work."""
+    """A live query at work; `Program.stream(…).start()` makes one."""
 
     query: StreamingQuery
     host: Host
@@ -209,6 +196,10 @@ class LiveQuery:
     """What all batches since the start did."""
     hold: CheckpointLock
     """The checkpoint, which no other run can have until this one has ended."""
+
+    def __repr__(self) -> str:
+        how = "runs" if self.is_active else "has ended"
+        return f"<Query: {how}, {self.totals.batches:,} batches, {self.totals.events:,} events>"
 
     @property
     def is_active(self) -> bool:

@@ -74,26 +74,28 @@ def open_inlets(  # noqa: PLR0913 - most of them named
     most_files: int | None = None,
     lenient: bool = False,
 ) -> LiveSource:
-    """All inputs of some programs as one; each program reads all of them.
+    """All inputs of some programs as one; each program reads those that are for it.
 
     `clock` says whether a clock is heeded, `most_files` how many files of a folder a batch takes. Columns that are
     missing in what is there are an error, and in what comes later make rows bad, unless that is `lenient`.
     """
-    reading = spark.readStream if most_files is None else spark.readStream.option("maxFilesPerTrigger", most_files)
     frames: list[DataFrame] = []
     readers: list[SourceReader] = []
-    offers = [offer for given in inputs for offer in _offers(spark, given)]
-    for job in jobs:
-        check_columns(offers, _catalogue(job), lenient=lenient)
+    offers = [(given, offer) for given in inputs for offer in _offers(spark, given)]
+    for number, job in enumerate(jobs):
+        own_offers = [offer for given, offer in offers if given.is_for(number)]
+        check_columns(own_offers, _catalogue(job), lenient=lenient)
     for given in inputs:
+        reading = _reader(spark, most_files)
         opened = None if _is_direct(spark, given) else _opened_or_told(spark, reading, given)
-        for same in declaring_alike(jobs):
+        for same in (numbers for numbers in declaring_alike(jobs, inputs) if given.is_for(numbers[0])):
             alike = [jobs[n] for n in same]
             if opened is None:
                 frames.append(_documents(reading, given.paths[0]).select("path"))
-                readers.append(FromFiles(tuple(same), wanted_columns(alike, every_event=True), complete=not lenient))
+                wanted = wanted_columns(alike, every_event=True)
+                readers.append(FromFiles(tuple(same), wanted, complete=not lenient, only=given.only))
             else:
-                own, reader = _read(*opened, alike, same, complete=not lenient)
+                own, reader = _read(*opened, alike, same, given.only, complete=not lenient)
                 frames.append(own)
                 readers.append(replace(reader, is_foreign=isinstance(given.given, DataFrame)))
     idle = [n for n, job in enumerate(jobs) if any(s.idle is not None for s in _catalogue(job).sources)]
@@ -109,19 +111,25 @@ def open_inlets(  # noqa: PLR0913 - most of them named
     return LiveSource(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), apart), tuple(readers), small)
 
 
+def _reader(spark: SparkSession, most_files: int | None) -> DataStreamReader:
+    """A reader for one input: it remembers the schema and format that it was told."""
+    return spark.readStream if most_files is None else spark.readStream.option("maxFilesPerTrigger", most_files)
+
+
 def _catalogue(job: Job) -> Catalogue:
     return job.compiled.rules.resolved.catalogue
 
 
-def _read(
-    frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[int], *, complete: bool
+def _read(  # noqa: PLR0913 - a frame, who reads it, and how
+    frame: DataFrame, form: Form, jobs: Sequence[Job], numbers: Sequence[int], only: str | None, *, complete: bool
 ) -> tuple[DataFrame, FromFrame]:
-    catalogue = _catalogue(jobs[0])
+    catalogue = _catalogue(jobs[0]).carrying(only)
     source = source_of(frame, form, catalogue, wanted_columns(jobs, every_event=True), complete=complete)
     labels = sorted(catalogue.events)
     if source.offer is not None:  # a data frame has the same columns for ever
         check_columns([source.offer], catalogue, lenient=not complete)
-    return numbered(source, labels), FromFrame(tuple(numbers), form, dict(source.held), labels, source.counts, complete)
+    reader = FromFrame(tuple(numbers), form, dict(source.held), labels, source.counts, complete, only=only)
+    return numbered(source, labels), reader
 
 
 def _offers(spark: SparkSession, given: Input) -> list[Offer]:
@@ -129,11 +137,11 @@ def _offers(spark: SparkSession, given: Input) -> list[Offer]:
     if not given.paths or SOCKET.fullmatch(given.paths[0]) is not None:
         return []
     if _is_direct(spark, given):
-        return parquet_offers(units(spark, given.paths) or [])
+        return parquet_offers(units(spark, given.paths) or [], given.only)
     if (given.format or format_of(given.paths[0])) != "csv":
         return []
     try:
-        return [offer_of_sheets(sheets) for sheets in open_csv(spark, given.paths)]
+        return [offer_of_sheets(sheets, given.only) for sheets in open_csv(spark, given.paths)]
     except AnalysisException as error:
         if "PATH_NOT_FOUND" in str(error):  # nothing is there yet
             return []

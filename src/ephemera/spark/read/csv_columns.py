@@ -14,18 +14,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import PurePosixPath
-from typing import Any
-from urllib.parse import unquote, urlsplit
 
-from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from ephemera.formats.check_columns import only_label, stamp_columns, time_columns
-from ephemera.formats.decode_csv import BadFile, header_of, is_blank
+from ephemera.formats.check_columns import row_label, stamp_columns, time_columns
+from ephemera.formats.decode_csv import header_of, is_blank
 from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.spark.read.file_bytes import lines_of, name_of, pieces_of
 from ephemera.spark.read.flat_events import (
     Cell,
     EventShape,
@@ -42,7 +39,6 @@ from ephemera.spark.read.flat_events import (
 )
 
 LINE, FILE = "line", "file"
-_PIECE = 65_536
 _BYTES = "ISO-8859-1"
 _OPTIONS = {
     "header": "true",
@@ -73,6 +69,8 @@ class Sheets:
     columns: tuple[str, ...]
     name: str
     """For people: the first file, and how many more there are."""
+    files: tuple[str, ...] = ()
+    """Where they are."""
     more: tuple[str, ...] = ()
     """What folders say besides, such as `day=1`: further columns of the frame."""
 
@@ -91,7 +89,7 @@ def open_csv(spark: SparkSession, paths: Sequence[str]) -> list[Sheets]:
         name = name_of(files[0]) if len(files) == 1 else f"{name_of(files[0])} and {len(files) - 1} more"
         more = tuple(column for column in frame.columns if column != LINE)
         data = f.encode(LINE, _BYTES).alias(LINE), _file().alias(FILE)
-        found.append(Sheets(own.select(*data, *(f.col(f"`{m}`") for m in more)), columns, name, more))
+        found.append(Sheets(own.select(*data, *(f.col(f"`{m}`") for m in more)), columns, name, tuple(files), more))
     return found
 
 
@@ -108,33 +106,9 @@ def _written(uri: str) -> str:
     return uri.replace("file:///", "file:/", 1)
 
 
-def name_of(uri: str) -> str:
-    """The name of a file for people."""
-    return PurePosixPath(unquote(urlsplit(uri).path)).name
-
-
 def first_line(spark: SparkSession, uri: str) -> bytes:
     """The first line of a file that is not blank; nothing if there is none."""
-    jvm: Any = spark._jvm
-    conf = spark._jsc.hadoopConfiguration()
-    path = jvm.org.apache.hadoop.fs.Path(jvm.java.net.URI(uri))
-    stream = path.getFileSystem(conf).open(path)
-    codec = jvm.org.apache.hadoop.io.compress.CompressionCodecFactory(conf).getCodec(path)
-    source = stream
-    try:
-        source = stream if codec is None else codec.createInputStream(stream)
-        held = b""
-        while piece := bytes(source.readNBytes(_PIECE)):
-            held += piece
-            *lines, _ = held.split(b"\n")
-            full = next((line for line in lines if not is_blank(line)), None)
-            if full is not None:
-                return full
-        return next((line for line in held.split(b"\n") if not is_blank(line)), b"")
-    except Py4JJavaError as error:  # such as what is compressed, and broken
-        raise BadFile(f"cannot read {name_of(uri)}: {error.java_exception.getMessage()}") from None
-    finally:
-        source.close()
+    return next((line for line in lines_of(pieces_of(spark, uri)) if not is_blank(line)), b"").removesuffix(b"\n")
 
 
 # ---- cells by columns ------------------------------------------------------------------------------------------
@@ -153,8 +127,13 @@ def flat_cells(
     given |= {name: named(name).cast("string") for name in sheets.more}
     # A line that is cut into no cells is of no type, so that it is read one by one; so is the header, if it is there
     # again. Whatever else is of a type that nobody asks for is not read at all.
-    label = given["event"] if "event" in given else f.lit(only_label(catalogue))
-    event = f.when(f.col("cells").isNotNull() & (label != "event"), label)
+    of_all = row_label(given, catalogue)
+    is_row = f.col("cells").isNotNull()
+    event = (
+        f.when(is_row & (given["event"] != "event"), given["event"])
+        if of_all is None
+        else f.when(is_row, f.lit(of_all))
+    )
     shapes = [_shape(schema, given, catalogue) for schema in flat_types(catalogue, wanted)]
     more = f.to_json(f.struct(*(given[name].alias(name) for name in sheets.more))) if sheets.more else f.lit(None)
     header = f.lit(json.dumps(sheets.columns))
@@ -192,7 +171,8 @@ def _stamp(cell: Column, unit: int) -> Cell:
 def _shape(schema: Schema, given: Cells, catalogue: Catalogue) -> EventShape:
     when = time_columns(given, catalogue, schema.label)
     stamps = [_stamp(given[name], catalogue.unit) for name in when] or [no_stamp()]
-    cells = {name: _cell(given.get(name), declared) for name, declared in schema.attributes or ()}
+    attributes = zip(schema.attributes or (), schema.columns, strict=True)
+    cells = {name: _cell(given.get(column), declared) for (name, declared), column in attributes}
     faults = [fault for cell in (*stamps, *cells.values()) for fault in cell.faults]
     begin, end = stamps[0].value, stamps[-1].value
     return EventShape(schema, cells, begin, end, (*faults, *length_faults(begin, end, schema.longest)))

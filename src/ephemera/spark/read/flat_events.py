@@ -55,6 +55,10 @@ class ScannedEvents:
     """Whether the columns of a table that say when hold numbers."""
     offer: Offer | None = None
     """What it offers, if it has columns."""
+    only: str | None = None
+    """The type of all that names none, if it is of a stream that carries one."""
+    files: tuple[str, ...] = ()
+    """Where it is, if these are files."""
 
     @property
     def has_columns(self) -> bool:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from ephemera.base.time import LATEST
-from ephemera.formats.check_columns import only_label, refused_types, stamp_columns, time_columns
+from ephemera.formats.check_columns import refused_types, row_label, stamp_columns, time_columns
 from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.read.flat_events import (
@@ -57,11 +57,12 @@ def flat_rows(
     """
     fields = {field.name: field for field in frame.schema.fields}
     when = stamp_columns(fields, catalogue)
-    if "event" in fields:
+    label = row_label(fields, catalogue)
+    if label is None:
         is_text = isinstance(fields["event"].dataType, t.StringType)
         event = f.col("event") if is_text else f.lit(None).cast("string")
     else:
-        event = f.lit(only_label(catalogue))
+        event = f.lit(label)
     refused = refused_types(list(fields), "", catalogue) if complete else {}
     types = [schema for schema in flat_types(catalogue, wanted) if schema.label not in refused]
     shapes = [_shape(schema, fields, catalogue) for schema in types]
@@ -74,14 +75,17 @@ def flat_rows(
 
 
 def _needed(shape: EventShape, wanted: Mapping[str, frozenset[str]]) -> list[str]:
-    """The attributes that rules use or that may be at fault."""
-    return [name for name, cell in shape.cells.items() if cell.faults or name in wanted[shape.schema.label]]
+    """The columns of attributes that rules use or that may be at fault."""
+    asked = wanted[shape.schema.label]
+    columns = zip(shape.schema.names, shape.schema.columns, strict=True)
+    return [column for name, column in columns if shape.cells[name].faults or name in asked]
 
 
 def _shape(schema: Schema, fields: Mapping[str, t.StructField], catalogue: Catalogue) -> EventShape:
     when = time_columns(fields, catalogue, schema.label)
     stamps = [_stamp(fields[name], catalogue) for name in when] or [no_stamp()]
-    cells = {name: _cell(fields.get(name), declared, catalogue) for name, declared in schema.attributes or ()}
+    attributes = zip(schema.attributes or (), schema.columns, strict=True)
+    cells = {name: _cell(fields.get(column), declared, catalogue) for (name, declared), column in attributes}
     faults = [fault for cell in (*stamps, *cells.values()) for fault in cell.faults]
     begin, end = stamps[0].value, stamps[-1].value
     if len(stamps) > 1:

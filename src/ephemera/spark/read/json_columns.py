@@ -4,6 +4,9 @@ A line is parsed as a variant, which keeps what is a number, a text or null, and
 is taken only if all of its keys and types are those that its event type declares, with no value missing; so numbers
 that would have to be converted, null and further keys are for Python, too.
 
+Lines of a stream that carries one type may be plain: the attributes stand beside the time, without a name of the type.
+Those are taken, too, if all keys are there and no other.
+
 Spark does not mind what stands behind an object. So each line is wrapped into another object, behind it a number that
 nobody can guess: only if that comes out, the line was one value and nothing else.
 """
@@ -19,6 +22,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from ephemera.base.time import LATEST
+from ephemera.formats.check_columns import time_columns
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.read.flat_events import (
     EXACT,
@@ -55,11 +59,15 @@ def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, froz
     """The events of lines by columns, and the lines that have to be read one by one."""
     line = f.col("line").cast("binary")
     schemas = [s for s in flat_types(catalogue, catalogue.events) if _is_simple(s, catalogue)]
-    if not schemas:
+    if not schemas or "event" in (catalogue.columns(catalogue.only or "") or ()):  # then that names no type
         return ScannedEvents(lines.select(line.alias(REST)), "lines")
     secret = _secret()
-    whens = [_when(catalogue.stamps(schema.label) or ("time",), catalogue.unit) for schema in schemas]
-    shapes = [_shape(schema, when, catalogue.unit) for schema, when in zip(schemas, whens, strict=True)]
+    whens = [_when(_stamps(schema, catalogue), catalogue.unit) for schema in schemas]
+    plain = next((_plain(s, w) for s, w in zip(schemas, whens, strict=True) if _may_be_plain(s, catalogue)), None)
+    shapes = [
+        _shape(schema, when, catalogue.unit, may_be_plain=plain is not None and schema.label == catalogue.only)
+        for schema, when in zip(schemas, whens, strict=True)
+    ]
     clean = f.lit(False)
     for shape in reversed(shapes):
         good = f.coalesce(_all(shape.faults), f.lit(False))
@@ -72,7 +80,7 @@ def flat_lines(lines: DataFrame, catalogue: Catalogue, wanted: Mapping[str, froz
     )
     both = list(zip(schemas, whens, strict=True))
     told = once(
-        _parsed(lines, secret),
+        _parsed(lines, secret, plain, catalogue.only),
         began=by_label(f.col("event"), [(s.label, when.begin) for s, when in both]),
         ended=by_label(f.col("event"), [(s.label, when.end) for s, when in both]),
         is_object=by_label(f.col("event"), [(s.label, _is_object(s, when)) for s, when in both]),
@@ -93,22 +101,40 @@ def _secret() -> int:
 
 def _is_simple(schema: Schema, catalogue: Catalogue) -> bool:
     stamps = catalogue.stamps(schema.label)
-    names = [*stamps, *schema.names]
+    names = [*stamps, *schema.columns]
     is_plain = {"data", "event"}.isdisjoint(stamps) and all(name.isidentifier() and name.isascii() for name in names)
     return is_plain and all(declared in _READ for _, declared in schema.attributes or ())
 
 
-def _parsed(lines: DataFrame, secret: int) -> DataFrame:
-    """Lines with their variants and what these hold."""
+def _stamps(schema: Schema, catalogue: Catalogue) -> tuple[str, ...]:
+    return catalogue.stamps(schema.label) or ("time",)
+
+
+def _may_be_plain(schema: Schema, catalogue: Catalogue) -> bool:
+    """Whether lines of a type may have their attributes beside the time, and no key says two things."""
+    stamps, columns = _stamps(schema, catalogue), schema.columns
+    keys = {*stamps, *columns}
+    is_clear = len(keys) == len(stamps) + len(columns) and keys.isdisjoint(("event", "data", "term", "xml"))
+    return schema.label == catalogue.only and is_clear and time_columns(keys, catalogue, schema.label) == stamps
+
+
+def _parsed(lines: DataFrame, secret: int, plain: str | None, only: str | None) -> DataFrame:
+    """Lines with their variants and what these hold; those that are `plain` are of the only type."""
     whole = f.concat(f.lit('{"l":'), f.col("line"), f.lit(f',"z":{secret}}}'))
     valid = f.when(f.is_valid_utf8("line"), f.try_parse_json(whole))
-    return once(
+    found = once(
         once(lines, v=valid),
         event=f.try_variant_get("v", "$.l.event", "string"),
         shape=f.schema_of_variant("v"),
         time=f.schema_of_variant(f.try_variant_get("v", "$.l.time", "variant")),
         secret=f.try_variant_get("v", "$.z", "bigint"),
     )
+    if plain is None:
+        return found
+    judged = once(
+        found.withColumnRenamed("event", "named"), is_plain=f.coalesce(f.col("shape").rlike(plain), f.lit(False))
+    )
+    return once(judged, event=f.when(f.col("is_plain"), f.lit(only)).otherwise(f.col("named")))
 
 
 # ---- time --------------------------------------------------------------------------------------------------
@@ -160,11 +186,14 @@ def _moment(text: Column, is_text: Column, unit: int) -> Column:
 # ---- data --------------------------------------------------------------------------------------------------
 
 
-def _shape(schema: Schema, when: _When, unit: int) -> EventShape:
+def _shape(schema: Schema, when: _When, unit: int, *, may_be_plain: bool) -> EventShape:
     """An event type; its `faults` are here the conditions that must all hold."""
     attributes = schema.attributes or ()
     is_object = f.col("is_object")
-    cells = {name: _cell(name, k, declared, is_object, unit) for k, (name, declared) in enumerate(attributes)}
+    cells = {
+        name: _cell(f.col("is_plain") if may_be_plain else None, key, k, declared, unit)
+        for k, ((name, declared), key) in enumerate(zip(attributes, schema.columns, strict=True))
+    }
     arity = f.size(f.try_variant_get("v", "$.l.data", "array<variant>")) == len(attributes)
     is_array = f.col("shape").rlike(_pattern(r"ARRAY<[A-Z]+(?:\(\d+,\d+\))?>", when))
     typed = _all(
@@ -173,7 +202,8 @@ def _shape(schema: Schema, when: _When, unit: int) -> EventShape:
             for k, (_, declared) in enumerate(attributes)
         )
     )
-    right = [when.is_right, is_object | (is_array & arity & typed)]
+    by_position = is_array & arity & typed
+    right = [when.is_right, is_object | by_position | f.col("is_plain") if may_be_plain else is_object | by_position]
     right += [~fault for cell in cells.values() for fault in cell.faults]
     right += [~fault for fault in length_faults(f.col("began"), f.col("ended"), schema.longest)]
     return EventShape(schema, cells, f.col("began"), f.col("ended"), tuple(right))
@@ -181,27 +211,47 @@ def _shape(schema: Schema, when: _When, unit: int) -> EventShape:
 
 def _is_object(schema: Schema, when: _When) -> Column:
     """Whether the data of a line is an object with all attributes and nothing else."""
-    fields = ", ".join(f"{_name(n)}: {_READ[declared][2]}" for n, declared in sorted(schema.attributes or ()))
-    return f.col("shape").rlike(_pattern(rf"OBJECT<{fields}>", when))
+    return f.col("shape").rlike(_pattern(_object(_types(schema)), when))
+
+
+def _types(schema: Schema) -> dict[str, str]:
+    """The keys of the attributes, and of which types these must be."""
+    attributes = zip(schema.columns, schema.attributes or (), strict=True)
+    return {key: _READ[declared][2] for key, (_, declared) in attributes}
+
+
+def _object(fields: Mapping[str, str]) -> str:
+    return f"OBJECT<{', '.join(f'{_name(name)}: {fields[name]}' for name in sorted(fields))}>"
 
 
 def _pattern(data: str, when: _When) -> str:
     """What the shape of a wrapped line looks like that has its data, its name and its time, and nothing else."""
-    fields = {"data": data, "event": "STRING", **when.fields}
-    inner = ", ".join(f"{_name(name)}: {fields[name]}" for name in sorted(fields))
-    return rf"^OBJECT<l: OBJECT<{inner}>, z: BIGINT>$"
+    return _wrapped({"data": data, "event": "STRING", **when.fields})
+
+
+def _plain(schema: Schema, when: _When) -> str:
+    """The same of a line that has its attributes and its time, and nothing else."""
+    return _wrapped({**_types(schema), **when.fields})
+
+
+def _wrapped(fields: Mapping[str, str]) -> str:
+    return rf"^OBJECT<l: {_object(fields)}, z: BIGINT>$"
 
 
 def _name(name: str) -> str:
     return f"`?{name}`?"
 
 
-def _cell(name: str, k: int, declared: str, is_object: Column, unit: int) -> Cell:
+def _cell(is_plain: Column | None, key: str, k: int, declared: str, unit: int) -> Cell:
+    """The values of an attribute by its key or its position; where lines may be plain, beside the time."""
     kind, read_as, _ = _READ[declared]
 
     def got(form: str) -> Column:
-        by_name = f.try_variant_get("v", f"$.l.data.{name}", form)
-        return f.when(is_object, by_name).otherwise(f.try_variant_get("v", f"$.l.data[{k}]", form))
+        by_name = f.when(f.col("is_object"), f.try_variant_get("v", f"$.l.data.{key}", form))
+        found = by_name.otherwise(f.try_variant_get("v", f"$.l.data[{k}]", form))
+        return (
+            found if is_plain is None else f.when(is_plain, f.try_variant_get("v", f"$.l.{key}", form)).otherwise(found)
+        )
 
     if declared == "time":
         is_text = f.schema_of_variant(got("variant")) == "STRING"

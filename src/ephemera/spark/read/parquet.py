@@ -23,12 +23,13 @@ from ephemera.algebra.attributes import position
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.arrow_columns import with_instants
-from ephemera.formats.check_columns import Offer, refused_types, stamp_columns
+from ephemera.formats.check_columns import Offer, refused_types, row_label, stamp_columns
 from ephemera.formats.decode_arrow import Reader, offer_of
 from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.json_events import BadEvent
 from ephemera.kernels.columns import Batch
 from ephemera.kernels.event_columns import BEGIN, END, Events
+from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.read.flat_events import ANY
 from ephemera.spark.read.route_rows import ReadCounts, Waiting, bad_input
@@ -84,12 +85,12 @@ def counts(given: Sequence[Unit], catalogue: Catalogue) -> bool:
     return all(pa.types.is_integer(k) or pa.types.is_floating(k) or pa.types.is_null(k) for k in kinds)
 
 
-def offers(given: Sequence[Unit]) -> list[Offer]:
+def offers(given: Sequence[Unit], only: str | None = None) -> list[Offer]:
     """What some files offer, those with the same columns together."""
     by_columns: dict[tuple[str, ...], list[str]] = {}
     for path in dict.fromkeys(path for path, _ in given):
         by_columns.setdefault(tuple(pq.read_schema(path).names), []).append(path)
-    return [Offer(_name(paths), columns, partial(_holds, paths)) for columns, paths in by_columns.items()]
+    return [Offer(_name(paths), columns, partial(_holds, paths), only) for columns, paths in by_columns.items()]
 
 
 def _name(paths: Sequence[str]) -> str:
@@ -102,15 +103,34 @@ def _holds(paths: Sequence[str], label: str) -> bool:
     return any(offer_of(pa.Table.from_batches([batch]), "").holds(label) for batch in tables)
 
 
-def routed(
-    spark: SparkSession,
-    given: Sequence[Unit],
-    spreads: Sequence[DistributedProgram],
-    wanted: Mapping[str, frozenset[str]],
-) -> DataFrame:
-    """The events of some files, on their way."""
-    frame = spark.createDataFrame(list(given), "path string, row_group int")
-    return map_in_arrow(frame, FromParquet(spreads, dict(wanted)), SCHEMA)
+@dataclass(frozen=True, slots=True)
+class GroupsOfRows:
+    """Files by their groups of rows."""
+
+    units: Sequence[Unit]
+    only: str | None = None
+    """The type of all events, if they do not name theirs."""
+
+    def offers(self) -> list[Offer]:
+        """What they offer."""
+        return offers(self.units, self.only)
+
+    def counts(self, compiled: Compiled) -> bool:
+        """Whether they write their times as numbers."""
+        return counts(self.units, compiled.rules.resolved.catalogue.carrying(self.only))
+
+    def routed(
+        self, spark: SparkSession, spreads: Sequence[DistributedProgram], wanted: Mapping[str, frozenset[str]]
+    ) -> DataFrame:
+        """Their events, on their way."""
+        frame = spark.createDataFrame(list(self.units), "path string, row_group int")
+        return map_in_arrow(frame, FromParquet(spreads, dict(wanted), only=self.only), SCHEMA)
+
+
+def groups_of_rows(spark: SparkSession, paths: Sequence[str], only: str | None) -> GroupsOfRows | None:
+    """What there is to read in some files or flat folders; None if Spark should read it."""
+    found = units(spark, paths)
+    return None if found is None else GroupsOfRows(found, only)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +141,19 @@ class FromParquet:
     wanted: Mapping[str, frozenset[str]]
     complete: bool = False
     """Whether rows of a type for which not all columns are there are bad."""
+    only: str | None = None
+    """The type of all rows that name none, if they are of a stream that carries one."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("read", self._routed(given)))
 
     @property
+    def _compiled(self) -> Compiled:
+        return self.spreads[0].compiled.carrying(self.only)
+
+    @property
     def _catalogue(self) -> Catalogue:
-        return self.spreads[0].compiled.rules.resolved.catalogue
+        return self._compiled.rules.resolved.catalogue
 
     def _routed(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         waiting = Waiting(self.spreads[0].places)
@@ -147,9 +173,9 @@ class FromParquet:
     def read(self, path: str, group: int) -> Iterator[tuple[list[Events], list[BadEvent]]]:
         """The events of a group of rows, some at a time, and what is none."""
         for table, rows in self._tables(path, group):
-            found = Reader(table, self.spreads[0].compiled, self._refused(path) if self.complete else None).read()
+            found = Reader(table, self._compiled, self._refused(path) if self.complete else None).read()
             bad = [BadEvent(_row(path, group, int(rows[b.row])), b.reason, b.label) for b in found.bad]
-            yield [self._pruned(part) for part in found.parts], bad
+            yield [pruned(part, self.wanted) for part in found.parts], bad
 
     def _refused(self, path: str) -> Mapping[str, str]:
         return refused_types(pq.read_schema(path).names, Path(path).name, self._catalogue)
@@ -162,21 +188,29 @@ class FromParquet:
         """The rows of a group that may be events of the programs, some at a time, and where they stand in it."""
         file = pq.ParquetFile(path)
         names = file.schema_arrow.names
-        if "event" in names:
+        is_named = row_label(names, self._catalogue) is None
+        if is_named:
             file = pq.ParquetFile(path, read_dictionary=["event"])  # there are few types, and many events of each
-        used = {"event", *stamp_columns(names, self._catalogue), *(n for found in self.wanted.values() for n in found)}
+        used = {"event", *stamp_columns(names, self._catalogue), *self._columns()}
         first = 0
         columns = names if ANY in self.wanted else [n for n in names if n in used]
         for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
             rows = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
-            if "event" in names and ANY not in self.wanted:
+            if is_named and ANY not in self.wanted:
                 mine = self._mine(batch.column("event"))
                 if not mine.all():
                     rows = rows[mine]
                     batch = batch.filter(pa.array(mine))  # noqa: PLW2901 - what is left
             if batch.num_rows:
                 yield with_instants(pa.Table.from_batches([batch]), file.schema), rows
+
+    def _columns(self) -> Iterator[str]:
+        """The columns of the attributes that programs use."""
+        for label, names in self.wanted.items():
+            schema = self._catalogue.events.get(label)
+            known = {} if schema is None else dict(zip(schema.names, schema.columns, strict=True))
+            yield from (known.get(name, name) for name in names)
 
     def _mine(self, event: pa.Array) -> np.ndarray:
         """Which rows are events of the programs, or have no name, which somebody has to be told."""
@@ -187,14 +221,15 @@ class FromParquet:
         mine: np.ndarray = np.array([*known, True])[numbers]
         return mine
 
-    def _pruned(self, part: Events) -> Events:
-        """Events without the attributes that were not read."""
-        asked = self.wanted.get(part.label)
-        if part.arity is None or part.names is None or asked is None:
-            return part
-        places = {position(k) for k, name in enumerate(part.names) if name in asked}
-        kept = {n: c for n, c in part.batch.columns.items() if n in (BEGIN, END) or n in places}
-        return Events(part.label, Batch(kept, len(part)), part.arity, part.names)
+
+def pruned(part: Events, wanted: Mapping[str, frozenset[str]]) -> Events:
+    """Events without the attributes that nobody asks for."""
+    asked = wanted.get(part.label)
+    if part.arity is None or part.names is None or asked is None:
+        return part
+    places = {position(k) for k, name in enumerate(part.names) if name in asked}
+    kept = {n: c for n, c in part.batch.columns.items() if n in (BEGIN, END) or n in places}
+    return Events(part.label, Batch(kept, len(part)), part.arity, part.names)
 
 
 def _row(path: str, group: int, row: int) -> str:

@@ -44,6 +44,8 @@ class FromSource:
     held: Mapping[tuple[str, str], AttributeColumn]
     labels: Sequence[str]
     """What the numbers in the column `event` stand for."""
+    only: str | None = None
+    """The type of all that names none, if it is of a stream that carries one."""
 
     def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from batches(told_by("read", self._routed(given)))
@@ -70,7 +72,7 @@ class FromSource:
 
     def _one_by_one(self, spread: DistributedProgram, rest: pa.RecordBatch, counts: ReadCounts) -> Iterator[Shipment]:
         """Events that are read one by one, and counted, bad ones included."""
-        events = read_rest(spread.compiled, self.form, rest, keys=counts.keys)
+        events = read_rest(spread.compiled.carrying(self.only), self.form, rest, keys=counts.keys)
         while several := list(islice(events, _SOME)):
             for event in several:
                 if isinstance(event, BadEvent):
@@ -214,8 +216,13 @@ def notes_of(shipments: Iterable[Shipment]) -> tuple[str, ...]:
 
 def bad_input(spread: DistributedProgram, bad: BadEvent) -> BadInput:
     """What is no event of a program, with the reason."""
+    return BadInput(spread.number, 0, 1, letter_of(bad))
+
+
+def letter_of(bad: BadEvent) -> bytes:
+    """What is no event as a line of JSON, with the reason."""
     letter = json.dumps({"reason": bad.reason, "event": bad.original}, ensure_ascii=False)
-    return BadInput(spread.number, 0, 1, letter.encode("utf-8", "backslashreplace"), bad.label or "")
+    return letter.encode("utf-8", "backslashreplace")
 
 
 @dataclass(frozen=True, slots=True)

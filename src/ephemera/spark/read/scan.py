@@ -31,13 +31,14 @@ from ephemera.formats.decode_csv import (
     row_of,
     sheet_of,
 )
-from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text
+from ephemera.formats.json_events import BadEvent, Message, decode_line, enveloped, original_text
 from ephemera.formats.reading import Given, Keys, given_message, read_event
 from ephemera.formats.xml_messages import messages, pieces, placed
 from ephemera.physical.plan import Compiled
 from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue
-from ephemera.spark.read.csv_columns import LINE, Sheets, flat_cells, name_of, open_csv
+from ephemera.spark.read.csv_columns import LINE, Sheets, flat_cells, open_csv
+from ephemera.spark.read.file_bytes import name_of
 from ephemera.spark.read.flat_events import ANY, REST, Form, ScannedEvents
 from ephemera.spark.read.frame_columns import flat_rows
 from ephemera.spark.read.json_columns import flat_lines
@@ -62,10 +63,21 @@ _ENDINGS: dict[str, Format] = {
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """Something to read: paths, the name of a table, or a data frame; paths tell their format by how they end."""
+    """Something to read: paths, the name of a table, or a data frame; paths tell their format by how they end.
+
+    A data frame has rows, or with the format `json` lines.
+    """
 
     given: str | tuple[str, ...] | DataFrame
     format: Format | None = None
+    only: str | None = None
+    """The type of all that names none, if it is of a stream that carries one."""
+    programs: frozenset[int] | None = None
+    """The numbers of the programs that read it; None if all do."""
+
+    def is_for(self, program: int) -> bool:
+        """Whether a program reads it."""
+        return self.programs is None or program in self.programs
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -89,7 +101,11 @@ def read(
     constants: AskedConstants | None = None,
 ) -> list[ScannedEvents]:
     """The events of some inputs, each apart; CSV files with other columns are others."""
-    return [source for one in inputs for source in _read(spark, one, catalogue, wanted, constants or {})]
+    return [
+        replace(source, only=one.only)
+        for one in inputs
+        for source in _read(spark, one, catalogue.carrying(one.only), wanted, constants or {})
+    ]
 
 
 def _read(
@@ -98,15 +114,17 @@ def _read(
     paths = list(given.paths)
     if paths and (given.format or format_of(paths[0])) == "csv":
         for sheets in open_csv(spark, paths):
-            offer = offer_of_sheets(sheets)
+            offer = offer_of_sheets(sheets, given.only)
             check_columns([offer], catalogue, lenient=True)
-            yield replace(flat_cells(sheets, catalogue, wanted, constants), offer=offer)
+            yield replace(flat_cells(sheets, catalogue, wanted, constants), offer=offer, files=sheets.files)
         return
     frame, form = _opened(spark, given)
-    yield source_of(frame, form, catalogue, wanted, constants, name=name_of(paths[0]) if paths else "the data frame")
+    name = name_of(paths[0]) if paths else "the data frame"
+    source = source_of(frame, form, catalogue, wanted, constants, name=name)
+    yield source if form == "rows" else replace(source, files=tuple(sorted(frame.inputFiles())))
 
 
-def offer_of_sheets(sheets: Sheets) -> Offer:
+def offer_of_sheets(sheets: Sheets, only: str | None = None) -> Offer:
     """What CSV files offer."""
 
     def holds(label: str) -> bool:
@@ -114,14 +132,14 @@ def offer_of_sheets(sheets: Sheets) -> Offer:
         rows = (row_of(bytes(row[0]), 0, sheets.columns) for row in found.toLocalIterator())
         return any(row.cells is not None and row.cells["event"] == label for row in rows)
 
-    return Offer(sheets.name, (*sheets.columns, *sheets.more), holds)
+    return Offer(sheets.name, (*sheets.columns, *sheets.more), holds, only)
 
 
-def _offer_of_frame(frame: DataFrame, name: str) -> Offer:
+def _offer_of_frame(frame: DataFrame, name: str, only: str | None) -> Offer:
     def holds(label: str) -> bool:
         return not frame.isStreaming and frame.where(f.col("event") == label).limit(1).count() > 0
 
-    return Offer(name, frame.columns, holds)
+    return Offer(name, frame.columns, holds, only)
 
 
 def source_of(  # noqa: PLR0913 - all of them named
@@ -145,7 +163,7 @@ def source_of(  # noqa: PLR0913 - all of them named
             of_types = {label: names for label, names in wanted.items() if label != ANY}
             return flat_lines(lines.where(f.col("line").rlike(r"[^ \t\n\r\x0b\x0c]")), catalogue, of_types)
         case "rows":
-            offer = _offer_of_frame(frame, name)
+            offer = _offer_of_frame(frame, name, catalogue.only)
             check_columns([offer], catalogue, lenient=True)
             source = flat_rows(frame, catalogue, wanted, constants or {}, complete=complete)
             return replace(source, offer=offer)
@@ -157,7 +175,7 @@ def source_of(  # noqa: PLR0913 - all of them named
 
 def _opened(spark: SparkSession, given: Input) -> tuple[DataFrame, Form]:
     if isinstance(given.given, DataFrame):
-        return given.given, "rows"
+        return given.given, "lines" if given.format == "json" else "rows"
     paths = [given.given] if isinstance(given.given, str) else list(given.given)
     match given.format or format_of(paths[0]):
         case "json":
@@ -201,6 +219,7 @@ def read_rest(
 ) -> Iterator[Event | BadEvent]:
     """The events of what columns could not vouch for, and what is none with the reason.
 
+    The program is as it reads that source: what is of a stream of one type need not name it.
     If rows are to be `complete`, those of a type for which not all columns are there are bad. What keys lines have is
     noted in `keys`.
     """
@@ -210,7 +229,7 @@ def read_rest(
                 message = decode_line(line)
                 event = _read_one(compiled, message, line)
                 if keys is not None and isinstance(event, Event):
-                    keys.note(message.data)
+                    keys.note(enveloped(message.data, compiled.rules.resolved.catalogue))
                 yield event
         case "cells":
             for name, row in _rows(batch):

@@ -74,7 +74,6 @@ def _row(shipment: Shipment) -> tuple[Any, ...]:
             rule = 0 if isinstance(shipment, EventsFor) else shipment.rule
         case message.BadInput() | message.LateInput() | message.UndefinedHead():
             count, load = shipment.count, shipment.first
-            label = shipment.label if isinstance(shipment, message.BadInput) else ""
         case message.StoredAnswers() | message.ReadCount():
             count, label = shipment.count, shipment.label
         case message.ReadNotes():
@@ -102,7 +101,7 @@ def _shipment(row: Sequence[Any]) -> Shipment:
         case message.ScatteredAnswers:
             return ScatteredAnswers(program, place, rule, PackedEvents(label, arity, count, first, load))
         case message.BadInput:
-            return message.BadInput(program, place, count, bytes(load), label)
+            return message.BadInput(program, place, count, bytes(load))
         case message.LateInput:
             return message.LateInput(program, place, count, bytes(load))
         case message.UndefinedHead:

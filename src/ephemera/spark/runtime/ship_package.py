@@ -1,8 +1,8 @@
 """This module sees that workers can run the package: it is sent to those that lack it, and their Python is looked at.
 
 The package goes as one zip of sources and their bytecode, so that a worker need not compile it at every start; Spark
-wants the same version of Python everywhere anyway. What the package stands on cannot travel so: lxml, numpy and pyarrow
-have to be where the workers are, and `missing` tells whoever forgot.
+wants the same version of Python everywhere anyway. What the package stands on cannot travel so: lxml, msgspec, numpy
+and pyarrow have to be where the workers are, and `missing` tells whoever forgot.
 
 A local session that we open runs this Python. One that is there already, of a notebook or a script, runs what
 PYSPARK_PYTHON named when it was opened, or else the `python3` of the search path, which need not be that of the
@@ -33,7 +33,7 @@ _PACKAGE = Path(__file__).parents[2]
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 """Files in a zip have a date; with the same one the same sources make the same zip."""
 
-NEEDED = {"lxml": "lxml", "numpy": "numpy", "pyarrow": "pyarrow", "re2": "google-re2"}
+NEEDED = {"lxml": "lxml", "msgspec": "msgspec", "numpy": "numpy", "pyarrow": "pyarrow", "re2": "google-re2"}
 """What workers must have, by module; the package itself is sent."""
 _LOOK = (
     "import importlib.util as u, json, sys; print(json.dumps([list(sys.version_info[:2]), "

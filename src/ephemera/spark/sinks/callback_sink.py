@@ -91,6 +91,8 @@ class Delivery:
     sink: Sink
     texts: frozenset[int] = frozenset()
     """The programs whose answers write times as text."""
+    fraction: Callable[[str], Any] = float
+    """What fractions are read as: doubles, unless somebody wants every digit that was written."""
 
     def deliver(self, batch: int, told: Iterable[Shipment]) -> int:
         """The answers among what a last stage passed on; how many there are. A batch with none is not delivered."""
@@ -108,7 +110,7 @@ class Delivery:
         lines = form.lines(events, answers.rule, as_numbers=answers.program not in self.texts).to_pylist()
         for event, line in zip(events.events(), lines, strict=True):
             key = key_of(rules, to, event)
-            answer = {**json.loads(line), **form.names, "key": key}
+            answer = {**json.loads(line, parse_float=self.fraction), **form.names, "key": key}
             yield (event.time.end, event.time.begin, key), answer
 
 

@@ -1,0 +1,52 @@
+"""This module holds where the answers of a live query on Spark go, as values: to a folder, a table or a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from ephemera.connect.sink import Callback, Console, Memory
+
+Format = Literal["json", "parquet", "csv"]
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of files, exactly once; it belongs to one query.
+
+    >>> import ephemera as eph
+    >>> eph.sinks.Folder("answers", format="parquet")
+    Folder(path='answers', format='parquet')
+    """
+
+    path: str
+    format: Format = "json"
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table of Spark, by its name, exactly once; a new one is made at `location`, if that is given.
+
+    >>> import ephemera as eph
+    >>> eph.sinks.Table("shop.overdue")
+    Table(name='shop.overdue', location=None)
+    """
+
+    name: str
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Batches:
+    """A function that is called with the answers of each batch, and the number of the batch, at least once.
+
+    >>> import ephemera as eph
+    >>> sink = eph.sinks.Batches(lambda answers, batch: print(batch, len(answers)))
+    """
+
+    function: Callable[[list[dict[str, Any]], int], object]
+
+
+LiveSink: TypeAlias = Folder | Table | Callback | Batches | Console | Memory
+"""Where `Program.stream` puts answers; functions, the console and lists get them at least once."""

@@ -1,0 +1,400 @@
+"""This module is a program as people have it in hand: compiled once, explained, run over histories and live.
+
+Each verb loads what it needs when it is called: engines and formats with numpy and Arrow, Spark with all of that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
+
+from ephemera import pipeline
+from ephemera.algebra.nodes import Points
+from ephemera.analysis.findings import tell_unbounded
+from ephemera.analysis.unbounded import Use, judge, unbounded_in
+from ephemera.base.diagnostic import Report, report
+from ephemera.base.errors import warn
+from ephemera.base.installed import need_spark
+from ephemera.engine.time.processing_time import wall_clock
+from ephemera.pipeline import Checked, Stage, sound
+from ephemera.rules.emitted import asked_for, emitted_label
+from ephemera.rules.findings import Findings
+from ephemera.rules.nodes import Catalogue
+from ephemera.rules.outcome import Outcome, World
+from ephemera.terms.events import Event
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+
+    from ephemera.connect.live_sink import LiveSink
+    from ephemera.connect.live_source import LiveSource
+    from ephemera.connect.sink import Sink
+    from ephemera.connect.source import Source
+    from ephemera.engine.engine import Never
+    from ephemera.engine.hosts.batch import Run
+    from ephemera.engine.hosts.live_engine import LiveEngine, Stamp
+    from ephemera.formats.answer_list import Answers
+    from ephemera.formats.reading import Options, Reading
+    from ephemera.physical.plan import Compiled
+    from ephemera.spark.batch.frames import SparkFrame
+    from ephemera.spark.live.query import Streaming
+
+    class ArrowLike(Protocol):
+        """Tables and frames of Arrow, pandas and others that Arrow can read, whether or not they have types."""
+
+        def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+    Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame, duckdb.DuckDBPyRelation, SparkFrame)
+    Table = TypeVar("Table", bound=ArrowLike)
+
+ENGINES = ("local", "oracle", "spark")
+_NAMED = 6
+"""So many events are named where a program is shown."""
+
+
+class Program:
+    """A program that passed its checks, ready to be explained and run; `compile` and `load` make one.
+
+    >>> import ephemera
+    >>> program = ephemera.compile("late(id) <- o: order(id), w: extend(o, 6h), while w: not shipped(id);")
+    >>> program
+    <Program program.eq: 1 rule, derives late>
+    >>> print(program.explain("rules"))  # doctest: +ELLIPSIS
+    rule 1  late(id)...
+    """
+
+    def __init__(self, checked: Checked) -> None:
+        self._sound = sound(checked)
+        self._rules = self._sound.rules
+        self._source = self._sound.parsed.source
+
+    def __repr__(self) -> str:
+        heads = (emitted_label(rule.head) for rule in self._rules.resolved.rules)
+        names = list(dict.fromkeys(name for name in heads if name is not None))
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        rules = f"{(count := len(self._rules.resolved.rules))} rule{'' if count == 1 else 's'}"
+        return f"<Program {self._source.path}: {rules}, derives {', '.join(names[:_NAMED]) or 'nothing'}{more}>"
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        """The program as engines need it, with how it runs: planned once, when it is first to run."""
+        return pipeline.prepare(self._sound)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """What the program declares."""
+        return self._rules.resolved.catalogue
+
+    # ---- over a history ------------------------------------------------------------------------------------
+
+    @overload
+    def run(self, events: Any, *, sink: Sink, **options: Unpack[Options]) -> Answers: ...
+
+    @overload
+    def run(self, events: Iterable[Mapping[str, Any]], *, sink: None = None, **options: Unpack[Options]) -> Answers: ...
+
+    @overload
+    def run(
+        self,
+        events: Iterable[Mapping[str, Any] | str | bytes] | Source,
+        *,
+        sink: None = None,
+        **options: Unpack[Options],
+    ) -> Answers: ...
+
+    @overload
+    def run(self, events: Frame, *, sink: None = None, **options: Unpack[Options]) -> Frame: ...
+
+    @overload
+    def run(self, events: Table, *, sink: None = None, **options: Unpack[Options]) -> Table: ...
+
+    def run(  # noqa: PLR0913 - all of them named
+        self,
+        events: Any,
+        *,
+        sink: Sink | None = None,
+        engine: str = "local",
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        until: int | float | str | None = None,
+        emit: Iterable[str] = (),
+        allow_unbounded: bool = False,
+        lenient: bool = False,
+    ) -> Any:
+        """All that the program derives from events, given and returned as the objects of JSON lines.
+
+        A table of Arrow, pandas, Polars or DuckDB is answered with one of its kind. So is a data frame of Spark, on
+        Spark: its answer is computed when somebody reads it. `engine="spark"` has Spark run what lies in this process,
+        in the session that is there or a new one. One of `sources` is read in a limited memory, and answers that go to
+        one of `sinks` are not returned. A declared attribute that is no column is an error; where that is `lenient`, it
+        is null. What could not be used, and what is to be said of the input, such as that times had no zone, is told by
+        an `EphemeraWarning`; `run_all` has it.
+
+        >>> import ephemera
+        >>> program = ephemera.compile("EVENT order(id: string); late(id) <- o: order(id), w: extend(o, 6);")
+        >>> program.run([{"event": "order", "time": 1, "data": ["a"]}])
+        [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
+        """
+        from ephemera.formats.reading import is_spark_frame
+
+        frame = is_spark_frame(events)
+        asked = self._asked(engine, emit, allow_unbounded, frame)
+        _check_sink(engine, sink, frame)
+        world = self._world(tables, calendars, until, lenient=lenient)
+        if frame:
+            from ephemera.spark.batch.frames import run_frame
+
+            answers, said = run_frame(self._compiled.beside(world.calendars), events, world, asked, lenient=lenient)
+            warn(said, stacklevel=3)
+            return answers
+        found = self._found(events, engine, world, asked, sink, lenient=lenient)
+        warn([*([] if found.complaint is None else [found.complaint]), *found.said, *found.warnings], stacklevel=3)
+        return found.answers
+
+    def run_all(  # noqa: PLR0913 - all of them named
+        self,
+        events: Any,
+        *,
+        sink: Sink | None = None,
+        engine: str = "local",
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        until: int | float | str | None = None,
+        emit: Iterable[str] = (),
+        allow_unbounded: bool = False,
+        lenient: bool = False,
+    ) -> Run:
+        """The same with messages, with what could not be read or computed, and with what was lacking.
+
+        Events may be lines of JSON, too. A data frame of Spark is run at once.
+
+        >>> import ephemera
+        >>> program = ephemera.compile("EVENT a(x: int); EVENT b(x: int); p(x) <- i: a(x); q(x) <- i: b(x);")
+        >>> run = program.run_all([{"event": "a", "time": 1, "data": [1]}, {"event": "a", "time": 2, "data": ["one"]}])
+        >>> len(run.answers), len(run.bad), run.notes
+        (1, 1, ('never came: `b`', 'never matched: rule 2 `q` (program.eq:1)'))
+        """
+        from ephemera.formats.reading import is_spark_frame
+
+        frame = is_spark_frame(events)
+        asked = self._asked(engine, emit, allow_unbounded, frame)
+        _check_sink(engine, sink, frame)
+        world = self._world(tables, calendars, until, lenient=lenient)
+        if not frame:
+            return self._found(events, engine, world, asked, sink, lenient=lenient)
+        from ephemera.spark.batch.frames import run_whole_frame
+
+        compiled = self._compiled.beside(world.calendars)
+        return self._noted(run_whole_frame(compiled, events, world, asked, lenient=lenient))
+
+    def _found(  # noqa: PLR0913 - what a run needs
+        self, events: Any, engine: str, world: World, asked: frozenset[str], sink: Sink | None, *, lenient: bool
+    ) -> Run:
+        """What comes of events that lie in this process, or of a source."""
+        from ephemera.connect.source import Source
+        from ephemera.engine.hosts.tables import is_table, run_given
+        from ephemera.formats.answer_list import Answers
+
+        compiled = self._compiled.beside(world.calendars)
+        is_source = sink is not None or isinstance(events, Source)
+        if is_source and engine != "local":
+            raise ValueError(f"sources are read by the engine `local`, and `{engine}` is asked for")
+        if is_source or (engine == "local" and not is_table(events)):
+            from ephemera.connect.source_run import run_source, source_of
+
+            found = run_source(compiled, source_of(events), world, asked, sink, lenient=lenient)
+        elif engine == "spark":
+            from ephemera.spark.batch.local_data import run_local_data
+
+            found = run_local_data(compiled, events, world, asked, lenient=lenient)
+        else:
+            found = run_given(compiled, events, world, asked, self._evaluate(engine), lenient=lenient)
+        found = self._noted(found)
+        if not isinstance(found.answers, list):
+            return found
+        more: dict[str, Any] = {"messages": found.messages, "dead_letters": found.dead_letters, "notes": found.notes}
+        return replace(found, answers=Answers(found.answers, self._rules, **more))
+
+    def _asked(self, engine: str, emit: str | Iterable[str], allowed: bool, frame: bool) -> frozenset[str]:
+        """What a batch run is asked for, if everything about it is right."""
+        if engine not in ENGINES:
+            raise ValueError(f"there is no engine `{engine}`; the engines are {', '.join(ENGINES)}")
+        if engine == "oracle" and frame:
+            raise ValueError("a data frame of Spark runs on Spark; give the oracle what it collects")
+        if engine == "spark":
+            need_spark('run with engine="local"')
+        self._judge("oracle" if engine == "oracle" else "batch", allowed=allowed)
+        return asked_for(emit, self._rules.resolved)
+
+    def _evaluate(self, engine: str) -> Callable[[list[Event], World], Outcome] | None:
+        if engine != "oracle":
+            return None
+        from ephemera.semantics.oracle import evaluate
+
+        return partial(evaluate, self._rules)
+
+    def _judge(self, use: Use, *, allowed: bool) -> None:
+        """Refuses state without a bound, or warns of it, as the use asks."""
+        severity = unbounded_in(use, allowed=allowed)
+        if severity is not None:
+            judge(self._unbounded, severity, stacklevel=6)
+
+    @cached_property
+    def _unbounded(self) -> Report:
+        """What would be kept forever, as `check` tells it."""
+        findings = Findings()
+        tell_unbounded(self._rules, self._sound.plan, self._sound.facts, findings)
+        return report(self._source, findings.diagnostics)
+
+    def _noted(self, found: Run) -> Run:
+        return replace(found, notes=(*found.said, *found.warnings, *self.notes(found.never)))
+
+    def notes(self, lacking: Never) -> tuple[str, ...]:
+        """What a run lacked, as people read it."""
+        from ephemera.engine.hosts.batch import notes_of
+
+        return notes_of(lacking, self._rules, self._source)
+
+    def _reading(self) -> Reading:
+        """Where the events of a run are gathered as this program reads them, so that several may share the input."""
+        from ephemera.formats.reading import Reading
+
+        return Reading(self._compiled)
+
+    def _run_read(
+        self,
+        reading: Reading,
+        *,
+        engine: str = "local",
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        emit: Iterable[str] = (),
+        progress: Callable[[float], None] = lambda _part: None,
+    ) -> Run:
+        """All that the program derives from events that have been read; whoever calls has judged the program."""
+        from ephemera.engine.hosts.batch import run_reading
+
+        world = self._world(tables)
+        return self._noted(run_reading(reading, world, frozenset(emit), self._evaluate(engine), progress))
+
+    # ---- live ----------------------------------------------------------------------------------------------
+
+    def engine(  # noqa: PLR0913 - all of them named
+        self,
+        *,
+        stamp: Stamp = "event",
+        now: Callable[[], int] = wall_clock,
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        allow_unbounded: bool = False,
+        lenient: bool = False,
+    ) -> LiveEngine:
+        """The program as an engine in this process, to which events are sent as they come.
+
+        With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
+        A program that would keep something forever is refused unless that is allowed.
+        """
+        self._judge("live", allowed=allow_unbounded)
+        from ephemera.engine.hosts.live_engine import LiveEngine
+
+        world = self._world(tables, calendars, lenient=lenient)
+        return LiveEngine(self._compiled.beside(world.calendars), world, stamp=stamp, now=now, lenient=lenient)
+
+    def stream(  # noqa: PLR0913 - all of them named
+        self,
+        spark: Any,
+        source: LiveSource | SparkFrame | str | Sequence[LiveSource | SparkFrame | str] | None = None,
+        sink: LiveSink | None = None,
+        *,
+        checkpoint: str | None = None,
+        dead_letters: str | None = None,
+        trigger: str | None = None,
+        shards: int | None = None,
+        small: int | None = None,
+        emit: Iterable[str] = (),
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        allow_unbounded: bool = False,
+        lenient: bool = False,
+        **old: Any,
+    ) -> Streaming:
+        """The program as a live query on Spark Structured Streaming; `start` on what this returns starts it.
+
+        `source` is one of `sources`, a folder in which files arrive, a streaming data frame, or a list of these;
+        without one, the query reads what the program declares. `sink` is one of `sinks`. Dead letters go to a folder.
+        A batch runs in one task without an exchange where fewer than `small` events are likely to come. A program that
+        would keep something forever is refused unless that is allowed. Other keywords (`output`, `format`, `table`,
+        `location`, `foreach`, `foreach_batch`, `most_files`) are those of the version before; each warns, and says what
+        to write instead.
+
+        >>> import ephemera as eph
+        >>> program = eph.compile("EVENT order(id: string); seen(id) <- o: order(id);")
+        >>> def start(spark):
+        ...     source, sink = eph.sources.Folder("arriving"), eph.sinks.Table("shop.seen")
+        ...     return program.stream(spark, source, sink, checkpoint="checkpoint").start()
+        """
+        need_spark("make an engine in this process with `program.engine()`", who="`stream`")
+        self._judge("live", allowed=allow_unbounded)
+        from ephemera.spark.live.query import streaming_of
+
+        world = self._world(tables, calendars, lenient=lenient)
+        return streaming_of(
+            spark,
+            self._compiled.beside(world.calendars),
+            world,
+            source,
+            sink,
+            old=old,
+            lenient=lenient,
+            checkpoint=checkpoint,
+            dead_letters=dead_letters,
+            trigger=trigger,
+            shards=shards,
+            small=small,
+            emit=asked_for(emit, self._rules.resolved),
+        )
+
+    def _world(
+        self,
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        calendars: Mapping[str, Iterable[Event]] | None = None,
+        until: float | str | None = None,
+        *,
+        lenient: bool = False,
+    ) -> World:
+        """What the program runs on besides events, as engines need it."""
+        from ephemera.connect.declared_tables import read_world
+
+        return read_world(self.catalogue, tables or {}, calendars or {}, until, lenient=lenient)
+
+    # ---- what is known of it -------------------------------------------------------------------------------
+
+    def explain(self, stage: Stage = "rules", *, points: Points = "rules") -> str:
+        """What a stage makes of the program, as text; `points` says what is materialized.
+
+        >>> import ephemera
+        >>> program = ephemera.compile("EVENT a(x: int); EVENT b(x: int); p(x) <- i: a(x), j: b(x), {i, j} within 2h;")
+        >>> print(program.explain("relevance"))
+        p  (rule 1)
+          a as i: kept while i.s >= now - 2h
+            i.s: {i, j} within 2h
+          b as j: kept while j.s >= now - 2h
+            j.s: {i, j} within 2h
+          an answer lasts at most 2h
+        <BLANKLINE>
+        histories
+          a(v1): kept while begin >= now - 2h (for p)
+          b(v1): kept while begin >= now - 2h (for p)
+        """
+        return pipeline.explain(self._sound, self._compiled if stage == "physical" else None, stage, points)
+
+    def explain_json(self, stage: Stage = "rules", *, points: Points = "rules") -> Any:
+        """The same as plain data."""
+        return pipeline.explain_json(self._sound, self._compiled if stage == "physical" else None, stage, points)
+
+
+def _check_sink(engine: str, sink: Sink | None, frame: bool) -> None:
+    if sink is not None and (frame or engine != "local"):
+        raise ValueError("answers go to a sink from the engine `local`; write what Spark or the oracle returns")

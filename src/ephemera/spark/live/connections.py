@@ -1,0 +1,117 @@
+"""This module translates sources and sinks, as Python has them in hand, into what a live query is made with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from ephemera.base.errors import warn
+from ephemera.connect import live_sink, live_source
+from ephemera.connect import sink as any_sink
+from ephemera.connect.declared_streams import declared_places
+from ephemera.rules.nodes import Catalogue
+from ephemera.spark.read.scan import Format, Input, format_of
+
+NOTHING = "there is nothing to read: give a folder or a streaming data frame, or declare STREAM … FROM"
+_DECLARED: dict[str, Format] = {"json": "json", "jsonl": "json", "parquet": "parquet", "csv": "csv", "xml": "xml"}
+_SOURCES = "sources.Folder, sources.Socket, sources.SparkTable or sources.Frame"
+_SINKS = "sinks.Folder, sinks.Table, sinks.Callback, sinks.Batches, sinks.Memory or sinks.Console"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveInputs:
+    """What a query reads."""
+
+    inputs: tuple[Input, ...]
+    most_files: int | None
+
+
+def inputs_of(source: Any, catalogue: Catalogue) -> LiveInputs:
+    """One source or several, as values, paths or frames; without any, what the program declares."""
+    if source is None:
+        places = declared_places([catalogue])
+        inputs = tuple(Input(one.location, _DECLARED.get(one.format or ""), one.only) for one in places)
+        if not inputs:
+            raise ValueError(NOTHING)
+        return LiveInputs(inputs, None)
+    is_one = isinstance(source, str | DataFrame | live_source.LiveSource) or not isinstance(source, Iterable)
+    several = [source] if is_one else list(source)
+    if not several:
+        raise ValueError(NOTHING)
+    folders = [one for one in several if isinstance(one, live_source.Folder)]
+    limits = {folder.most_files for folder in folders if folder.most_files is not None}
+    if len(limits) > 1:
+        raise ValueError(f"folders of one query take equally many files in a batch, and these ask for {sorted(limits)}")
+    return LiveInputs(tuple(map(_input, several)), next(iter(limits), None))
+
+
+def _input(source: Any) -> Input:
+    match source:
+        case str():
+            return Input(source, _format(source))
+        case DataFrame():
+            return Input(source)
+        case live_source.Frame(frame, only):
+            return Input(frame, only=only)
+        case live_source.Folder(path, form, _, only):
+            return Input(path, form or _format(path), only)
+        case live_source.Socket(host, port):
+            return Input(f"socket://{f'[{host}]' if ':' in host else host}:{port}", "json")
+        case live_source.SparkTable(name, only):
+            return Input(name, "table", only)
+        case _:
+            raise TypeError(f"a live query on Spark reads {_SOURCES}, and this is a {type(source).__name__}")
+
+
+def _format(path: str) -> Format:
+    """What a folder holds, as its name says; else lines of JSON."""
+    try:
+        return format_of(path)
+    except ValueError:
+        return "json"
+
+
+def ways_of(sink: Any) -> dict[str, Any]:
+    """How a query is told where its answers go."""
+    match sink:
+        case None:
+            return {}
+        case live_sink.Folder(path, form):
+            return {"output": path, "format": form}
+        case live_sink.Table(name, location):
+            return {"table": name, "location": location}
+        case any_sink.Callback(function):
+            return {"foreach": function}
+        case live_sink.Batches(function):
+            return {"foreach_batch": function}
+        case any_sink.Memory(answers):
+            return {"foreach": answers.append}
+        case any_sink.Console(None):
+            return {"console": True}
+        case _:
+            raise TypeError(f"the answers of a live query go to {_SINKS}, and this is a {type(sink).__name__}")
+
+
+def old_ways(given: Mapping[str, Any], stacklevel: int) -> dict[str, Any]:
+    """What old keywords say, with a warning that says what to write instead."""
+    said = {
+        "output": "sink=sinks.Folder({!r})",
+        "format": "sink=sinks.Folder(…, format={!r})",
+        "table": "sink=sinks.Table({!r})",
+        "location": "sink=sinks.Table(…, location={!r})",
+        "foreach": "sink=sinks.Callback(function)",
+        "foreach_batch": "sink=sinks.Batches(function)",
+        "most_files": "sources.Folder(…, most_files={!r})",
+    }
+    unknown = next((name for name in given if name not in said), None)
+    if unknown is not None:
+        raise TypeError(f"`stream` has no keyword `{unknown}`")
+    told = {name: value for name, value in given.items() if value is not None}
+    instead = ", ".join(said[name].format(value) for name, value in told.items())
+    if told:
+        names = ", ".join(f"`{name}=`" for name in told)
+        warn([f"{names} of `stream` will go with the next version; write {instead}"], stacklevel=stacklevel + 1)
+    return told
