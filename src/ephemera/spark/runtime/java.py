@@ -24,7 +24,7 @@ from hashlib import sha256
 from importlib import import_module
 from pathlib import Path
 
-from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
+from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
@@ -58,8 +58,8 @@ OUTLIVES = "EPHEMERA_JAVA_OUTLIVES"
 
 GONE = (Py4JError, ConnectionError)
 """What calls raise when Java has ended, among other things."""
-_PATIENCE = 5.0
-"""Seconds in which a process is over whose connections broke."""
+_PATIENCE = 20.0
+"""Seconds in which a process is over whose connections broke, even where all cores are busy."""
 
 
 class NoJava(EphemeraError):
@@ -186,16 +186,20 @@ class JavaEnded(EphemeraError):
 
 
 def java_ended(error: BaseException) -> JavaEnded | None:
-    """What to tell people if a call failed because Java has ended; None if it failed otherwise."""
+    """What to tell people if a call failed because Java has ended; None if it failed otherwise.
+
+    A process that was killed is not gone at once. py4j tells of a connection that broke in the midst of a call by a plain
+    error, as it does of a method that is not there; only what Java itself raised proves that it was alive.
+    """
     is_broken = isinstance(error, Py4JNetworkError | ConnectionError)
     process = getattr(SparkContext._gateway, "proc", None)
-    if isinstance(process, subprocess.Popen):
-        if is_broken:
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(_PATIENCE)
-        code = process.poll()
-        return None if code is None else JavaEnded(_line(code))
-    return JavaEnded(_line(None)) if is_broken else None
+    if not isinstance(process, subprocess.Popen):
+        return JavaEnded(_line(None)) if is_broken else None
+    if isinstance(error, GONE) and not isinstance(error, Py4JJavaError):
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(_PATIENCE)
+    code = process.poll()
+    return None if code is None else JavaEnded(_line(code))
 
 
 @contextmanager
