@@ -188,8 +188,8 @@ class JavaEnded(EphemeraError):
 def java_ended(error: BaseException) -> JavaEnded | None:
     """What to tell people if a call failed because Java has ended; None if it failed otherwise.
 
-    A process that was killed is not gone at once. py4j tells of a connection that broke in the midst of a call by a plain
-    error, as it does of a method that is not there; only what Java itself raised proves that it was alive.
+    A process that was killed is not gone at once. py4j tells of a connection that broke in the midst of a call by a
+    plain error, as it does of a method that is not there; only what Java itself raised proves that it was alive.
     """
     is_broken = isinstance(error, Py4JNetworkError | ConnectionError)
     process = getattr(SparkContext._gateway, "proc", None)
