@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from ephemera.connect.file_sink import File
+from ephemera.connect.file_source import Files
 from ephemera.connect.local_run import LetterSink, ProgramRun, RunFailed, run_local
 from ephemera.connect.sink import Memory, Sink
 from ephemera.connect.source import Memory as Listed
@@ -29,6 +32,7 @@ def run_source(  # noqa: PLR0913 - what a run needs
     compiled: Compiled, source: Source, world: World, emit: frozenset[str], sink: Sink | None, *, lenient: bool = False
 ) -> Run:
     """All that comes of a source; where there is a sink, answers and messages go there and nowhere else."""
+    _check_target(source, sink)
     memory, letters = Memory(), _Letters()
     program = ProgramRun(compiled, world, emit)
     try:
@@ -46,6 +50,16 @@ def run_source(  # noqa: PLR0913 - what a run needs
         said=done.said,
         warnings=done.warnings,
     )
+
+
+def _check_target(source: Source, sink: Sink | None) -> None:
+    """Raises a `ValueError` where answers would be written over the events that they come from."""
+    if not isinstance(sink, File) or not isinstance(source, Files):
+        return
+    target = Path(sink.path)
+    for path in source.paths:
+        if target.is_file() and Path(path).is_file() and target.samefile(path):
+            raise ValueError(f"`{sink.path}` is what the events are read from; write the answers somewhere else")
 
 
 @dataclass(slots=True)
