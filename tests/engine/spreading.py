@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -14,7 +15,7 @@ from ephemera.engine.hosts.batch import span
 from ephemera.kernels.event_columns import of_events
 from ephemera.physical.plan import prepare
 from ephemera.rules.nodes import Ruleset
-from ephemera.rules.outcome import Message, Outcome, World
+from ephemera.rules.outcome import DeadLetter, Message, Outcome, World
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 
@@ -58,8 +59,9 @@ def outcome_of(rules: Ruleset, plan: Plan, carried: Iterable[Shipment]) -> Outco
     """What was given of all that was carried."""
     found = Outcome()
     for shipment in carried:
+        if isinstance(shipment, UndefinedHead):
+            found.dead_letters.append(DeadLetter(**json.loads(shipment.first)))
         if not isinstance(shipment, Answers):
-            assert not isinstance(shipment, UndefinedHead) or shipment.first
             continue
         events = unpack(shipment.events, plan.catalogue).events()
         head = rules.resolved.rules[shipment.rule - 1].head if shipment.rule else None

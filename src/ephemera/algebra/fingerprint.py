@@ -20,7 +20,7 @@ from dataclasses import MISSING, field, fields, is_dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from ephemera.algebra.attributes import begin, constant, end, is_constant, occurrence, place_of, reference
+from ephemera.algebra.attributes import begin, constant, end, is_constant, is_joined, occurrence, place_of, reference
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename
 from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
@@ -185,26 +185,47 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
     made_of = {name: [prints[member].fingerprint for member in members] for name, members in alike.items()}
     wanted = {name: one.fingerprint for name, one in prints.items()}
     wanted |= {name: digest(["alike", *sorted(members)]) for name, members in made_of.items()}
+    owners = {plan.points[name].normal: name for name in prints}
+    joins = {name: owners[point.normal] for name, point in plan.points.items() if point.kind == "join"}
+    """The stored joins, and the rule that each is a part of."""
+    wanted |= {rule: digest(["what is left of", wanted[rule]]) for rule in joins.values()}
+    wanted |= {name: digest(["join", *_parts(plan, name, prints[rule])]) for name, rule in joins.items()}
     rules = _distinct(wanted)
     histories: dict[str, str] = {}
     columns: dict[str, Mapping[str, str]] = {}
     replaced = {member for members in alike.values() for member in members}
     for name, point in plan.points.items():
-        if point.kind != "rule" or name in replaced:
+        if point.kind not in ("rule", "join") or name in replaced:
             continue
-        own = prints[name] if name in prints else _of_several(prints[alike[name][0]], point)
+        owner = joins.get(name, name)
+        own = prints[owner] if owner in prints else _of_several(prints[alike[name][0]], point)
         columns[name] = own.columns()
         calendars, detections = find(point.expression, Calendar), find(point.expression, Detection)
         for leaf in [*(one.name for one in calendars), *(one.name for one in detections)]:
             histories[f"{name}/{leaf}"] = f"{rules[name]}.{own.events[leaf]}"
             columns[f"{name}/{leaf}"] = columns[name]
     readers = {i.point: made_of[name] for name in alike for i in find(plan.points[name].expression, Input)}
-    queries = {
-        name: digest([_query(point, plan, prints), sorted(readers[name]) if _is_made(point) else []])
-        for name, point in plan.points.items()
-        if point.kind == "query"
-    }
+    queries: dict[str, str] = {}
+    for name, point in plan.points.items():
+        stored = next((i.point for i in find(point.expression, Input) if i.point in joins), None)
+        if point.kind == "query" and stored is not None:
+            queries[name] = digest(["joined", rules[stored]])
+            columns[name] = columns[stored]
+        elif point.kind == "query":
+            queries[name] = digest([_query(point, plan, prints), sorted(readers[name]) if _is_made(point) else []])
     return StateNames(rules, histories | _distinct(queries), columns)
+
+
+def _parts(plan: Plan, join: str, rule: Print) -> list[str]:
+    """What a stored join is a part of, and which events it joins, in the order in which it has them."""
+    stored = plan.points[join].expression
+    uses = [new for use in find(stored, Rename) for _, new in use.events]
+    return [rule.fingerprint, *(",".join(rule.events.get(name, name) for name in _events(use)) for use in uses)]
+
+
+def _events(name: str) -> list[str]:
+    """The events that a name in a rule stands for: itself, or those of a stored join."""
+    return name[1:-2].split(",") if is_joined(name) else [name]
 
 
 def rule_names(prints: Mapping[str, Print]) -> dict[str, str]:

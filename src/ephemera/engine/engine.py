@@ -66,7 +66,7 @@ class Engine:
         """A part runs only some of the rules."""
         if plan.calendars != world.calendars.keys():
             raise InternalError("engine", "the plan is for other calendars than there are")
-        self._plan = plan.logical
+        self._plan = plan.plan
         self._part = part
         self.sources: Watermarks = sources_of(plan.catalogue)
         self._clock = Clock(plan, world.calendars, self.sources)
@@ -221,9 +221,11 @@ class Engine:
     def _give(self, name: str, parts: Sequence[Events], names: frozenset[str], found: Found) -> None:
         """What a rule derived, to those who asked, and to the lanes that go on from it."""
         point = self._plan.points[name]
-        self.matched.add(point.rule or 0)
         lane = self.lanes[names]
-        wanted = self._clock.asked(point.rule, parts) if names != CLOCK else []
+        wanted: list[Events] = []
+        if point.kind == "rule":  # a stored join is for other rules only
+            self.matched.add(point.rule or 0)
+            wanted = self._clock.asked(point.rule, parts) if names != CLOCK else []
         if is_message(lane.builders[name].head):
             found.messages += [(point.rule or 0, p) for p in distinct(wanted)]
             return

@@ -22,6 +22,7 @@ from ephemera.engine.operators.join import RuleJoin
 from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.match import AbsoluteTimer, Matcher, Query, asked_for, with_events
 from ephemera.engine.operators.step_events import StepEvents, Used, run_to_fixpoint
+from ephemera.engine.operators.tuples import TupleBuilder
 from ephemera.engine.time.event_time import Clock
 from ephemera.kernels.columns import UNBOUND, Batch, column
 from ephemera.kernels.event_columns import REFERENCE, Events, of_events
@@ -72,7 +73,7 @@ class Lane:
         self._labels = {name: query.label for name, query in plan.queries.items()}
         self._asked_labels = frozenset(self._labels.values())
         self.rules: dict[str, RuleJoin] = {}
-        self.builders: dict[str, HeadBuilder] = {}
+        self.builders: dict[str, HeadBuilder | TupleBuilder] = {}
         self._parameters: dict[str, JoinConstants | None] = {}
         for rule in rules:
             self._wire(rule)
@@ -112,6 +113,9 @@ class Lane:
         parameters = JoinConstants(rule, alike) if alike is not None else None
         self._parameters[rule.point] = parameters
         self.rules[rule.point] = RuleJoin(rule, self.histories.__getitem__, self._table, self._filter, parameters)
+        if self._plan.points[rule.point].kind == "join":
+            self.builders[rule.point] = TupleBuilder(rule.heads[rule.point], rule.events)
+            return
         for name, head in rule.heads.items():
             series = self._series.get(self._plan.points[name].rule or 0)
             self.builders[name] = HeadBuilder(head, rule.events, self._plan.catalogue, self._tester, series)

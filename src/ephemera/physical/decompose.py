@@ -7,7 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from ephemera.algebra.attributes import begin, end, is_blank, is_constant, is_moment, is_variable, occurrence, reference
+from ephemera.algebra.attributes import (
+    begin,
+    end,
+    is_blank,
+    is_constant,
+    is_end,
+    is_moment,
+    is_variable,
+    occurrence,
+    reference,
+)
 from ephemera.algebra.nodes import (
     AntiSemiJoin,
     Calendar,
@@ -30,7 +40,8 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import TRUE, Distance, Every, Formula, Holds, every
+from ephemera.algebra.positive import left_of, positive_part
+from ephemera.algebra.scalar import Distance, Every, Formula, Holds, every
 from ephemera.algebra.schema import Schema, schema
 from ephemera.base.errors import InternalError
 from ephemera.physical.join_order import in_the_end, needs, orders, split
@@ -47,6 +58,7 @@ from ephemera.physical.nodes import (
     WindowPlan,
 )
 from ephemera.rewrite.optimize import Rewritten
+from ephemera.rewrite.split_joins import stored_stamps
 from ephemera.rules.scope import pattern_bindings
 from ephemera.syntax.nodes import Comparison, Derive
 from ephemera.terms.construct import direct_variables
@@ -57,16 +69,14 @@ def rule_plan(
     point: Point, given: Rewritten, schemas: Mapping[str, Schema], read: Set[str | None] = frozenset()
 ) -> RulePlan:
     """A rule as engines run it; `read` are the labels that some rule asks for."""
-    if not isinstance(point.expression, Project) or not isinstance(point.expression.input, Merge):
-        raise InternalError("physical", f"{point.name} is no rule")
-    merge = point.expression.input
     head = member_head(point)
     positive = positive_part(head.input)
     leaf_of = partial(leaf, point=point.name, given=given, schemas=schemas)
     parts = _Parts(leaf_of)
     parts.take(positive)
     leaves = tuple(parts.leaves)
-    ends = (*(end(leaf.name) for leaf in leaves), *(end(t.name) for t in parts.timers))
+    covers = _covered(point, leaves)
+    ends = (*(stamp for leaf in leaves for stamp in leaf.stamps if is_end(stamp)), *(end(t.name) for t in parts.timers))
     early, late = split(parts.tests, leaves)
     sure = frozenset[str]().union(*(leaf.sure for leaf in leaves))
     members = given.members(point.name)
@@ -74,7 +84,7 @@ def rule_plan(
     alike = given.alike.get(point.name)
     constants, late = _found_by(late, alike.names, sure) if alike is not None else ({}, late)
     tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
-    stamps = {side(name) for name in merge.events for side in (begin, end)}
+    stamps = {side(name) for name in covers for side in (begin, end)}
     variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())
     windows = _Windows(variables | stamps, leaf_of)
     attempts, having = windows.attempts(head.input, positive)
@@ -83,7 +93,7 @@ def rule_plan(
     final = in_the_end(
         head,
         sure=sure,
-        covers=merge.events,
+        covers=covers,
         ends=ends,
         timers=parts.timers,
         variables=windows.variables.union(*tables, constants.values(), *(_constants(leaf) for leaf in leaves), named),
@@ -102,7 +112,7 @@ def rule_plan(
         having=having,
         collects=frozenset(windows.collects),
         heads=heads,
-        events=merge.events,
+        events=covers,
         constants=constants,
         gives_rows=not (parts.timers or parts.tables or attempts)
         and (alike is None or constants.keys() >= set(alike.names))
@@ -117,12 +127,23 @@ def _constants(leaf: Leaf) -> frozenset[str]:
 
 
 def member_head(point: Point) -> Group | Imbed:
-    """The head of a rule."""
+    """The head of a rule; a stored join has one that shows all its stamps and variables."""
     match point.expression:
         case Project(Merge(Group() | Imbed() as head)):
             return head
+        case Imbed() as head if point.kind == "join":
+            return head
         case _:
             raise InternalError("physical", f"{point.name} has no head")
+
+
+def _covered(point: Point, leaves: Sequence[Leaf]) -> tuple[str, ...]:
+    """What the occurrence time of a rule covers; a stored join covers all that it joins."""
+    match point.expression:
+        case Project(Merge(_, _, events)):
+            return events
+        case _:
+            return tuple(leaf.name for leaf in leaves)
 
 
 def _only_shows(head: Group | Imbed) -> bool:
@@ -132,38 +153,6 @@ def _only_shows(head: Group | Imbed) -> bool:
             return all(isinstance(argument, Var | Number | Text | Bool) for argument in arguments)
         case _:
             return False
-
-
-def accumulates(e: Expression) -> bool:
-    """Whether an operator gathers or forbids what lies in a window."""
-    match e:
-        case Join() | Cross() | SemiJoin():
-            return e.condition != TRUE
-        case AntiSemiJoin() | Union() | Difference():
-            return True
-        case _:
-            return False
-
-
-def positive_part(e: Expression) -> Expression:
-    """The part below all that accumulates."""
-    positive = e
-    while (left := _left(e)) is not None:
-        positive = left if accumulates(e) else positive
-        e = left
-    return positive
-
-
-def _left(e: Expression) -> Expression | None:
-    match e:
-        case Join(left) | Cross(left) | SemiJoin(left) | AntiSemiJoin(left) | Difference(left):
-            return left
-        case Union((first, *_)):
-            return first
-        case Select(inner) | RelativeTimer(inner) | Gap(inner):
-            return inner
-        case _:
-            return None
 
 
 def _found_by(
@@ -231,7 +220,7 @@ class _Windows:
         above: list[Expression] = []
         failed = 0
         while e != positive:
-            left = _left(e)
+            left = left_of(e)
             if left is None:
                 raise InternalError("physical", f"{type(e).__name__} stands where nothing is accumulated")
             if isinstance(e, Difference):
@@ -377,7 +366,9 @@ def leaf(e: Expression, point: str, given: Rewritten, schemas: Mapping[str, Sche
     match e:
         case Rename(Input(source), ((old, new),), renamed):
             sides = ((side(old), side(new)) for side in (begin, end, reference, occurrence))
-            return Leaf(new, source, {**dict(sides), **dict(renamed)}, variables, sure, given.facts.longest(source))
+            names: dict[str, str] = {**dict(sides), **dict(renamed)}
+            stored = stored_stamps(given.plan.points[source])
+            return Leaf(new, source, names, variables, sure, given.facts.longest(source), stored)
         case Calendar(name, _) | Detection(name):
             return Leaf(name, f"{point}/{name}", {}, variables, sure)
         case _:

@@ -28,9 +28,9 @@ def as_json(plan: PhysicalPlan) -> Plain:
 
 class _Explained:
     def __init__(self, plan: PhysicalPlan) -> None:
-        self._physical = plan
+        self._physical = plan.distributed
         self._plan = plan.logical
-        self._rewritten = plan.rewritten
+        self._rewritten = self._physical.rewritten
         self._stages = plan.stages
 
     def all(self) -> Plain:
@@ -69,7 +69,7 @@ class _Explained:
         if cut is None or cut == WHOLE:
             return cut
         place = position_of(self._rewritten.plan, query, cut)
-        if place is None:
+        if place is None or self._is_stored(place[0]):
             return cut
         names = self._plan.catalogue.attributes(place[0])
         return names[place[1]] if names is not None else f"value{place[1] + 1}"
@@ -183,7 +183,12 @@ class _Explained:
 
     def _comes_from_outside(self, label: str | None) -> bool:
         catalogue = self._plan.catalogue
-        return label is None or label in catalogue.events or label not in catalogue.derived
+        is_inner = label in catalogue.derived or self._is_stored(label)
+        return label is None or label in catalogue.events or not is_inner
+
+    def _is_stored(self, label: str | None) -> bool:
+        """Whether a label is that of a stored join."""
+        return label in self._rewritten.plan.points and self._rewritten.plan.points[label].kind == "join"
 
     def _gathered(self) -> Iterator[Plain]:
         for label in sorted(self._stages.scattered):

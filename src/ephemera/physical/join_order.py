@@ -71,7 +71,7 @@ def _from(
 
 def _attributes(leaves: Sequence[Leaf]) -> frozenset[str]:
     stamps = (side(leaf.name) for leaf in leaves for side in SIDES)
-    return frozenset(stamps).union(*(leaf.variables for leaf in leaves))
+    return frozenset(stamps).union(*(leaf.variables | frozenset(leaf.stored) for leaf in leaves))
 
 
 def _now(tests: Sequence[Test], before: Sequence[Leaf], now: Sequence[Leaf], granted: _Granted) -> tuple[Formula, ...]:
@@ -95,11 +95,11 @@ class _Granted:
         self._most: dict[tuple[str, str], int] = {}
 
     def add_leaf(self, leaf: Leaf) -> None:
-        opens, closes = begin(leaf.name), end(leaf.name)
-        self._stamps += [opens, closes]
-        self._add(opens, closes, 0)
-        if leaf.longest is not None:
-            self._add(closes, opens, leaf.longest)
+        self._stamps += leaf.stamps
+        for opens, closes in zip(leaf.stamps[::2], leaf.stamps[1::2], strict=True):
+            self._add(opens, closes, 0)
+            if leaf.longest is not None:
+                self._add(closes, opens, leaf.longest)
 
     def add_ranges(self, probe: Probe) -> None:
         for r in probe.ranges:
@@ -149,8 +149,8 @@ class _Granted:
 
 def _probe(k: int, leaf: Leaf, known: Sequence[Leaf], distances: _Distances) -> Probe:
     keys = tuple(sorted(leaf.sure & frozenset[str]().union(*(other.sure for other in known))))
-    stamps = [stamp for other in known for stamp in (begin(other.name), end(other.name))]
-    found = [Probe(k, keys, stamp, distances.ranges(stamp, stamps)) for stamp in (end(leaf.name), begin(leaf.name))]
+    stamps = [stamp for other in known for stamp in other.stamps]
+    found = [Probe(k, keys, stamp, distances.ranges(stamp, stamps)) for stamp in reversed(leaf.stamps)]
     return max(found, key=lambda p: (_tightness(p), -_width(p)))
 
 
@@ -239,7 +239,7 @@ def in_the_end(  # noqa: PLR0913
     shown: set[str] = set()
     for argument in head.head.arguments:
         match argument:
-            case Var(name) if name in sure:
+            case Var(name) if name in sure or is_stamp(name):
                 shown.add(name)
             case Number() | Text() | Bool():
                 continue

@@ -20,6 +20,7 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.physical.nodes import HistoryPlan, HistoryUse, LanePlan, Needed, QueryPlan, RulePlan
 from ephemera.rewrite.optimize import Rewritten
+from ephemera.rewrite.split_joins import stored_stamps
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.patterns import pattern_label
 from ephemera.syntax.nodes import Event
@@ -105,8 +106,10 @@ def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> I
     expression = given.plan.points[rule.point].expression
     told_apart = _told_apart(expression)
     for query in dict.fromkeys(i.point for i in find(expression, Input)):
-        needed = _needed((one for one in relevance if one.input == query), EVENT)
-        yield HistoryUse(query, (begin(EVENT), end(EVENT)), needed, is_whole=query in told_apart)
+        stored = stored_stamps(given.plan.points[query])
+        needed = _needed((one for one in relevance if one.input == query), None if stored else EVENT)
+        stamps = (*stored, begin(EVENT), end(EVENT))
+        yield HistoryUse(query, stamps, needed, is_whole=query in told_apart)
     for name in dict.fromkeys(timer.name for timer in find(expression, Calendar)):
         needed = _needed((one for one in relevance if one.name == name), name)
         yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
@@ -116,14 +119,14 @@ def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> I
         yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
 
 
-def _needed(relevance: Iterable[Relevance], event: str) -> Needed:
-    """For each reader of a history how long before now some stamps count."""
+def _needed(relevance: Iterable[Relevance], event: str | None) -> Needed:
+    """For each reader of a history how long before now some stamps count: those of its event, or (None) as named."""
     readers: list[tuple[tuple[str, int], ...]] = []
     for one in relevance:
         if not one.minimal:
             return None
-        times = [(moved(bound.stamp, event), bound.time) for bound in one.minimal if bound.time is not None]
-        readers.append(tuple((stamp, time.bound - time.is_strict) for stamp, time in times))
+        times = [(b.stamp if event is None else moved(b.stamp, event), b.time) for b in one.minimal]
+        readers.append(tuple((stamp, t.bound - t.is_strict) for stamp, t in times if t is not None))
     return tuple(readers)
 
 

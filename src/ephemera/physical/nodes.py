@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from ephemera.algebra.attributes import Time
+from ephemera.algebra.attributes import Stamp, Time, begin, end
 from ephemera.algebra.nodes import Calendar, Detection, Gap, Group, Imbed, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
 from ephemera.base.lazy_dataclass import dataclass
@@ -26,6 +26,13 @@ class Leaf:
     sure: frozenset[str]
     longest: int | None = None
     """How long its events last at most; None is any time. If they have no length, one stamp says all."""
+    stored: tuple[Stamp, ...] = ()
+    """The stamps of the events of a stored join, if it is one."""
+
+    @property
+    def stamps(self) -> tuple[Stamp, ...]:
+        """The stamps that conditions speak of: its own, or those of the events that it joins."""
+        return self.stored or (begin(self.name), end(self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +169,8 @@ class HistoryUse:
     """What a rule needs of a history that it reads."""
 
     history: str
-    stamps: tuple[str, str]
+    stamps: tuple[str, ...]
+    """All that its tuples have; the last says when they happen."""
     needed: Needed
     is_whole: bool = False
     """Whether it tests the events again, or tells them apart."""
@@ -172,7 +180,7 @@ class HistoryUse:
 class HistoryPlan:
     """A history of a lane, for all its readers."""
 
-    stamps: tuple[str, str]
+    stamps: tuple[str, ...]
     needed: Needed
     reach: int | None
     """How far before the bound a tuple may end and still matter; None is any time."""

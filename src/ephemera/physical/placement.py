@@ -313,6 +313,8 @@ class _Spreading:
             for label, k in self._shown(rule, placed.key) if placed.key is not None else ():
                 shown.setdefault((rule, label), set()).add(k)
         for label, producers in self._producers.items():
+            if self._plan.points[producers[0]].kind == "join":  # what is stored twice is only found twice
+                continue
             if len({self._placed[p].group for p in producers}) > 1:
                 found.add(label)
                 continue

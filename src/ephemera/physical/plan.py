@@ -19,7 +19,8 @@ from ephemera.physical.lanes import Lanes, by_the_clock, lanes_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.placement import Placement, stages
 from ephemera.rewrite import REWRITES
-from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize
+from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize, optimize_more
+from ephemera.rewrite.split_joins import split_joins
 from ephemera.rules.nodes import Catalogue, Ruleset
 
 
@@ -44,13 +45,24 @@ class PhysicalPlan:
     """How far before an answer an absolute timer of it may lie."""
 
     @cached_property
+    def distributed(self) -> PhysicalPlan:
+        """The same as it runs on several machines: rules that join on different keys have stored joins."""
+        rewritten = optimize_more(self.rewritten, (split_joins,))
+        if rewritten is self.rewritten:
+            return self
+        rules = rule_plans(rewritten)
+        return replace(self, rewritten=rewritten, rules=rules, lanes=lanes_of(rewritten, rules, self.calendars))
+
+    @cached_property
     def stages(self) -> Placement:
         """How the rules are spread over partitions; only who spreads them asks."""
+        if self.distributed is not self:
+            return self.distributed.stages
         return stages(self.rewritten, self.rules, self.calendars)
 
     def __getstate__(self) -> dict[str, object]:
         """What travels is going to be spread: that is decided once, here."""
-        return {**self.__dict__, "stages": self.stages}
+        return {**self.__dict__, "distributed": self.distributed, "stages": self.stages}
 
     @property
     def plan(self) -> Plan:
@@ -100,13 +112,7 @@ def physical_plan(
     """The physical plan of a program that runs with some calendars."""
     names = frozenset(calendars)
     rewritten = optimize(plan, facts, rewrites)
-    known = schemas(rewritten.plan)
-    read = frozenset(
-        rewritten.plan.points[i.point].label
-        for point in rewritten.plan.points.values()
-        for i in find(point.expression, Input)
-    )
-    ruled = {point.name: rule_plan(point, rewritten, known, read) for point in rewritten.rules}
+    ruled = rule_plans(rewritten)
     return PhysicalPlan(
         logical=plan,
         rewritten=rewritten,
@@ -117,6 +123,14 @@ def physical_plan(
         awaited=_awaited(plan, names),
         reach=facts.reach,
     )
+
+
+def rule_plans(given: Rewritten) -> dict[str, RulePlan]:
+    """How each rule of a rewritten plan is evaluated."""
+    known = schemas(given.plan)
+    points = given.plan.points
+    read = frozenset(points[i.point].label for point in points.values() for i in find(point.expression, Input))
+    return {point.name: rule_plan(point, given, known, read) for point in given.rules}
 
 
 def _awaited(plan: Plan, calendars: frozenset[str]) -> frozenset[str]:

@@ -58,9 +58,9 @@ class Rewritten:
 
     @property
     def rules(self) -> list[Point]:
-        """The rules that run, in the order of the plan."""
+        """The rules that run, and the stored joins that some of them read, in the order of the plan."""
         replaced = self.replaced
-        return [p for p in self.plan.points.values() if p.kind == "rule" and p.name not in replaced]
+        return [p for p in self.plan.points.values() if p.kind in ("rule", "join") and p.name not in replaced]
 
     def members(self, rule: str) -> Sequence[Point]:
         """The rules that a rule stands for; mostly it is itself."""
@@ -73,7 +73,11 @@ Rewrite: TypeAlias = Callable[[Rewritten], Rewritten]
 
 def optimize(plan: Plan, facts: Facts, rewrites: Sequence[Rewrite]) -> Rewritten:
     """The plan after all rewrites, done in their order."""
-    rewritten = Rewritten(plan, facts, fingerprints(plan))
+    return optimize_more(Rewritten(plan, facts, fingerprints(plan)), rewrites)
+
+
+def optimize_more(rewritten: Rewritten, rewrites: Sequence[Rewrite]) -> Rewritten:
+    """A plan that was rewritten, after more rewrites."""
     for rewrite in rewrites:
         before, rewritten = rewritten, rewrite(rewritten)
         if rewritten.plan is not before.plan:

@@ -62,12 +62,13 @@ class DistributedProgram:
 
     def __getstate__(self) -> dict[str, object]:
         """What is made when it is first asked for does not travel."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "clock_group", "group_names")}
+        made = ("_routes", "_stored", "_terms", "clock_group", "group_names")
+        return {k: v for k, v in self.__dict__.items() if k not in made}
 
     @property
     def plan(self) -> PhysicalPlan:
         """How the program runs."""
-        return self.compiled.physical
+        return self.compiled.physical.distributed
 
     @property
     def stages(self) -> Placement:
@@ -90,14 +91,21 @@ class DistributedProgram:
         return found
 
     def route(self, parts: Iterable[Events], after: int = -1) -> Iterator[Shipment]:
-        """Events to all groups of later levels that read them."""
+        """Events to all groups of later levels that read them; what comes from outside is no stored join."""
         for part in parts:
+            if after < 0 and part.label in self._stored:
+                continue
             asking = [*self._routes.get(part.label, ()), *self._routes.get(None, ())]
             groups = {number for number, _, _ in asking if self.stages.groups[number].level > after}
             for number in sorted(groups):
                 queries = [(query, cut) for other, query, cut in asking if other == number]
                 for place, packed in _packed(part, *self._places(part, number, queries)):
                     yield EventsFor(self.number, place, number, packed)
+
+    @cached_property
+    def _stored(self) -> frozenset[str]:
+        """What stored joins are called where events have labels."""
+        return frozenset(name for name, point in self.plan.plan.points.items() if point.kind == "join")
 
     def _places(self, part: Events, group: int, queries: Sequence[tuple[Matcher, str | None]]) -> tuple[Ints, Ints]:
         """The rows of some events that a group needs, and the places where it needs them."""
