@@ -82,6 +82,7 @@ class _Explained:
             key = self._constant(physical, key)
         return {
             "rules": [{"rule": m.rule, "point": m.name} for m in self._members(name)],
+            "stored_join": self._is_stored(name),
             "cut_by": None if key is None else as_written(key),
             "because": placed.because,
             "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
@@ -106,7 +107,7 @@ class _Explained:
         return key
 
     def _order(self, first: int, order: Order, physical: RulePlan) -> Plain:
-        names = [leaf.name for leaf in physical.leaves]
+        names = [leaf.name.removesuffix("+").strip("`") if leaf.stored else leaf.name for leaf in physical.leaves]
         return {
             "new": names[first],
             "tests": [formula(test) for test in order.tests],
@@ -188,7 +189,8 @@ class _Explained:
 
     def _is_stored(self, label: str | None) -> bool:
         """Whether a label is that of a stored join."""
-        return label in self._rewritten.plan.points and self._rewritten.plan.points[label].kind == "join"
+        point = self._rewritten.plan.points.get(label or "")
+        return point is not None and point.kind == "join"
 
     def _gathered(self) -> Iterator[Plain]:
         for label in sorted(self._stages.scattered):
@@ -291,7 +293,8 @@ def _rule(rule: Plain) -> Iterator[str]:
     numbers = ", ".join(str(m["rule"]) for m in members)
     names = ", ".join(m["point"] for m in members)
     alike = "; alike but for constants, they run as one" if len(members) > 1 else ""
-    yield f"{names}  (rule{'s' if len(members) > 1 else ''} {numbers}{alike})"
+    what = "stored join of rule" if rule["stored_join"] else "rules" if len(members) > 1 else "rule"
+    yield f"{names}  ({what} {numbers}{alike})"
     if rule["cut_by"] is None:
         yield f"  one partition: {rule['because']}"
     elif rule["cut_by"] == WHOLE:

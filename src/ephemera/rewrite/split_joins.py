@@ -10,7 +10,8 @@ It holds for rules that make an answer of each tuple. Where answers are made of 
 or tested again, it matters which event it was, and that does not travel; so rules that group, and those that compare or
 match events, stay whole. So do rules of a cycle, rules that stand for several, and all rules of a program that asks for
 events of any type, since it would be given the stored joins. Since equal tuples of a join may become one, a rule that
-writes numbers into texts stays whole as well: `1` and `1.0` are equal, and their texts are not.
+writes numbers into texts stays whole as well: `1` and `1.0` are equal, and their texts are not. And nothing is split
+that would be kept for ever: a join of all with all is larger than what it is made of.
 """
 
 from __future__ import annotations
@@ -43,8 +44,11 @@ from ephemera.algebra.positive import positive_part
 from ephemera.algebra.scalar import Distance, Matches, SameEvent
 from ephemera.algebra.schema import Schema, schema, schemas
 from ephemera.algebra.schema import joined as both
+from ephemera.analysis.cases import alternatives
+from ephemera.analysis.distances import Edge, close
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
+from ephemera.analysis.weights import ZERO
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find, rebuild
 from ephemera.rewrite.optimize import Rewritten
@@ -59,17 +63,25 @@ def split_joins(given: Rewritten) -> Rewritten:
         return given
     known = schemas(plan)
     whole = {name for cycle in plan.cycles for name in cycle} | given.alike.keys() | given.replaced
-    points: dict[str, Point] = {}
-    changed: set[str] = set()
-    for name, point in plan.points.items():
-        split = _Split(point, plan, given.facts, known) if point.kind == "rule" and name not in whole else None
-        made = split.points() if split is not None else {}
-        changed |= made.keys()
-        points |= made or {name: point}
-    if not changed:
+    rules = [p for name, p in plan.points.items() if p.kind == "rule" and name not in whole]
+    split = {p.name: made for p in rules if (made := _Split(p, plan, given.facts, known).points())}
+    if not split:
         return given
-    after = replace(plan, points=points)
-    return replace(given, plan=after, facts=_with(given.facts, derive(after), changed))
+    after, facts = _changed(given, split)
+    endless = {r.point for r in facts.relevance if not r.is_bounded}
+    bounded = {name: made for name, made in split.items() if endless.isdisjoint(made)}
+    if len(bounded) < len(split):
+        after, facts = _changed(given, bounded)
+    return replace(given, plan=after, facts=facts) if bounded else given
+
+
+def _changed(given: Rewritten, split: Mapping[str, Mapping[str, Point]]) -> tuple[Plan, Facts]:
+    """The plan with some rules split, and the facts about it."""
+    points: dict[str, Point] = {}
+    for name, point in given.plan.points.items():
+        points |= split.get(name, {name: point})
+    plan = replace(given.plan, points=points)
+    return plan, _with(given.facts, derive(plan), {name for made in split.values() for name in made})
 
 
 def _with(before: Facts, after: Facts, changed: set[str]) -> Facts:
@@ -191,7 +203,7 @@ class _Split:
         self._tests = [test for test in self._tests if test not in own]
         for test in reversed(own):
             expression = Select(expression, test.condition, test.because)
-        for distance in self._implied(events):
+        for distance in self._implied(events, own):
             expression = Select(expression, distance, "the rule as a whole")
         name = f"{self._point.name}[{','.join(events)}]"
         stamps = [side(event) for event in events for side in (begin, end)]
@@ -222,18 +234,26 @@ class _Split:
             known = both(known, part.schema)
         return whole
 
-    def _implied(self, events: Sequence[str]) -> Iterator[Distance]:
-        """What holds for the stamps of some events in every answer of the whole rule."""
+    def _implied(self, events: Sequence[str], own: Sequence[Select]) -> Iterator[Distance]:
+        """What holds for the stamps of some events in every answer of the whole rule, and not by some tests anyway."""
         cases = [closure for _, closure in self._facts.cases.get(self._point.name, ())]
-        for one in events:
-            for other in events:
-                for earlier in (begin(one), end(one)) if one != other else ():
-                    for later in (begin(other), end(other)):
-                        found = [closure.distance(earlier, later) for closure in cases]
-                        known = [weight for weight in found if weight is not None]
-                        if known and len(known) == len(found):
-                            most = max(known)
-                            yield Distance(later, earlier, most.bound, most.is_strict)
+        stamps = [(begin(event), end(event)) for event in events]
+        edges = [Edge(closes, opens, ZERO) for opens, closes in stamps]
+        for test in own:
+            ways = alternatives(test.condition)
+            edges += ways[0] if len(ways) == 1 else ()
+        pairs = [(one, other) for one in stamps for other in stamps if one != other]
+        for earlier, later in ((i, j) for one, other in pairs for i in one for j in other):
+            found = [closure.distance(earlier, later) for closure in cases]
+            weights = [weight for weight in found if weight is not None]
+            if not weights or len(weights) < len(found):
+                continue
+            most = max(weights)
+            closure = close(edges)
+            known = closure.distance(earlier, later) if closure is not None else None
+            if known is None or (most.bound, not most.is_strict) < (known.bound, not known.is_strict):
+                edges.append(Edge(earlier, later, most))
+                yield Distance(later, earlier, most.bound, most.is_strict)
 
     def _rest(self) -> Expression:
         """The positive part of what is left of the rule."""
