@@ -40,6 +40,12 @@ class Rewritten:
     """The rules that run as one, by the name of the rule that stands for them."""
     queries: Mapping[str, tuple[str, Mapping[str, str]]] = field(default_factory=dict)
     """For each query that was made: the rule, and its variables for constants with what the rule calls them."""
+    emit: frozenset[str] = frozenset()
+    """The names of the events that are asked for; none are all."""
+    unasked: tuple[Point, ...] = ()
+    """The rules that are not run, since nobody asked for what they derive."""
+    reading: Plan | None = None
+    """The plan by which was judged what has to be read."""
 
     @cached_property
     def names(self) -> StateNames:
@@ -71,9 +77,9 @@ class Rewritten:
 Rewrite: TypeAlias = Callable[[Rewritten], Rewritten]
 
 
-def optimize(plan: Plan, facts: Facts, rewrites: Sequence[Rewrite]) -> Rewritten:
-    """The plan after all rewrites, done in their order."""
-    rewritten = Rewritten(plan, facts, fingerprints(plan))
+def optimize(plan: Plan, facts: Facts, rewrites: Sequence[Rewrite], emit: frozenset[str] = frozenset()) -> Rewritten:
+    """The plan of a program that is asked for some events, or for all, after all rewrites, done in their order."""
+    rewritten = Rewritten(plan, facts, fingerprints(plan), emit=emit)
     for rewrite in rewrites:
         before, rewritten = rewritten, rewrite(rewritten)
         if rewritten.plan is not before.plan:

@@ -5,6 +5,9 @@ and comments. Nor has where a source is read, in which format, or how many of it
 every rule by its fingerprint, every declaration, the unit and the zone of times, and the names of calendars. Whatever
 a program can declare one day counts, too, unless it is left out here.
 
+Of all rules only those run that are needed for what is asked for, and only these have a state. So which of them run
+counts, too; but not by which names they were asked for.
+
 The rows of tables and the days of calendars are data. They may change between two starts, which is told.
 """
 
@@ -26,6 +29,8 @@ from ephemera.rules.outcome import World
 DETAILS = "the declarations in every detail"
 RULE = "rule "
 """How the names of rules begin; behind it stands what a rule is called where its state is stored."""
+UNASKED = "not run: rule "
+"""How the names of rules begin that are not run, since nobody asked for what they derive."""
 
 
 class AnotherProgram(EphemeraError):
@@ -44,6 +49,8 @@ def program_of(compiled: Compiled, world: World) -> dict[str, str]:
     plan, catalogue = compiled.plan, compiled.rules.resolved.catalogue
     names = rule_names(compiled.physical.rewritten.prints)
     found = {f"{RULE}{names[name]}": _rule(plan, name) for name in names}
+    rewritten = compiled.physical.rewritten
+    found |= {f"{UNASKED}{names[point.name]}": point.name for point in rewritten.unasked}
     found["TIME UNIT"] = describe(catalogue.unit)
     found["TIME ZONE"] = catalogue.zone
     found |= {f"NAMESPACE {prefix}": uri for uri, prefix in catalogue.namespaces.prefixes.items()}
@@ -108,14 +115,15 @@ def _digest_of_all(rows: Iterable[object]) -> str:
 
 def compared(program: Mapping[str, str]) -> dict[str, str]:
     """What a state belongs to without what is only there for people."""
-    return {name: "" if name.startswith(RULE) else told for name, told in program.items()}
+    return {name: "" if name.startswith((RULE, UNASKED)) else told for name, told in program.items()}
 
 
 def compare(theirs: Mapping[str, str], ours: Mapping[str, str], what: str) -> None:
     """Refuses what belongs to another program, with what differs."""
     _compare_rules(theirs, ours, what)
+    _compare_asked(theirs, ours, what)
     for name in sorted(dict.fromkeys([*theirs, *ours]), key=lambda name: name == DETAILS):
-        if name.startswith(RULE):
+        if name.startswith((RULE, UNASKED)):
             continue
         if name not in ours:
             raise AnotherProgram(f"the {what} is of another program: it has `{name}`, and this has not")
@@ -140,6 +148,24 @@ def _compare_rules(theirs: Mapping[str, str], ours: Mapping[str, str], what: str
         raise AnotherProgram(f"the {what} is of another program: it has `{label}`, and this has not:\n{was}")
     for label, _, now in new:
         raise AnotherProgram(f"the {what} is of another program: it lacks `{label}`:\n{now}")
+
+
+def _compare_asked(theirs: Mapping[str, str], ours: Mapping[str, str], what: str) -> None:
+    """Refuses what was asked for other events, if that is why other rules run."""
+    were, are = ({name for name in told if name.startswith(UNASKED)} for told in (theirs, ours))
+    if were == are:
+        return
+    missing = sorted({_label(theirs[name]) for name in were - are})
+    more = sorted({_label(ours[name]) for name in are - were})
+    why = f"nobody asked for {_quoted(missing)} then" if missing else f"it runs {_quoted(more)}, too"
+    raise AnotherProgram(
+        f"the {what} is of a run that was asked for other events: {why}, and which rules have a state follows from that; "
+        "ask for the same (`--emit`, `emit=`) as before"
+    )
+
+
+def _quoted(labels: Iterable[str]) -> str:
+    return ", ".join(f"`{label}`" for label in labels)
 
 
 def _label(rule: str) -> str:
