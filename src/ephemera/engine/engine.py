@@ -11,7 +11,7 @@ counted for each event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -66,7 +66,7 @@ class Engine:
         """A part runs only some of the rules."""
         if plan.calendars != world.calendars.keys():
             raise InternalError("engine", "the plan is for other calendars than there are")
-        self._plan = plan.logical
+        self._plan = plan.plan
         self._part = part
         self.sources: Watermarks = sources_of(plan.catalogue)
         self._clock = Clock(plan, world.calendars, self.sources)
@@ -315,12 +315,13 @@ class Never:
 
 
 def never(
-    compiled: Compiled, missing: Iterable[str], matched: Container[int], emit: Collection[str] | None = None
+    compiled: Compiled, missing: Iterable[str], matched: Iterable[int], emit: Collection[str] | None = None
 ) -> Never:
     """What a run lacked, by the types that were missing and the rules that matched.
 
     Where only some events are asked for, only what these need counts; `emit` may name fewer than the program runs for.
     """
+    matched = {*matched, *compiled.physical.rewritten.reshaped}
     rules, plan, physical = compiled.rules, compiled.plan, compiled.physical
     every = range(1, len(rules.resolved.rules) + 1)
     unasked = tuple(n for n in every if n not in physical.running)

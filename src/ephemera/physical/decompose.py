@@ -30,7 +30,8 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import TRUE, Distance, Every, Formula, Holds, every
+from ephemera.algebra.parts import left_of, member_head, positive_part
+from ephemera.algebra.scalar import Distance, Every, Formula, Holds, every
 from ephemera.algebra.schema import Schema, schema
 from ephemera.base.errors import InternalError
 from ephemera.physical.join_order import in_the_end, needs, orders, split
@@ -116,15 +117,6 @@ def _constants(leaf: Leaf) -> frozenset[str]:
     return frozenset(v for v in leaf.variables if is_constant(v))
 
 
-def member_head(point: Point) -> Group | Imbed:
-    """The head of a rule."""
-    match point.expression:
-        case Project(Merge(Group() | Imbed() as head)):
-            return head
-        case _:
-            raise InternalError("physical", f"{point.name} has no head")
-
-
 def _only_shows(head: Group | Imbed) -> bool:
     """Whether a head only shows variables and constants by position."""
     match head:
@@ -132,38 +124,6 @@ def _only_shows(head: Group | Imbed) -> bool:
             return all(isinstance(argument, Var | Number | Text | Bool) for argument in arguments)
         case _:
             return False
-
-
-def accumulates(e: Expression) -> bool:
-    """Whether an operator gathers or forbids what lies in a window."""
-    match e:
-        case Join() | Cross() | SemiJoin():
-            return e.condition != TRUE
-        case AntiSemiJoin() | Union() | Difference():
-            return True
-        case _:
-            return False
-
-
-def positive_part(e: Expression) -> Expression:
-    """The part below all that accumulates."""
-    positive = e
-    while (left := _left(e)) is not None:
-        positive = left if accumulates(e) else positive
-        e = left
-    return positive
-
-
-def _left(e: Expression) -> Expression | None:
-    match e:
-        case Join(left) | Cross(left) | SemiJoin(left) | AntiSemiJoin(left) | Difference(left):
-            return left
-        case Union((first, *_)):
-            return first
-        case Select(inner) | RelativeTimer(inner) | Gap(inner):
-            return inner
-        case _:
-            return None
 
 
 def _found_by(
@@ -231,7 +191,7 @@ class _Windows:
         above: list[Expression] = []
         failed = 0
         while e != positive:
-            left = _left(e)
+            left = left_of(e)
             if left is None:
                 raise InternalError("physical", f"{type(e).__name__} stands where nothing is accumulated")
             if isinstance(e, Difference):

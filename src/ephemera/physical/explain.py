@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 from ephemera.algebra.attributes import as_written, end, is_constant, is_moment
 from ephemera.algebra.explain import formula, operator
 from ephemera.algebra.nodes import Calendar, Point
+from ephemera.algebra.parts import member_head
 from ephemera.base.time import describe
 from ephemera.base.tree import find
-from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, Range, RulePlan, Step, WindowPlan
 from ephemera.physical.placement import WHOLE, Group, position_of, shown_at
 from ephemera.physical.plan import PhysicalPlan
@@ -29,7 +29,7 @@ def as_json(plan: PhysicalPlan) -> Plain:
 class _Explained:
     def __init__(self, plan: PhysicalPlan) -> None:
         self._physical = plan
-        self._plan = plan.logical
+        self._plan = plan.plan
         self._rewritten = plan.rewritten
         self._stages = plan.stages
 
@@ -211,7 +211,7 @@ class _Explained:
     def _reading(self) -> Iterator[Plain]:
         catalogue = self._plan.catalogue
         asked = self._rewritten.columns
-        pushed = constants([self._plan])
+        pushed = constants([self._rewritten.reading or self._plan])
         everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
         if asked is None:
             asked, pushed = everything, {}

@@ -50,14 +50,16 @@ class Lanes:
 def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str], written: Plan) -> Lanes:
     """The lanes of the rules of a plan, and what they tell each other.
 
-    All sources are those that the plan speaks of as it was `written`: what is asked for does not change how far time
-    has come.
+    What a rule waits for is what it waits for in the plan as it was `written`, so that no rewrite changes how far time
+    has come, and so which events come too late.
     """
     plan = given.plan
     every = _every_source(written, calendars)
-    depends = _dependencies(plan, calendars, every)
+    depends = _dependencies(written, calendars, every)
+    for name, fused in given.fused.items():
+        depends[name] = depends[fused.reader]
     for name, one in given.alike.items():  # rules that run as one wait for the sources of all of them
-        depends[name] = depends[name].union(*(depends[m.name] for m in one.members))
+        depends[name] = CLOCK.union(*(depends[m.name] for m in one.members))
     free = [name for name in rules if not depends[name]]
     ahead = any(depends[name] not in (CLOCK, every) and not all_read(plan, [name]).isdisjoint(free) for name in rules)
     names: dict[frozenset[str], list[str]] = {}

@@ -190,6 +190,11 @@ class Run:
         return self.never.matched
 
     @property
+    def never_run(self) -> tuple[int, ...]:
+        """The numbers of the rules that were not run, since nobody asked for what they derive."""
+        return self.never.run
+
+    @property
     def complaint(self) -> str | None:
         """What could not be used, in a line; None if everything could."""
         told: list[str] = []
