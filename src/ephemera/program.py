@@ -384,8 +384,10 @@ class Program:
 
     # ---- what is known of it -------------------------------------------------------------------------------
 
-    def explain(self, stage: Stage = "rules", *, points: Points = "rules") -> str:
+    def explain(self, stage: Stage = "rules", *, points: Points = "rules", emit: Iterable[str] = ()) -> str:
         """What a stage makes of the program, as text; `points` says what is materialized.
+
+        `emit` names events: the physical plan is that of a run which is asked for these only.
 
         >>> import ephemera
         >>> program = ephemera.compile("EVENT a(x: int); EVENT b(x: int); p(x) <- i: a(x), j: b(x), {i, j} within 2h;")
@@ -401,11 +403,19 @@ class Program:
           a(v1): kept while begin >= now - 2h (for p)
           b(v1): kept while begin >= now - 2h (for p)
         """
-        return pipeline.explain(self._sound, self._compiled if stage == "physical" else None, stage, points)
+        return pipeline.explain(self._sound, self._explained(stage, emit), stage, points)
 
-    def explain_json(self, stage: Stage = "rules", *, points: Points = "rules") -> Any:
+    def explain_json(self, stage: Stage = "rules", *, points: Points = "rules", emit: Iterable[str] = ()) -> Any:
         """The same as plain data."""
-        return pipeline.explain_json(self._sound, self._compiled if stage == "physical" else None, stage, points)
+        return pipeline.explain_json(self._sound, self._explained(stage, emit), stage, points)
+
+    def _explained(self, stage: Stage, emit: Iterable[str]) -> Compiled | None:
+        asked = asked_for(emit, self._rules.resolved)
+        if stage == "physical":
+            return self._planned(asked)
+        if asked:
+            raise ValueError(f"what is asked for changes the stage `physical` only, and `{stage}` is to be explained")
+        return None
 
 
 def _check_sink(engine: str, sink: Sink | None, frame: bool) -> None:

@@ -56,7 +56,12 @@ def make(dice: Dice) -> Goal | None:
         rules += [_view(dice, f"v{number}", ["a", "b", *views]) for _ in range(dice.weighed({1: 4, 2: 1}))]
         views.append(f"v{number}")
     outputs = [f"p{number}" for number in range(1, dice.number(1, 3) + 1)]
-    rules += [_reader(dice, label, views, outputs[:k]) for k, label in enumerate(outputs)]
+    if dice.chance(35):  # a chain of views that only wrap, and one that reads the last of them
+        rules = [_wrapper(dice, label, before) for label, before in zip(views, ["a", *views], strict=False)]
+        rules += [_taker(dice, outputs[0], views[-1])]
+        outputs = outputs[:1]
+    else:
+        rules += [_reader(dice, label, views, outputs[:k]) for k, label in enumerate(outputs)]
     if dice.chance(20):
         to = 'to(recipient="r", transport="t")'
         rules.append(f"RAISE {to} {{ m {{ var X }} }} ON event e: {dice.pick(views)} {{{{ var X }}}} END")
@@ -97,6 +102,26 @@ def _view(dice: Dice, label: str, read: list[str]) -> str:
         case _:
             body = dice.pick((f"{first}(x, y)", f"{first}(x, y)", f"{first}(y, x)"))
             return f"{label}({head}) <- i: {body}{condition};"
+
+
+def _wrapper(dice: Dice, label: str, read: str) -> str:
+    head, pattern = dice.pick(("x, y", "y, x", "x, 1", "y, 2")), dice.pick(("x, y", "x, y", "y, x"))
+    condition = f", {_comparison(dice, 'xy')}" if dice.chance(25) else ""
+    return f"{label}({head}) <- i: {read}({pattern}){condition};"
+
+
+def _taker(dice: Dice, label: str, view: str) -> str:
+    atom = dice.pick((f"{view}(x, y)", f"{view}(x, y)", f"{view}(x, _)", f"{view}(x, 1)"))
+    bound = "xy" if "y" in atom.removeprefix(view) else "x"
+    more = f", {_comparison(dice, bound)}" if dice.chance(40) else ""
+    match dice.pick(("plain", "join", "window")):
+        case "plain":
+            return f"{label}({dice.pick(bound)}, 7) <- m: {atom}{more};"
+        case "join":
+            order = dice.pick(("m before j", "j before m", "{m, j} within 3", "{m, j} within 4, not m equals j"))
+            return f"{label}(x, z) <- m: {atom}, j: {dice.pick(('a', 'b'))}({dice.pick('xu')}, z), {order}{more};"
+        case _:
+            return f"{label}(x) <- m: {atom}, j: b(x, _), m before j, from m until j: not a(x, _){more};"
 
 
 def _reader(dice: Dice, label: str, views: list[str], earlier: list[str]) -> str:

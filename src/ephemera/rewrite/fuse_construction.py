@@ -8,8 +8,9 @@ not run then. R also runs as before, for events of that type that come from outs
 Side conditions: nobody asks for the derived event, no other rule derives it, and R reads it nowhere else. D and R are
 not recursive. What D derives is one event if two others differ only in what D leaves out, or in the form of a number
 (`1` and `1.0`), and for R they are then two: so R may tell neither events nor forms apart. It joins, compares and shows
-what it reads, and nothing else; it counts nothing, and has no dead letters. What R keeps of the past must not grow: if
-R waits for anything else, neither D nor the pattern of R may choose among events.
+what it reads, and nothing else; it counts nothing, and has no dead letters. What R keeps of the past must not grow, and
+where it runs must not change: if R waits for anything else, neither D nor the pattern of R may choose among events, and
+nobody else may read what D reads.
 
 Rules of several events are not fused, though their occurrence time is that of all their events, too: what they join
 would have to be joined again for each new event of R.
@@ -131,10 +132,11 @@ def _fused(point: Point, use: Use, plan: Plan) -> tuple[Point, Mapping[str, str]
                 tests.append(Holds(Comparison("=", Var(own), pattern)))
             case _:
                 return None
-    if (conditions or tests) and not _is_stateless(use):
+    if not _is_stateless(use) and (conditions or tests or _is_shared(leaf, plan)):
         return None
     fresh = _fresh(use.rule)
-    names |= {own: next(fresh) for _, own in leaf.variables if own not in names}
+    tested = {v.name for test in [*conditions, *tests] for v in find(test, Var)} - _bound(use.rule)
+    names |= {own: own if own in tested else next(fresh) for _, own in leaf.variables if own not in names}
     renaming = Renaming({leaf.events[0][1]: use.leaf.events[0][1]}, names)
     inner = renaming.of(leaf)
     for test in [*conditions, *tests]:
@@ -171,10 +173,18 @@ def _is_stateless(use: Use) -> bool:
     return e == use.leaf
 
 
+def _is_shared(leaf: Rename, plan: Plan) -> bool:
+    """Whether others read what a rule reads, so that it may have its place by another key."""
+    return sum(e.input == leaf.input for p in plan.points.values() for e in find(p.expression, Rename)) > 1
+
+
+def _bound(rule: Point) -> set[str]:
+    return {new for use in find(rule.expression, Rename) for _, new in use.variables}
+
+
 def _fresh(rule: Point) -> Iterator[Variable]:
     """Names for variables that nobody can name, which the rule has not."""
-    used = [new for use in find(rule.expression, Rename) for _, new in use.variables if is_blank(new)]
-    number = max((int(name.removeprefix("_")) for name in used), default=0)
+    number = max((int(name.removeprefix("_")) for name in _bound(rule) if is_blank(name)), default=0)
     while True:
         number += 1
         yield Variable(f"_{number}")
@@ -203,8 +213,6 @@ def _beside(plan: Plan, rule: str, fused: Point) -> Plan:
 
 def _print(reader: Print, deriving: Print, names: Mapping[str, str]) -> Print:
     """What a fused rule means, and what its variables are called: as the reader says, and for others as the rule."""
-    own = {
-        new: f"d{deriving.variables[old]}" for old, new in names.items() if is_blank(new) and old in deriving.variables
-    }
+    own = {new: f"d{deriving.variables[old]}" for old, new in names.items() if old in deriving.variables}
     named = {**own, **reader.variables}
     return Print(digest(["fused", reader.fingerprint, deriving.fingerprint]), named, reader.events)
