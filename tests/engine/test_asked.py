@@ -1,4 +1,4 @@
-"""This module shows what it means that a rule is not run because nobody asked: for letters, notes, reading and state."""
+"""This module shows what it means that nobody asked for what a rule derives: for letters, notes, reading and state."""
 
 from __future__ import annotations
 

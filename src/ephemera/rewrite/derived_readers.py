@@ -115,9 +115,9 @@ def _uses(rule: Point, queries: Mapping[str, Point]) -> Iterator[Use]:
     for node in walk(body):
         match node:
             case Join(_, Rename() as leaf) | Cross(_, Rename() as leaf) if accumulates(node):
-                found.setdefault(leaf, (False, _conjuncts(node.condition)))
+                found.setdefault(leaf, (False, conjuncts(node.condition)))
             case SemiJoin(_, Rename() as leaf) | AntiSemiJoin(_, Rename() as leaf):
-                found.setdefault(leaf, (False, _conjuncts(node.condition)))
+                found.setdefault(leaf, (False, conjuncts(node.condition)))
             case _:
                 continue
     for leaf, (is_positive, holding) in found.items():
@@ -130,10 +130,10 @@ def _positive_conditions(e: Expression) -> Iterator[Formula]:
     while stack:
         match stack.pop():
             case Select(inner, condition, _):
-                yield from _conjuncts(condition)
+                yield from conjuncts(condition)
                 stack.append(inner)
             case Join(left, right, condition) | Cross(left, right, condition):
-                yield from _conjuncts(condition)
+                yield from conjuncts(condition)
                 stack += [left, right]
             case RelativeTimer(inner) | Gap(inner):
                 stack.append(inner)
@@ -141,7 +141,8 @@ def _positive_conditions(e: Expression) -> Iterator[Formula]:
                 continue
 
 
-def _conjuncts(f: Formula) -> tuple[Formula, ...]:
+def conjuncts(f: Formula) -> tuple[Formula, ...]:
+    """What has to hold, one by one."""
     return f.parts if isinstance(f, Every) else (f,)
 
 

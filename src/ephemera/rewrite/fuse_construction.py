@@ -23,14 +23,14 @@ from dataclasses import replace
 
 from ephemera.algebra.attributes import Variable, is_blank
 from ephemera.algebra.fingerprint import Print, digest
-from ephemera.algebra.nodes import Input, Match, Plan, Point, Rename, Select, Union
+from ephemera.algebra.nodes import Expression, Input, Match, Plan, Point, Rename, Select, Union
 from ephemera.algebra.parts import member_head
 from ephemera.algebra.renaming import Renaming
 from ephemera.algebra.scalar import Formula, Holds, Matches, SameEvent
 from ephemera.algebra.schema import Schema, schemas
 from ephemera.analysis.relevance import derive
 from ephemera.base.tree import find, rebuild, walk
-from ephemera.rewrite.derived_readers import Constant, Use, by_position, shown, streams_of, uses_of
+from ephemera.rewrite.derived_readers import Constant, Use, by_position, conjuncts, shown, streams_of, uses_of
 from ephemera.rewrite.optimize import Fused, Rewritten
 from ephemera.rewrite.push_constants import without
 from ephemera.rewrite.pushdown import blanks
@@ -138,9 +138,11 @@ def _fused(point: Point, use: Use, plan: Plan) -> tuple[Point, Mapping[str, str]
     tested = {v.name for test in [*conditions, *tests] for v in find(test, Var)} - _bound(use.rule)
     names |= {own: own if own in tested else next(fresh) for _, own in leaf.variables if own not in names}
     renaming = Renaming({leaf.events[0][1]: use.leaf.events[0][1]}, names)
-    inner = renaming.of(leaf)
-    for test in [*conditions, *tests]:
-        inner = Select(inner, renaming.of(test), f"{point.name} asks for that")  # type: ignore[assignment]
+    inner: Expression = renaming.of(leaf)
+    tested_by = dict.fromkeys(part for test in [*conditions, *tests] for part in conjuncts(renaming.of(test)))
+    for part in tested_by:
+        if part not in use.conditions:
+            inner = Select(inner, part, f"{point.name} asks for that")
     expression = rebuild(use.rule.expression, lambda node: inner if node == use.leaf else node)
     return replace(use.rule, name=f"{use.rule.name} through {point.name}", expression=expression), names
 
