@@ -25,11 +25,17 @@ PART = 7
 
 
 def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
-    rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World, places: int
+    rules: Ruleset,
+    plan: Plan,
+    facts: Facts,
+    events: Sequence[Event],
+    world: World,
+    places: int,
+    emit: frozenset[str] = frozenset(),
 ) -> tuple[Outcome, set[int]]:
     """What a program derives in several places, and the places in which its engines had something to do."""
     times = span([e.time.end for e in events], world)
-    spread = DistributedProgram(prepare(rules, plan, facts, world.calendars), world, 0, places, *times)
+    spread = DistributedProgram(prepare(rules, plan, facts, world.calendars, emit), world, 0, places, *times)
     spread = pickle.loads(pickle.dumps(spread))
     attributes = plan.catalogue.attributes
     carried: list[Shipment] = []

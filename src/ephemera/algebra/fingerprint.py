@@ -185,9 +185,7 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
     made_of = {name: [prints[member].fingerprint for member in members] for name, members in alike.items()}
     wanted = {name: one.fingerprint for name, one in prints.items()}
     wanted |= {name: digest(["alike", *sorted(members)]) for name, members in made_of.items()}
-    owners = {plan.points[name].normal: name for name in prints}
-    joins = {name: owners[point.normal] for name, point in plan.points.items() if point.kind == "join"}
-    """The stored joins, and the rule that each is a part of."""
+    joins = stored_joins(plan)
     wanted |= {rule: digest(["what is left of", wanted[rule]]) for rule in joins.values()}
     wanted |= {name: digest(["join", *_parts(plan, name, prints[rule])]) for name, rule in joins.items()}
     rules = _distinct(wanted)
@@ -214,6 +212,25 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
         elif point.kind == "query":
             queries[name] = digest([_query(point, plan, prints), sorted(readers[name]) if _is_made(point) else []])
     return StateNames(rules, histories | _distinct(queries), columns)
+
+
+def stored_joins(plan: Plan) -> dict[str, str]:
+    """The stored joins, and the rule that each is a part of: the one that reads it, maybe through others of them."""
+    found: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    for name, point in reversed(list(plan.points.items())):
+        owner = owners.get(name, name)
+        if point.kind == "join":
+            found[name] = owner
+        if point.kind in ("rule", "join", "query"):
+            for read in find(point.expression, Input):
+                if plan.points[read.point].kind == "join" or _reads_a_join(plan, read.point):
+                    owners[read.point] = owner
+    return found
+
+
+def _reads_a_join(plan: Plan, query: str) -> bool:
+    return any(plan.points[read.point].kind == "join" for read in find(plan.points[query].expression, Input))
 
 
 def _parts(plan: Plan, join: str, rule: Print) -> list[str]:

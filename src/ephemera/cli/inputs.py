@@ -181,16 +181,18 @@ def source_of(given: Given) -> Files:
     return Files(given.paths, given.format)
 
 
-def read_all(programs: Sequence[Program], given: Sequence[Given], *, lenient: bool = False) -> list[Reading]:
+def read_all(
+    programs: Sequence[Program], given: Sequence[Given], emit: Sequence[str] = (), *, lenient: bool = False
+) -> list[Reading]:
     """All events as each program reads them, for the oracle, which goes through them again and again.
 
     Ends the command if columns are missing, unless that is `lenient`.
     """
-    readings = [program._reading() for program in programs]
+    readings = [program._reading(emit) for program in programs]
     noticed = [Noticed(reading.keys) for reading in readings]
     for one in given:
         source = source_of(one)
-        compiled = [program._compiled for program in programs]
+        compiled = [reading.compiled for reading in readings]
         read = Input(source, decoders_of(compiled, noticed, one.readers))
         with told_of(source.name):
             while (found := read.read()) is not None:

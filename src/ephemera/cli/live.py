@@ -207,7 +207,6 @@ def _streaming(
     from ephemera.spark.live.query import Streaming
     from ephemera.spark.read.scan import Input
 
-    emit = frozenset(wanted.emit)
     if any(one.is_socket for one in inputs):
         click.echo("what comes from a socket is read at most once: it is lost if the run fails", err=True)
     output = wanted.output
@@ -219,7 +218,7 @@ def _streaming(
         )
     return Streaming(
         spark,
-        [Job(program._compiled, program._world(rows), emit) for program, rows in programs],
+        [Job(program._planned(wanted.emit), program._world(rows)) for program, rows in programs],
         [Input(one.place, one.format, one.only, one.programs) for one in inputs],
         output=None if is_table else output,
         format="parquet" if output and output.rstrip("/").endswith(".parquet") else _csv_or_json(output),

@@ -153,11 +153,11 @@ def _run_oracle(
     began = time.monotonic()
     runs: list[Run] = []
     for program, path, own, reading in zip(
-        programs, paths, tables, read_all(programs, given, lenient=wanted.lenient), strict=True
+        programs, paths, tables, read_all(programs, given, wanted.emit, lenient=wanted.lenient), strict=True
     ):
         try:
             with shown_progress(path.name, wanted=wanted.progress) as tell:
-                runs.append(program._run_read(reading, engine="oracle", tables=own, emit=wanted.emit, progress=tell))
+                runs.append(program._run_read(reading, engine="oracle", tables=own, progress=tell))
         except EphemeraError as error:
             click.echo(f"{path}: {error}", err=True)
             raise click.exceptions.Exit(FAILED) from None
@@ -207,17 +207,17 @@ def _run_stream(
     if asked.first() is not None or wanted.master is not None:
         _refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
     engines = [
-        program.engine(tables=own, allow_unbounded=True, lenient=wanted.lenient)
+        program._engine(wanted.emit, program._world(own, lenient=wanted.lenient), lenient=wanted.lenient)
         for program, own in zip(live, tables, strict=True)
     ]
     target = None if wanted.output is None else Path(wanted.output)
 
     def noted() -> list[str]:
-        lacking = [program.notes(own.never(wanted.emit)) for program, own in zip(live, engines, strict=True)]
+        lacking = [program.notes(own.never()) for program, own in zip(live, engines, strict=True)]
         return note_lines(lacking, wanted.names)
 
     shown = noted if is_shown(wanted=wanted.progress) else None
-    stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit, shown)
+    stream = Stream(engines, wanted.names, target, wanted.dead_letter, shown)
     stream.run([(one.name, one.readers(len(live))) for one in given], follow=follow)
     if wanted.strict and any(engine.warnings for engine in engines):
         raise click.exceptions.Exit(WRONG_PROGRAM)
@@ -257,7 +257,7 @@ def _refuse(message: str) -> NoReturn:
 def _compiled(paths: Sequence[Path], use: Use, wanted: Wanted, *, allowed: bool) -> list[Program]:
     """The programs of a run, if they can give what is asked for."""
     programs = compile_all(paths, unbounded_in(use, allowed=allowed))
-    wrong = unknown_emitted(wanted.emit, [program._compiled.rules.resolved for program in programs])
+    wrong = unknown_emitted(wanted.emit, [program._rules.resolved for program in programs])
     if wrong is not None:
         _refuse(wrong)
     return programs

@@ -168,7 +168,7 @@ def _run(
 def _jobs(programs: Sequence[tuple[Program, Rows]], wanted: Wanted) -> list[Job]:
     from ephemera.spark.batch.job import Job
 
-    return [Job(program._compiled, program._world(rows), frozenset(wanted.emit)) for program, rows in programs]
+    return [Job(program._planned(wanted.emit), program._world(rows)) for program, rows in programs]
 
 
 def _give(run: RunOutput, write: Callable[[], None], wanted: Wanted) -> None:

@@ -35,13 +35,12 @@ LATE = "it came behind the bound of its source"
 class Stream:
     """Engines, and where their answers and dead letters go."""
 
-    def __init__(  # noqa: PLR0917 - what a run has
+    def __init__(
         self,
         engines: Sequence[LiveEngine],
         names: Sequence[dict[str, str]],
         output: Path | None,
         dead: Path | None,
-        emit: Sequence[str],
         noted: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         """`names` is what the dead letters of each engine say of where they come from.
@@ -50,7 +49,6 @@ class Stream:
         """
         self._engines = engines
         self._names = names
-        self._emit = frozenset(emit)
         self._noted = noted
         self._undefined = 0
         self._output = None if output is None else GrowingFile(output)
@@ -94,8 +92,7 @@ class Stream:
 
     def _each(self, work: Callable[[LiveEngine, int], list[dict[str, Any]]]) -> None:
         for number, (engine, name) in enumerate(zip(self._engines, self._names, strict=True)):
-            answers = [a for a in work(engine, number) if not self._emit or a["event"] in self._emit]
-            text = "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in answers)
+            text = "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in work(engine, number))
             if text and self._output is not None:
                 self._output.write(utf_8(text))
             elif text:

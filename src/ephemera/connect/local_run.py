@@ -51,7 +51,6 @@ class ProgramRun:
 
     compiled: Compiled
     world: World
-    emit: frozenset[str] = frozenset()
     read: int = 0
     """How many events came in, with those that are bad."""
     bad: int = 0
@@ -130,7 +129,7 @@ class _Attempt:
         lenient: bool,
         progress: Callable[[float], None],
     ) -> None:
-        self._programs = [ProgramRun(one.compiled, one.world, one.emit) for one in programs]
+        self._programs = [ProgramRun(one.compiled, one.world) for one in programs]
         self._sink, self._letters = sink, letters
         self._lenient = lenient
         self._progress = progress
@@ -273,7 +272,7 @@ class _Attempt:
             if one is None:
                 continue
             for part, rule in answer_parts(one, program.compiled.rules, k):
-                if not program.emit or part.events.label in program.emit:
+                if program.compiled.physical.gives(part.events.label):
                     parts.append(part)
                     rules.append(rule)
         for part in parts:
@@ -303,7 +302,7 @@ class _Attempt:
             instants = any(decoder.has_instants for decoder in own)
             counting.append(Counting(stamps, stamps and not instants))
         days = tuple(tuple(day for own in p.world.calendars.values() for day in own) for p in self._programs)
-        emit = frozenset(name for program in self._programs for name in program.emit)
+        emit = frozenset(name for program in self._programs for name in program.compiled.physical.emit)
         return AnswerForm(tuple(p.compiled.rules for p in self._programs), tuple(counting), days, emit)
 
     def _tell(self) -> None:
@@ -311,6 +310,6 @@ class _Attempt:
         for k, (program, engine) in enumerate(zip(self._programs, self._engines, strict=True)):
             compiled, noticed = program.compiled, self._noticed[k]
             engine.came(self._came[k])
-            program.never = never(compiled.rules, compiled.plan, engine.awaited, engine.matched, program.emit)
+            program.never = never(compiled, engine.awaited, engine.matched)
             program.said = compiled.rules.resolved.catalogue.local.note_since(self._assumed[k])
             program.warnings = (*noticed.warnings, *noticed.keys.notes())

@@ -25,12 +25,10 @@ def source_of(events: Any) -> Source:
     return Table(events) if is_table(events) else Listed(several(events))
 
 
-def run_source(  # noqa: PLR0913 - what a run needs
-    compiled: Compiled, source: Source, world: World, emit: frozenset[str], sink: Sink | None, *, lenient: bool = False
-) -> Run:
+def run_source(compiled: Compiled, source: Source, world: World, sink: Sink | None, *, lenient: bool = False) -> Run:
     """All that comes of a source; where there is a sink, answers and messages go there and nowhere else."""
     memory, letters = Memory(), _Letters()
-    program = ProgramRun(compiled, world, emit)
+    program = ProgramRun(compiled, world)
     try:
         (done,) = run_local([program], [source], memory if sink is None else sink, letters.begun, lenient=lenient)
     except RunFailed as failed:

@@ -40,7 +40,7 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.positive import left_of, positive_part
+from ephemera.algebra.parts import left_of, member_head, positive_part
 from ephemera.algebra.scalar import Distance, Every, Formula, Holds, every
 from ephemera.algebra.schema import Schema, schema
 from ephemera.base.errors import InternalError
@@ -124,17 +124,6 @@ def rule_plan(
 def _constants(leaf: Leaf) -> frozenset[str]:
     """The variables that stand for constants of rules that are alike."""
     return frozenset(v for v in leaf.variables if is_constant(v))
-
-
-def member_head(point: Point) -> Group | Imbed:
-    """The head of a rule; a stored join has one that shows all its stamps and variables."""
-    match point.expression:
-        case Project(Merge(Group() | Imbed() as head)):
-            return head
-        case Imbed() as head if point.kind == "join":
-            return head
-        case _:
-            raise InternalError("physical", f"{point.name} has no head")
 
 
 def _covered(point: Point, leaves: Sequence[Leaf]) -> tuple[str, ...]:

@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 from ephemera.algebra.attributes import as_written, end, is_constant, is_moment
 from ephemera.algebra.explain import formula, operator
-from ephemera.algebra.nodes import Calendar, Point
+from ephemera.algebra.nodes import Calendar, Input, Point
+from ephemera.algebra.parts import member_head
 from ephemera.base.time import describe
 from ephemera.base.tree import find
-from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, Range, RulePlan, Step, WindowPlan
 from ephemera.physical.placement import WHOLE, Group, position_of, shown_at
 from ephemera.physical.plan import PhysicalPlan
@@ -29,12 +29,13 @@ def as_json(plan: PhysicalPlan) -> Plain:
 class _Explained:
     def __init__(self, plan: PhysicalPlan) -> None:
         self._physical = plan.distributed
-        self._plan = plan.logical
+        self._plan = plan.plan
         self._rewritten = self._physical.rewritten
         self._stages = plan.stages
 
     def all(self) -> Plain:
         return {
+            "asked": self._asked(),
             "levels": self._stages.levels,
             "groups": [self._group(number, group) for number, group in enumerate(self._stages.groups, 1)],
             "exchanges": list(self._exchanges()),
@@ -42,6 +43,29 @@ class _Explained:
             "lanes": [self._lane(sources, lane) for sources, lane in self._physical.lanes.plans.items()],
             "reading": list(self._reading()),
         }
+
+    # ---- what is asked for ---------------------------------------------------------------------------------
+
+    def _asked(self) -> Plain | None:
+        """What is asked for, if that is not everything, and what was done since no more is."""
+        rewritten = self._rewritten
+        if not rewritten.emit:
+            return None
+        points = self._physical.logical.points
+        return {
+            "emit": sorted(rewritten.emit),
+            "not_run": [_named(point) for point in rewritten.unasked],
+            "pushed": [{**_named(points[name]), "test": formula(test)} for name, test in rewritten.pushed.items()],
+            "useless": [_named(point) for point in rewritten.useless],
+            "fused": [
+                {**_named(one.point), "reads": self._event_of(one.deriving), "instead_of": _named(one.deriving)}
+                for one in rewritten.fused.values()
+            ],
+        }
+
+    def _event_of(self, rule: Point) -> str:
+        """What the one event of a rule is asked for by."""
+        return next(find(rule.expression, Input)).point
 
     # ---- groups --------------------------------------------------------------------------------------------
 
@@ -218,7 +242,7 @@ class _Explained:
     def _reading(self) -> Iterator[Plain]:
         catalogue = self._plan.catalogue
         asked = self._rewritten.columns
-        pushed = constants([self._plan])
+        pushed = constants([self._rewritten.reading or self._plan])
         everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
         if asked is None:
             asked, pushed = everything, {}
@@ -243,6 +267,10 @@ class _Explained:
         return "its shape is left open" if schema.attributes is None else "an attribute has several values"
 
 
+def _named(point: Point) -> Plain:
+    return {"rule": point.rule, "point": point.name}
+
+
 def _search(by: Probe | WindowPlan, stamp: str) -> Plain:
     return {
         "by": list(by.keys),
@@ -258,12 +286,30 @@ def _search(by: Probe | WindowPlan, stamp: str) -> Plain:
 def as_text(plan: PhysicalPlan) -> str:
     """The same for people."""
     plain = as_json(plan)
-    paragraphs = [_paragraph(group, plain["exchanges"]) for group in sorted(plain["groups"], key=lambda g: g["level"])]
+    paragraphs = [list(_goal(plain["asked"]))] if plain["asked"] is not None else []
+    paragraphs += [_paragraph(group, plain["exchanges"]) for group in sorted(plain["groups"], key=lambda g: g["level"])]
     if plain["gathered"]:
         paragraphs.append(["gathered at the end", *(f"  {g['label']}: {g['because']}" for g in plain["gathered"])])
     paragraphs.append([line for lane in plain["lanes"] for line in _lane(lane)])
     paragraphs.append(["read", *(f"  {line}" for line in map(_read, plain["reading"]))])
     return "\n\n".join("\n".join(lines) for lines in paragraphs)
+
+
+def _goal(asked: Plain) -> Iterator[str]:
+    yield f"asked for {', '.join(asked['emit'])}"
+    if asked["not_run"]:
+        yield f"  not run, since nobody asks for them: {', '.join(map(_rule_name, asked['not_run']))}"
+    for one in asked["pushed"]:
+        yield f"  {_rule_name(one)} only if {one['test']}, which all ask for that read it"
+    for one in asked["useless"]:
+        yield f"  {_rule_name(one)} is not run: what it derives has not what is asked for by those that read it"
+    for one in asked["fused"]:
+        instead = _rule_name(one["instead_of"])
+        yield f"  {_rule_name(one)} reads {one['reads']} in place of {instead}, which is not run"
+
+
+def _rule_name(one: Plain) -> str:
+    return f"{one['point']} (rule {one['rule']})"
 
 
 def _paragraph(group: Plain, exchanges: Sequence[Plain]) -> list[str]:

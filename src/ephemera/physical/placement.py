@@ -16,9 +16,9 @@ from itertools import islice, product
 from ephemera.algebra.attributes import is_constant, is_reference
 from ephemera.algebra.nodes import Group as Grouping
 from ephemera.algebra.nodes import Input, Match, Plan, Point
+from ephemera.algebra.parts import member_head
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
-from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import RulePlan
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rewrite.pushdown import blanks

@@ -19,6 +19,7 @@ from ephemera.physical.lanes import Lanes, by_the_clock, lanes_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.placement import Placement, stages
 from ephemera.rewrite import REWRITES
+from ephemera.rewrite.drop_unasked import needed
 from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize, optimize_more
 from ephemera.rewrite.split_joins import split_joins
 from ephemera.rules.nodes import Catalogue, Ruleset
@@ -43,6 +44,8 @@ class PhysicalPlan:
     """The types of events that should come from outside."""
     reach: int
     """How far before an answer an absolute timer of it may lie."""
+    running: frozenset[int]
+    """The numbers of the rules that run: all but those that nobody asked for."""
 
     @cached_property
     def distributed(self) -> PhysicalPlan:
@@ -51,7 +54,8 @@ class PhysicalPlan:
         if rewritten is self.rewritten:
             return self
         rules = rule_plans(rewritten)
-        return replace(self, rewritten=rewritten, rules=rules, lanes=lanes_of(rewritten, rules, self.calendars))
+        lanes = lanes_of(rewritten, rules, self.calendars, self.logical)
+        return replace(self, rewritten=rewritten, rules=rules, lanes=lanes)
 
     @cached_property
     def stages(self) -> Placement:
@@ -68,6 +72,15 @@ class PhysicalPlan:
     def plan(self) -> Plan:
         """The rewritten plan."""
         return self.rewritten.plan
+
+    @property
+    def emit(self) -> frozenset[str]:
+        """The names of the events that are asked for; none are all."""
+        return self.rewritten.emit
+
+    def gives(self, label: str) -> bool:
+        """Whether events of a label are asked for."""
+        return not self.emit or label in self.emit
 
     @property
     def catalogue(self) -> Catalogue:
@@ -90,7 +103,8 @@ class Compiled:
         names = frozenset(calendars)
         if names == self.physical.calendars:
             return self
-        return replace(self, physical=physical_plan(self.rules, self.plan, self.facts, names))
+        planned = physical_plan(self.rules, self.plan, self.facts, names, emit=self.physical.emit)
+        return replace(self, physical=planned)
 
     def carrying(self, only: str | None) -> Compiled:
         """The same as a stream is read by it that carries one type, or several."""
@@ -101,27 +115,39 @@ class Compiled:
         return replace(self, rules=replace(self.rules, resolved=scoped))
 
 
-def prepare(rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = ()) -> Compiled:
-    """A program as engines need it, with how it runs."""
-    return Compiled(rules, plan, facts, Limits(plan, facts), physical_plan(rules, plan, facts, calendars))
+def prepare(
+    rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = (), emit: Iterable[str] = ()
+) -> Compiled:
+    """A program as engines need it, with how it runs; `emit` names what is asked for, if that is not everything."""
+    asked = frozenset(emit)
+    physical = physical_plan(rules, plan, facts, calendars, emit=asked)
+    return Compiled(rules, plan, facts, Limits(needed(plan, asked), facts), physical)
 
 
-def physical_plan(
-    rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = (), rewrites: Sequence[Rewrite] = REWRITES
+def physical_plan(  # noqa: PLR0913 - what a plan is made of, most of it optional
+    rules: Ruleset,
+    plan: Plan,
+    facts: Facts,
+    calendars: Iterable[str] = (),
+    rewrites: Sequence[Rewrite] = REWRITES,
+    *,
+    emit: frozenset[str] = frozenset(),
 ) -> PhysicalPlan:
-    """The physical plan of a program that runs with some calendars."""
+    """The physical plan of a program that runs with some calendars, and is asked for some events."""
     names = frozenset(calendars)
-    rewritten = optimize(plan, facts, rewrites)
+    rewritten = optimize(plan, facts, rewrites, emit)
+    running = frozenset(range(1, len(rules.resolved.rules) + 1)) - {point.rule for point in rewritten.unasked}
     ruled = rule_plans(rewritten)
     return PhysicalPlan(
         logical=plan,
         rewritten=rewritten,
         rules=ruled,
-        lanes=lanes_of(rewritten, ruled, names),
+        lanes=lanes_of(rewritten, ruled, names, plan),
         calendars=names,
-        clocked=by_the_clock(rules, names),
+        clocked=by_the_clock(rules, names) & running,
         awaited=_awaited(plan, names),
         reach=facts.reach,
+        running=running,
     )
 
 

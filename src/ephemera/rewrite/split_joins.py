@@ -40,7 +40,7 @@ from ephemera.algebra.nodes import (
     Select,
     Table,
 )
-from ephemera.algebra.positive import positive_part
+from ephemera.algebra.parts import positive_part
 from ephemera.algebra.scalar import Distance, Matches, SameEvent
 from ephemera.algebra.schema import Schema, schema, schemas
 from ephemera.algebra.schema import joined as both

@@ -57,8 +57,6 @@ class DistributedProgram:
     first: int
     last: int
     """The earliest and the latest end of all events; time passes from the one to the other."""
-    emit: frozenset[str] = frozenset()
-    """The labels that are asked for; none are all."""
 
     def __getstate__(self) -> dict[str, object]:
         """What is made when it is first asked for does not travel."""
@@ -263,13 +261,13 @@ class DistributedProgram:
         """What an engine of a level found: to those who asked, and to the groups of later levels."""
         few = of_events(found.few, self.plan.catalogue.attributes)
         for part in [*found.events, *few]:
-            if len(part) and (not self.emit or part.label in self.emit):
+            if len(part) and self.plan.gives(part.label):
                 if part.label in self.stages.scattered:
                     yield from self._scatter(part)
                 else:
                     yield Answers(self.number, place, 0, pack(part))
         for rule, part in found.messages:
-            if len(part) and (not self.emit or part.label in self.emit):
+            if len(part) and self.plan.gives(part.label):
                 yield from self._scatter(part, rule)
         yield from self.route([part for part in found.derived if len(part)], level)
 

@@ -31,11 +31,10 @@ from ephemera.terms.events import Event
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A program to run: what it runs on besides events, and what is asked for."""
+    """A program to run, as it is planned for what is asked for, and what it runs on besides events."""
 
     compiled: Compiled
     world: World = field(default_factory=World)
-    emit: frozenset[str] = frozenset()
 
     @property
     def asks_the_clock(self) -> bool:
@@ -145,7 +144,7 @@ def declaring_alike(jobs: Sequence[Job], inputs: Sequence[Input] = ()) -> list[l
 
 
 def _spread(number: int, job: Job, sources: Sequence[ScannedEvents], places: int) -> DistributedProgram:
-    return DistributedProgram(job.compiled, job.world, number, places, *_span(sources, job), job.emit)
+    return DistributedProgram(job.compiled, job.world, number, places, *_span(sources, job))
 
 
 def start_lines(
@@ -158,7 +157,7 @@ def start_lines(
     """Programs each over lines of its own, all in one go; the spans are the first and last ends of their events."""
     ship(spark)
     spreads = tuple(
-        DistributedProgram(job.compiled, job.world, number, places, *span, job.emit)
+        DistributedProgram(job.compiled, job.world, number, places, *span)
         for number, (job, span) in enumerate(zip(jobs, spans, strict=True))
     )
     rows = [(number, line.encode()) for number, lines in enumerate(given) for line in lines]
@@ -190,7 +189,7 @@ def _constants(jobs: Sequence[Job]) -> Mapping[str, tuple[Asked, ...]]:
     if any(job.asks_the_clock for job in jobs):
         return {}
     plans = [job.compiled.physical for job in jobs]
-    return constants([plan.logical for plan in plans])
+    return constants([plan.rewritten.reading or plan.logical for plan in plans])
 
 
 def _number(event: Column, labels: Sequence[str]) -> Column:

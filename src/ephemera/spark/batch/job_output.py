@@ -76,7 +76,7 @@ class Computed:
         asked = spread.plan.rewritten.columns
         expected = spread.plan.awaited if asked is None else spread.plan.awaited & asked.keys()
         missing = expected - self._started.filtered - summary.came.get(number, set())
-        return never(spread.compiled.rules, spread.compiled.plan, missing, summary.matched.get(number, ()), spread.emit)
+        return never(spread.compiled, missing, summary.matched.get(number, ()))
 
     def close(self) -> None:
         """Frees what Spark keeps of it."""

@@ -151,7 +151,7 @@ class OneTask:
         yield from told_by("engine", self._run())
 
     def _run(self) -> Iterator[_Told | _Refused]:
-        runs = [ProgramRun(j.compiled.beside(j.world.calendars), j.world, j.emit) for j in self.jobs]
+        runs = [ProgramRun(j.compiled.beside(j.world.calendars), j.world) for j in self.jobs]
         files, readers = [files for files, _ in self.inputs], [readers for _, readers in self.inputs]
         sink, letters = File(f"{self.folder}/{_ANSWERS}"), partial(_Letters, Path(self.folder))
         try:

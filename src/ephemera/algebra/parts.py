@@ -1,4 +1,4 @@
-"""This module finds the positive part of a rule: its events, timers and tables, below all that accumulates."""
+"""This module finds the parts of a rule's expression: its head, and what is positive below all that accumulates."""
 
 from __future__ import annotations
 
@@ -8,13 +8,30 @@ from ephemera.algebra.nodes import (
     Difference,
     Expression,
     Gap,
+    Group,
+    Imbed,
     Join,
+    Merge,
+    Point,
+    Project,
     RelativeTimer,
     Select,
     SemiJoin,
     Union,
 )
 from ephemera.algebra.scalar import TRUE
+from ephemera.base.errors import InternalError
+
+
+def member_head(point: Point) -> Group | Imbed:
+    """The head of a rule; a stored join has one that shows all its stamps and variables."""
+    match point.expression:
+        case Project(Merge(Group() | Imbed() as head)):
+            return head
+        case Imbed() as head if point.kind == "join":
+            return head
+        case _:
+            raise InternalError("algebra", f"{point.name} has no head")
 
 
 def accumulates(e: Expression) -> bool:
@@ -38,7 +55,7 @@ def positive_part(e: Expression) -> Expression:
 
 
 def left_of(e: Expression) -> Expression | None:
-    """What an operator goes on from; None if it goes on from nothing, or from several alike."""
+    """The operand that the tuples of a rule come from; None at an input."""
     match e:
         case Join(left) | Cross(left) | SemiJoin(left) | AntiSemiJoin(left) | Difference(left):
             return left
