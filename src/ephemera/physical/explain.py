@@ -167,6 +167,7 @@ class _Explained:
             "histories": [
                 {
                     "history": self._shown_query(name),
+                    "if": formula(self._rewritten.tested[name]) if name in self._rewritten.tested else None,
                     "kept": one.reach,
                     "whole": name in lane.queries and lane.queries[name].keeps_events,
                 }
@@ -383,7 +384,8 @@ def _lane(lane: Plain) -> Iterator[str]:
     yield from (f"  reads the days of {name}" for name in lane["days"])
     for history in lane["histories"]:
         whole = ", with whole events" if history["whole"] else ""
-        yield f"  keeps {history['history']} {_kept(history['kept'])}{whole}"
+        tested = f", if {history['if']}," if history["if"] is not None else ""
+        yield f"  keeps {history['history']}{tested} {_kept(history['kept'])}{whole}"
 
 
 def _kept(reach: int | None) -> str:

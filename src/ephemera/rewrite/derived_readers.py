@@ -162,7 +162,7 @@ def asked_of(use: Use, plan: Plan) -> Formula | None:
     ]
     for condition in use.conditions:
         speaks_of = {v.name for v in find(condition, Var)}
-        if speaks_of and speaks_of <= places.keys() and _is_plain(condition):
+        if speaks_of and speaks_of <= places.keys() and is_plain(condition):
             asked.append(_renamed(condition, {name: Var(position(places[name])) for name in speaks_of}))
     return every(asked) if asked else None
 
@@ -186,7 +186,7 @@ def of_head(asked: Formula, arguments: Sequence[Var | Constant]) -> Formula:
     return _renamed(asked, {position(k): argument for k, argument in enumerate(arguments)})
 
 
-def _is_plain(f: Formula) -> bool:
+def is_plain(f: Formula) -> bool:
     """Whether a formula only compares variables and constants."""
     match f:
         case Holds(Comparison(_, left, right)):
@@ -194,9 +194,9 @@ def _is_plain(f: Formula) -> bool:
         case Holds(IsNull(operand)):
             return isinstance(operand, Var)
         case Negation(inner):
-            return _is_plain(inner)
+            return is_plain(inner)
         case Every(parts) | Some(parts):
-            return all(map(_is_plain, parts))
+            return all(map(is_plain, parts))
         case _:
             return False
 

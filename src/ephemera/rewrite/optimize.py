@@ -62,6 +62,8 @@ class Rewritten:
     """The rules that are not run, since none of their readers could use what they derive."""
     fused: Mapping[str, Fused] = field(default_factory=dict)
     """The rules that read what another would have wrapped for them, by their names."""
+    tested: Mapping[str, Formula] = field(default_factory=dict)
+    """For each query of which less is stored than matches: what is tested before."""
     reading: Plan | None = None
     """The plan by which was judged what has to be read."""
 

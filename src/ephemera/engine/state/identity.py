@@ -57,6 +57,7 @@ def program_of(compiled: Compiled, world: World) -> dict[str, str]:
     found = {f"{RULE}{names[name]}": _rule(plan, name) for name in names}
     found |= {f"{UNASKED}{names[point.name]}": point.name for point in rewritten.unasked}
     found |= {f"{RESHAPED}{names[name]} {how}": name for name, how in _reshaped(rewritten).items()}
+    found |= _stored(rewritten)
     found["TIME UNIT"] = describe(catalogue.unit)
     found["TIME ZONE"] = catalogue.zone
     found |= {f"NAMESPACE {prefix}": uri for uri, prefix in catalogue.namespaces.prefixes.items()}
@@ -77,6 +78,11 @@ def _reshaped(rewritten: Rewritten) -> dict[str, str]:
     }
     fused = {one.deriving.name: prints[name].fingerprint for name, one in rewritten.fused.items()}
     return pushed | fused | {point.name: "nothing" for point in rewritten.useless}
+
+
+def _stored(rewritten: Rewritten) -> dict[str, str]:
+    """The queries of which less is stored than matches; state that has more, of a version before, is another."""
+    return {f"{name} is stored": f"if {explain.formula(test)}" for name, test in rewritten.tested.items()}
 
 
 def _rule(plan: Plan, name: str) -> str:
