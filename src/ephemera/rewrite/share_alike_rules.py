@@ -88,9 +88,7 @@ def _put_together(
             alike[own] = _alike(group, written)
             known[own] = known[name]
             cases[own] = facts.cases.get(name, ())
-            relevance += [
-                replace(r, point=own, input=inputs.get(r.input, r.input)) for r in of_points.get(name, ())
-            ]
+            relevance += [replace(r, point=own, input=inputs.get(r.input, r.input)) for r in of_points.get(name, ())]
         points[name] = point
     made = replace(facts, known=known, cases=cases, relevance=tuple(relevance))
     return replace(given, plan=replace(plan, points=points), facts=made, alike=alike, queries=queries)
