@@ -7,7 +7,8 @@ until nothing is new. At the end the histories forget what no rule can need any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ephemera.algebra.attributes import as_written
 from ephemera.algebra.fingerprint import StateNames
 from ephemera.algebra.nodes import Table
 from ephemera.algebra.truth import Tester
+from ephemera.engine.agenda import Agenda
 from ephemera.engine.operators.detect import Detector
 from ephemera.engine.operators.head import HeadBuilder, is_message
 from ephemera.engine.operators.join import RuleJoin
@@ -38,6 +40,11 @@ from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
 from ephemera.terms.match import distinct
 from ephemera.terms.values import Term, Value
+
+MANY_HISTORIES = 64
+"""Of more histories not all are looked at in each step for what is dead, but those that have grown, and some more."""
+IN_TURN = 8
+"""How many more."""
 
 
 class Lane:
@@ -76,6 +83,16 @@ class Lane:
         self._parameters: dict[str, JoinConstants | None] = {}
         for rule in rules:
             self._wire(rule)
+        self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars)
+        self._settled = 0
+        """The tick at the end of the last step: whatever a rule was not visited for until then is nothing to it."""
+        self._held: deque[str] = deque(self.histories)
+        """The histories, in the order in which they are looked at for what is dead."""
+        self._grown: dict[str, None] = {}
+        """Those that have grown in this step."""
+        self._numbers = {name: number for number, name in enumerate(self.builders)}
+        self._worked: dict[str, None] = {}
+        """The rules whose heads were built since somebody asked for those without a value."""
         self._tables: dict[Table, Batch] = {}
         self._days = StepEvents(0, -1)
         """The days of calendars in this step: only queries by the name of a calendar see them."""
@@ -130,9 +147,10 @@ class Lane:
     def take_dead_letters(self) -> list[DeadLetter]:
         """The heads that had no value since the last time, each once."""
         found: dict[tuple[int, str], DeadLetter] = {}
-        for name, builder in self.builders.items():
+        worked, self._worked = self._worked, {}
+        for name in sorted(worked, key=self._numbers.__getitem__):
             number = self._plan.points[name].rule or 0
-            for found_by, reason in builder.take_undefined():
+            for found_by, reason in self.builders[name].take_undefined():
                 variables = self._as_written(name, found_by)
                 which = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
                 found.setdefault(which, DeadLetter(number, variables, reason))
@@ -161,8 +179,11 @@ class Lane:
         if self._detector is not None:
             self._detector.start()
         self.few = []
+        self._agenda.start(bound)
+        self._agenda.came(released)
         derived: dict[str, list[Events]] = {}
-        for members, is_cycle in self.plan.schedule:
+        for place in self._agenda:
+            members, is_cycle = self.plan.schedule[place]
             if is_cycle:
                 self._take_turns(members, pool, bound, derived)
             else:
@@ -172,6 +193,7 @@ class Lane:
         self.unused += new - self._used.count
         self.references = pool.next_reference
         self.derived_references = min(pool.next_derived, self.derived_references)
+        self._settled = self.tick
         self._tidy()
         return derived
 
@@ -228,6 +250,8 @@ class Lane:
             if matched is None:
                 return 0
             self._used.mark(matched)
+            self._agenda.matched(name, matched)
+            self._grown[name] = None
             return len(matched)
         try:
             return self._rule(name, pool, bound, derived)
@@ -243,10 +267,12 @@ class Lane:
     def _rule(self, name: str, pool: StepEvents, bound: int, derived: dict[str, list[Events]]) -> int:
         """A rule's part of a step; how many new events it gave."""
         rule = self.rules[name]
+        rule.seen = max(rule.seen, self._settled)
         if self._detector is not None:
             for detection in rule.plan.detections:
                 self._detector.step(name, detection, self.bound, bound, self.tick)
         found = rule.step(self.tick, bound)
+        self._agenda.waits(name, rule.pending.next)
         if found is None:
             return 0
         if isinstance(found, list):
@@ -255,9 +281,12 @@ class Lane:
         new = 0
         for member, batch in self._by_member(name, found):
             events = self.builders[member].step(batch)
+            self._worked[member] = None
             if events:
                 derived.setdefault(member, []).extend(events)
-                new += 0 if is_message(self.builders[member].head) else pool.add(events)
+                if not is_message(self.builders[member].head):
+                    new += pool.add(events)
+                    self._agenda.came(events)
         return new
 
     def _by_member(self, name: str, batch: Batch) -> list[tuple[str, Batch]]:
@@ -294,8 +323,18 @@ class Lane:
             timer.step(self._clock.timers(timer.pattern, self.bound, until), self.tick)
 
     def _tidy(self) -> None:
-        """Drops what no reader can need any more, and merges what is left."""
-        for history in self.histories.values():
+        """Drops what no reader can need any more, and merges what is left; of very many histories some at a time."""
+        grown, self._grown = self._grown, {}
+        if len(self.histories) <= MANY_HISTORIES:
+            self._tidy_some(self.histories)
+            return
+        self._tidy_some(grown)
+        turn = [self._held.popleft() for _ in range(min(IN_TURN, len(self._held)))]
+        self._tidy_some(name for name in turn if name not in grown)
+        self._held.extend(turn)
+
+    def _tidy_some(self, names: Iterable[str]) -> None:
+        for history in map(self.histories.__getitem__, names):
             if history.stored or history.tail is not None:
                 history.expire(self.bound)
                 history.compact(self.tick + 1)
@@ -320,6 +359,8 @@ class Lane:
         """Stands where another stood, once the operators have its rows."""
         names = self.state_names
         self.bound, self.tick, self.references = counted["bound"], counted["tick"], counted["references"]
+        self._settled = self.tick
+        self._agenda.restart()
         self.derived_references = counted["derived_references"]
         self.released, self.duplicates, self.unused = counted["totals"]
         if self._detector is not None:
@@ -333,4 +374,5 @@ class Lane:
         """Drops what is dead where it stands."""
         for rule in self.rules.values():
             rule.pending.expire(self.bound)
-        self._tidy()
+        self._tidy_some(self.histories)
+        self._agenda.restart()
