@@ -1,9 +1,10 @@
 """This module says which queries and rules of a lane a step has to visit, so that an event costs what it can match.
 
 A query is visited when events of its label come, and if its pattern has a constant, when one of them has that value. A
-rule is visited when one of its positive inputs has something new, and if it asks there for a variable to equal a
-constant, when a new tuple does; or when a tuple that waits for its timer or window is due. Those
-of cycles, of the clock, of calendars and of algebra expressions, and queries for any label, are visited in every step.
+rule is visited while each of its positive inputs holds something, when one of them has something new, and if it asks
+there for a variable to equal a constant, when a new tuple does; or when a tuple that waits for its timer or window is
+due. Those of cycles, of the clock, of calendars and of algebra expressions, and queries for any label, are visited in
+every step.
 
 Who is not visited would have found nothing. What is visited once too often does no harm.
 """
@@ -18,6 +19,7 @@ from ephemera.algebra.attributes import position
 from ephemera.algebra.scalar import Every, Formula, Holds
 from ephemera.kernels.columns import Batch
 from ephemera.kernels.event_columns import Events
+from ephemera.kernels.history import History
 from ephemera.kernels.tail import RowBatch, plain_key
 from ephemera.physical.nodes import LanePlan, QueryPlan, RulePlan
 from ephemera.syntax.nodes import Comparison
@@ -32,16 +34,26 @@ class Interest:
     """Who is interested in some tuples: places in a schedule, some only if a column has a value that they ask for."""
 
     def __init__(self) -> None:
-        self._anyway: list[int] = []
-        self._by_value: dict[str, dict[Any, list[int]]] = {}
+        self._anyway: dict[int, None] = {}
+        self._by_value: dict[str, dict[Any, dict[int, None]]] = {}
 
     def add(self, place: int, asked: tuple[str, Value] | None) -> None:
         """One more: a column, and what it should be."""
         if asked is None:
-            self._anyway.append(place)
+            self._anyway[place] = None
         else:
             column, value = asked
-            self._by_value.setdefault(column, {}).setdefault(plain_key(value), []).append(place)
+            self._by_value.setdefault(column, {}).setdefault(plain_key(value), {})[place] = None
+
+    def remove(self, place: int, asked: tuple[str, Value] | None) -> None:
+        """One less."""
+        if asked is None:
+            self._anyway.pop(place, None)
+        else:
+            places = self._by_value.get(asked[0], {})
+            places.get(plain_key(asked[1]), {}).pop(place, None)
+            if not places.get(plain_key(asked[1])):
+                places.pop(plain_key(asked[1]), None)
 
     def of(self, batch: Batch) -> Iterator[int]:
         """The places of those that may find something in a batch."""
@@ -66,12 +78,26 @@ def _distinct(batch: Batch, column: str, every: Collection[Any]) -> Iterable[Any
 class Agenda:
     """The places of a lane's schedule that are to be visited in this step, in their order."""
 
-    def __init__(self, plan: LanePlan, rules: Mapping[str, RulePlan], calendars: Container[str | None]) -> None:
+    def __init__(
+        self,
+        plan: LanePlan,
+        rules: Mapping[str, RulePlan],
+        calendars: Container[str | None],
+        histories: Mapping[str, History],
+    ) -> None:
+        self._histories = histories
         self._places = {name: k for k, (members, _) in enumerate(plan.schedule) for name in members}
         self._count = len(plan.schedule)
         self._always: list[int] = []
         self._labels: dict[str, Interest] = {}
         self._inputs: dict[str, Interest] = {}
+        self._leaves: dict[int, list[tuple[str, tuple[str, Value] | None]]] = {}
+        """For each rule its queries, each with a column that must have some value there."""
+        self._readers: dict[str, list[int]] = {}
+        self._filled: set[str] = set()
+        """The queries whose histories hold something."""
+        self._lacking: dict[int, int] = {}
+        """For each rule how many of its queries have nothing in their histories: then nothing new makes an answer."""
         self._due: list[tuple[int, int]] = []
         """When tuples that wait happen, and of which place; a heap."""
         self._first_due: dict[int, int] = {}
@@ -103,12 +129,20 @@ class Agenda:
             own = {new: old for old, new in leaf.names.items()}
             asked = next((a for test in order.tests if (a := _equality(test, leaf.sure)) is not None), None)
             column = None if asked is None else (own.get(asked[0], asked[0]), asked[1])
-            self._inputs.setdefault(leaf.source, Interest()).add(place, column)
+            self._leaves.setdefault(place, []).append((leaf.source, column))
+        sources = dict.fromkeys(leaf.source for leaf in rule.leaves)
+        self._lacking[place] = len(sources)
+        for source in sources:
+            self._inputs.setdefault(source, Interest())
+            self._readers.setdefault(source, []).append(place)
 
     # ---- a step --------------------------------------------------------------------------------------------
 
     def start(self, bound: int) -> None:
         """A step begins: what is always visited, and where something that waits happens by the bound."""
+        if self._is_new:
+            for query in self._readers:
+                (self.emptied if self._histories[query].is_empty else self._fill)(query)
         self._queue = list(range(self._count)) if self._is_new else list(self._always)
         self._is_new = False
         self._queued = set(self._queue)
@@ -135,8 +169,32 @@ class Agenda:
         """A query has new tuples."""
         interest = self._inputs.get(query)
         if interest is not None:
+            if query not in self._filled:
+                self._fill(query)
             for place in interest.of(batch):
                 self._add(place)
+
+    def _fill(self, query: str) -> None:
+        """A query has something in its history: rules that lacked only that may find answers."""
+        if query in self._filled:
+            return
+        self._filled.add(query)
+        for place in self._readers.get(query, ()):
+            self._lacking[place] -= 1
+            if not self._lacking[place]:
+                for source, asked in self._leaves[place]:
+                    self._inputs[source].add(place, asked)
+
+    def emptied(self, query: str) -> None:
+        """Nothing is left in the history of a query."""
+        if query not in self._filled:
+            return
+        self._filled.remove(query)
+        for place in self._readers.get(query, ()):
+            if not self._lacking[place]:
+                for source, asked in self._leaves[place]:
+                    self._inputs[source].remove(place, asked)
+            self._lacking[place] += 1
 
     def waits(self, rule: str, due: int | None) -> None:
         """A rule was visited; the first of what waits there happens then."""

@@ -7,8 +7,7 @@ until nothing is new. At the end the histories forget what no rule can need any 
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from ephemera.algebra.fingerprint import StateNames
 from ephemera.algebra.nodes import Table
 from ephemera.algebra.truth import Tester
 from ephemera.engine.agenda import Agenda
+from ephemera.engine.operators.alike_heads import AlikeHeads
 from ephemera.engine.operators.detect import Detector
 from ephemera.engine.operators.head import HeadBuilder, is_message
 from ephemera.engine.operators.join import RuleJoin
@@ -25,6 +25,7 @@ from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.match import AbsoluteTimer, Matcher, Query, asked_for, with_events
 from ephemera.engine.operators.step_events import StepEvents, Used, run_to_fixpoint
 from ephemera.engine.time.event_time import Clock
+from ephemera.engine.upkeep import Upkeep
 from ephemera.kernels.columns import UNBOUND, Batch, column
 from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
@@ -40,11 +41,6 @@ from ephemera.terms.atoms import match_term
 from ephemera.terms.events import Event
 from ephemera.terms.match import distinct
 from ephemera.terms.values import Term, Value
-
-MANY_HISTORIES = 64
-"""Of more histories not all are looked at in each step for what is dead, but those that have grown, and some more."""
-IN_TURN = 8
-"""How many more."""
 
 
 class Lane:
@@ -81,15 +77,14 @@ class Lane:
         self.rules: dict[str, RuleJoin] = {}
         self.builders: dict[str, HeadBuilder] = {}
         self._parameters: dict[str, JoinConstants | None] = {}
+        self._alike_heads: dict[str, AlikeHeads] = {}
+        """For rules that stand for several, of whose answers nobody reads any."""
         for rule in rules:
             self._wire(rule)
-        self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars)
+        self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars, self.histories)
         self._settled = 0
         """The tick at the end of the last step: whatever a rule was not visited for until then is nothing to it."""
-        self._held: deque[str] = deque(self.histories)
-        """The histories, in the order in which they are looked at for what is dead."""
-        self._grown: dict[str, None] = {}
-        """Those that have grown in this step."""
+        self._upkeep = Upkeep(self.histories, plan.queries, self._agenda.emptied)
         self._numbers = {name: number for number, name in enumerate(self.builders)}
         self._worked: dict[str, None] = {}
         """The rules whose heads were built since somebody asked for those without a value."""
@@ -129,6 +124,8 @@ class Lane:
         parameters = JoinConstants(rule, alike) if alike is not None else None
         self._parameters[rule.point] = parameters
         self.rules[rule.point] = RuleJoin(rule, self.histories.__getitem__, self._table, self._filter, parameters)
+        if parameters is not None and rule.gives_rows:
+            self._alike_heads[rule.point] = AlikeHeads(list(rule.heads.values()), rule.events, self._plan.catalogue)
         for name, head in rule.heads.items():
             series = self._series.get(self._plan.points[name].rule or 0)
             self.builders[name] = HeadBuilder(head, rule.events, self._plan.catalogue, self._tester, series)
@@ -194,7 +191,7 @@ class Lane:
         self.references = pool.next_reference
         self.derived_references = min(pool.next_derived, self.derived_references)
         self._settled = self.tick
-        self._tidy()
+        self._upkeep.step(self.bound, self.tick)
         return derived
 
     def asks_for(self, label: str | None) -> bool:
@@ -251,7 +248,7 @@ class Lane:
                 return 0
             self._used.mark(matched)
             self._agenda.matched(name, matched)
-            self._grown[name] = None
+            self._upkeep.grown(name)
             return len(matched)
         try:
             return self._rule(name, pool, bound, derived)
@@ -277,6 +274,12 @@ class Lane:
             return 0
         if isinstance(found, list):
             self._give_rows(name, found)
+            return 0
+        heads = self._alike_heads.get(name)
+        made = heads.step(found) if heads is not None and len(found) else None
+        if made is not None:
+            members = self._members(name)
+            derived.update((members[number].name, [events]) for number, events in made)
             return 0
         new = 0
         for member, batch in self._by_member(name, found):
@@ -322,23 +325,6 @@ class Lane:
         for timer in self._timers:
             timer.step(self._clock.timers(timer.pattern, self.bound, until), self.tick)
 
-    def _tidy(self) -> None:
-        """Drops what no reader can need any more, and merges what is left; of very many histories some at a time."""
-        grown, self._grown = self._grown, {}
-        if len(self.histories) <= MANY_HISTORIES:
-            self._tidy_some(self.histories)
-            return
-        self._tidy_some(grown)
-        turn = [self._held.popleft() for _ in range(min(IN_TURN, len(self._held)))]
-        self._tidy_some(name for name in turn if name not in grown)
-        self._held.extend(turn)
-
-    def _tidy_some(self, names: Iterable[str]) -> None:
-        for history in map(self.histories.__getitem__, names):
-            if history.stored or history.tail is not None:
-                history.expire(self.bound)
-                history.compact(self.tick + 1)
-
     # ---- state ---------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> dict[str, Any]:
@@ -361,6 +347,7 @@ class Lane:
         self.bound, self.tick, self.references = counted["bound"], counted["tick"], counted["references"]
         self._settled = self.tick
         self._agenda.restart()
+        self._upkeep.restart()
         self.derived_references = counted["derived_references"]
         self.released, self.duplicates, self.unused = counted["totals"]
         if self._detector is not None:
@@ -374,5 +361,6 @@ class Lane:
         """Drops what is dead where it stands."""
         for rule in self.rules.values():
             rule.pending.expire(self.bound)
-        self._tidy_some(self.histories)
+        self._upkeep.restart()
+        self._upkeep.step(self.bound, self.tick)
         self._agenda.restart()
