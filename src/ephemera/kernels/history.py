@@ -138,6 +138,21 @@ class History:
     def __len__(self) -> int:
         return sum(len(run.batch) for run in self.stored) + (len(self.tail.entries) if self.tail is not None else 0)
 
+    @property
+    def is_empty(self) -> bool:
+        return not self.stored and (self.tail is None or not self.tail.entries)
+
+    @property
+    def last_use(self) -> int | None:
+        """From which bound on it may be empty, if nothing more comes; None if it is, or keeps something for ever."""
+        if self._needed is None or not all(self._needed):
+            return None
+        latest: list[Mapping[str, int]] = [run.latest for run in self.stored]
+        if self.tail is not None and self.tail.entries:
+            latest += [self.tail.entries[0][1], self.tail.entries[-1][1]]
+        ends = [min(one[stamp] + time for stamp, time in reader) for one in latest for reader in self._needed]
+        return max(ends, default=None)
+
     def flush(self) -> list[Run]:
         """Makes runs of the newest rows, too, so that all can be searched by columns; gives all runs."""
         if self.tail is not None:

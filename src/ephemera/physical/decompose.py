@@ -41,9 +41,10 @@ from ephemera.algebra.nodes import (
     Union,
 )
 from ephemera.algebra.parts import left_of, member_head, positive_part
-from ephemera.algebra.scalar import Distance, Every, Formula, Holds, every
+from ephemera.algebra.scalar import Distance, Every, Formula, every
 from ephemera.algebra.schema import Schema, schema
 from ephemera.base.errors import InternalError
+from ephemera.physical.constants import found_by
 from ephemera.physical.join_order import in_the_end, needs, orders, split
 from ephemera.physical.nodes import (
     AbsentRows,
@@ -60,7 +61,7 @@ from ephemera.physical.nodes import (
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rewrite.split_joins import stored_stamps
 from ephemera.rules.scope import pattern_bindings
-from ephemera.syntax.nodes import Comparison, Derive
+from ephemera.syntax.nodes import Derive
 from ephemera.terms.construct import direct_variables
 from ephemera.terms.nodes import Aggregate, Bool, Number, Text, Var
 
@@ -82,7 +83,8 @@ def rule_plan(
     members = given.members(point.name)
     heads = {member.name: member_head(member) for member in members}
     alike = given.alike.get(point.name)
-    constants, late = _found_by(late, alike.names, sure) if alike is not None else ({}, late)
+    constants, ranged, late = found_by(late, alike.names, sure) if alike is not None else ({}, None, late)
+    finding = [*constants.values(), *([ranged.variable] if ranged is not None else [])]
     tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
     stamps = {side(name) for name in covers for side in (begin, end)}
     variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())
@@ -96,7 +98,7 @@ def rule_plan(
         covers=covers,
         ends=ends,
         timers=parts.timers,
-        variables=windows.variables.union(*tables, constants.values(), *(_constants(leaf) for leaf in leaves), named),
+        variables=windows.variables.union(*tables, finding, *(_constants(leaf) for leaf in leaves), named),
         conditions=[*late, *windows.conditions],
     )
     return RulePlan(
@@ -114,8 +116,9 @@ def rule_plan(
         heads=heads,
         events=covers,
         constants=constants,
+        ranged=ranged,
         gives_rows=not (parts.timers or parts.tables or attempts)
-        and (alike is None or constants.keys() >= set(alike.names))
+        and not late
         and all(map(_only_shows, heads.values()))
         and read.isdisjoint([None, *(member.label for member in members)]),
     )
@@ -142,31 +145,6 @@ def _only_shows(head: Group | Imbed) -> bool:
             return all(isinstance(argument, Var | Number | Text | Bool) for argument in arguments)
         case _:
             return False
-
-
-def _found_by(
-    tests: Sequence[Formula], names: Sequence[str], sure: frozenset[str]
-) -> tuple[dict[str, str], tuple[Formula, ...]]:
-    """For each constant the variable that finds it: its own, or one that it is only asked to equal.
-
-    Also the tests without those that finding makes.
-    """
-    equal: dict[str, str] = {}
-    for test in tests:
-        equality = _equality(test, names)
-        if equality is not None and equality[1] in sure and equality[1] not in equal.values():
-            equal[equality[0]] = equality[1]
-    made = set(equal.items())
-    left = tuple(t for t in tests if _equality(t, names) not in made)
-    return {name: name for name in names if name in sure} | equal, left
-
-
-def _equality(test: Formula, names: Sequence[str]) -> tuple[str, str] | None:
-    match test:
-        case Holds(Comparison("=", Var(a), Var(b))) if (a in names) != (b in names):
-            return (a, b) if a in names else (b, a)
-        case _:
-            return None
 
 
 class _Windows:

@@ -121,6 +121,24 @@ class DetectionPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ConstantRange:
+    """A variable that constants of rules which are alike limit: each rule asks for values in a range of its own."""
+
+    variable: str
+    least: str | None = None
+    """The constant from which on values count, if there is one."""
+    most: str | None = None
+    above: bool = False
+    """Whether values must be more than the least."""
+    below: bool = False
+    """Whether they must be less than the most."""
+
+    @property
+    def constants(self) -> frozenset[str]:
+        return frozenset(name for name in (self.least, self.most) if name is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class RulePlan:
     """A rule as engines run it: positive events first, from whichever of them is new, then all else."""
 
@@ -147,6 +165,8 @@ class RulePlan:
     """What the occurrence time covers."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Where it stands for rules that are alike: the constants of these that tuples find by a column, and by which."""
+    ranged: ConstantRange | None = None
+    """Where it stands for rules that are alike: the constants that tuples find by a range."""
     gives_rows: bool = False
     """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
 

@@ -217,6 +217,11 @@ class Pending:
     def __len__(self) -> int:
         return sum(map(len, self._parts))
 
+    @property
+    def next(self) -> int | None:
+        """When the first of them happens, if there is one."""
+        return self._next
+
     def expiry(self, batch: Batch) -> Ints:
         """When each of some tuples happens."""
         return latest(batch, self._ends)
