@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
 from ephemera.engine.cluster.message import Answers, EventsFor, ScatteredAnswers, Shipment, UndefinedHead, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.cluster.time_slices import TimeSlices
 from ephemera.engine.hosts.batch import span
 from ephemera.kernels.event_columns import of_events
 from ephemera.physical.plan import prepare
@@ -24,11 +26,21 @@ PART = 7
 
 
 def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
-    rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World, places: int
+    rules: Ruleset,
+    plan: Plan,
+    facts: Facts,
+    events: Sequence[Event],
+    world: World,
+    places: int,
+    limits: Sequence[int] = (),
 ) -> tuple[Outcome, set[int]]:
-    """What a program derives in several places, and the places in which its engines had something to do."""
+    """What a program derives in several places, and the places in which its engines had something to do.
+
+    Groups that can be cut along time are cut at the limits, fewer than there are places.
+    """
     times = span([e.time.end for e in events], world)
     spread = DistributedProgram(prepare(rules, plan, facts, world.calendars), world, 0, places, *times)
+    spread = replace(spread, slices=slices_at(spread, limits) if limits else {})
     spread = pickle.loads(pickle.dumps(spread))
     attributes = plan.catalogue.attributes
     carried: list[Shipment] = []
@@ -48,6 +60,16 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
         scattered = _by_time(s for s in carried if isinstance(s, ScatteredAnswers) and s.place == place)
         carried += list(spread.gather(place, scattered))
     return outcome_of(rules, plan, carried), busy
+
+
+def slices_at(spread: DistributedProgram, limits: Sequence[int]) -> dict[int, TimeSlices]:
+    """All groups that can be cut along time, cut at the same limits."""
+    assert len(limits) < spread.places
+    return {
+        number: TimeSlices(tuple(limits), group.look_back)
+        for number, group in enumerate(spread.stages.groups)
+        if group.look_back is not None and None in group.cuts.values()
+    }
 
 
 def _by_time(shipments: Iterable[S]) -> list[S]:

@@ -46,7 +46,7 @@ class PhysicalPlan:
     @cached_property
     def stages(self) -> Placement:
         """How the rules are spread over partitions; only who spreads them asks."""
-        return stages(self.rewritten, self.rules, self.calendars)
+        return stages(self.rewritten, self.rules, self.calendars, self.clocked)
 
     def __getstate__(self) -> dict[str, object]:
         """What travels is going to be spread: that is decided once, here."""
