@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
 from ephemera.engine.cluster.message import Answers, EventsFor, ScatteredAnswers, Shipment, UndefinedHead, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.engine.cluster.time_slices import TimeSlices
 from ephemera.engine.hosts.batch import span
 from ephemera.kernels.event_columns import of_events
 from ephemera.physical.plan import prepare
@@ -40,8 +38,7 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
     """
     times = span([e.time.end for e in events], world)
     spread = DistributedProgram(prepare(rules, plan, facts, world.calendars), world, 0, places, *times)
-    spread = replace(spread, slices=slices_at(spread, limits) if limits else {})
-    spread = pickle.loads(pickle.dumps(spread))
+    spread = pickle.loads(pickle.dumps(spread.cut_at(limits)))
     attributes = plan.catalogue.attributes
     carried: list[Shipment] = []
     for k in range(0, len(events), PART):
@@ -60,16 +57,6 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
         scattered = _by_time(s for s in carried if isinstance(s, ScatteredAnswers) and s.place == place)
         carried += list(spread.gather(place, scattered))
     return outcome_of(rules, plan, carried), busy
-
-
-def slices_at(spread: DistributedProgram, limits: Sequence[int]) -> dict[int, TimeSlices]:
-    """All groups that can be cut along time, cut at the same limits."""
-    assert len(limits) < spread.places
-    return {
-        number: TimeSlices(tuple(limits), group.look_back)
-        for number, group in enumerate(spread.stages.groups)
-        if group.look_back is not None and None in group.cuts.values()
-    }
 
 
 def _by_time(shipments: Iterable[S]) -> list[S]:

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from ephemera.algebra.nodes import Match
+from ephemera.base.errors import InternalError
 from ephemera.base.tree import find
 from ephemera.engine.cluster.message import (
     Answers,
@@ -147,12 +148,26 @@ class DistributedProgram:
 
     def cut_along_time(self, sample: EndSample, cores: int, slicing: Slicing = WORTHWHILE) -> DistributedProgram:
         """The same with those groups in slices for which that is worth it, by some ends of the input."""
-        found: dict[int, TimeSlices] = {}
-        for number, group in enumerate(self.stages.groups):
-            if group.look_back is not None and None in group.cuts.values():
-                chosen = time_slices(sample, group.look_back, self.places, cores, slicing)
-                found |= {} if chosen is None else {number: chosen}
-        return replace(self, slices=found)
+        chosen = {
+            number: time_slices(sample, look_back, self.places, cores, slicing)
+            for number, look_back in self.look_backs.items()
+        }
+        return replace(self, slices={number: slices for number, slices in chosen.items() if slices is not None})
+
+    def cut_at(self, limits: Sequence[int]) -> DistributedProgram:
+        """The same with all groups that can be cut along time cut at the same times, fewer than there are places."""
+        if not limits:
+            return self
+        if len(limits) >= self.places:
+            raise InternalError("engine", f"{len(limits)} limits make more slices than {self.places} places")
+        known = tuple(limits)
+        return replace(self, slices={number: TimeSlices(known, one) for number, one in self.look_backs.items()})
+
+    @property
+    def look_backs(self) -> dict[int, int]:
+        """The groups that have no key and can be cut along time, and how far each slice looks back."""
+        groups = enumerate(self.stages.groups)
+        return {n: g.look_back for n, g in groups if g.look_back is not None and None in g.cuts.values()}
 
     @cached_property
     def group_names(self) -> list[str]:

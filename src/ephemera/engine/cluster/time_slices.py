@@ -83,9 +83,13 @@ class Slicing:
     gain: float = 0.85
     """Slices have to be done in this part of the time that one place needs, or less."""
 
+    def may_help(self, places: int, cores: int) -> bool:
+        """Whether there can be slices at all."""
+        return places > 1 and 1 / cores <= self.gain
+
 
 WORTHWHILE = Slicing()
-FORCED = Slicing(0, np.inf, np.inf)
+FORCED = Slicing(least=0, most=np.inf, gain=np.inf)
 """As many slices as there are places, whatever that costs: for tests."""
 
 
