@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +22,7 @@ class RunStats:
     looked_back: int = 0
     peaks: dict[str, int] = field(default_factory=dict)
     """The most tuples that each history has held after a step."""
+    began: float = field(default_factory=time.process_time)
 
     def saw(self, part: Events) -> None:
         """Some events have come."""
@@ -45,6 +47,7 @@ class RunStats:
             "given": engine.given,
             "matched": sorted(engine.matched),
             "histories": {name: [peak, reaches[name]] for name, peak in self.peaks.items()},
+            "cpu": time.process_time() - self.began,
             "peak_mb": peak_memory(),
         }
 
