@@ -32,11 +32,16 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
     world: World,
     places: int,
     emit: frozenset[str] = frozenset(),
+    limits: Sequence[int] = (),
 ) -> tuple[Outcome, set[int]]:
-    """What a program derives in several places, and the places in which its engines had something to do."""
+    """What a program derives in several places, and the places in which its engines had something to do.
+
+    Groups that can be cut along time are cut at the limits, fewer than there are places.
+    """
     times = span([e.time.end for e in events], world)
-    spread = DistributedProgram(prepare(rules, plan, facts, world.calendars, emit), world, 0, places, *times)
-    spread = pickle.loads(pickle.dumps(spread))
+    compiled = prepare(rules, plan, facts, world.calendars, emit)
+    spread = DistributedProgram(compiled, world, 0, places, *times)
+    spread = pickle.loads(pickle.dumps(spread.cut_at(limits)))
     attributes = plan.catalogue.attributes
     carried: list[Shipment] = []
     for k in range(0, len(events), PART):

@@ -190,6 +190,13 @@ class Engine:
             self.sources.advance(reached)
         return self._step()
 
+    def pass_over(self, until: int) -> None:
+        """All sources have come so far, and nothing that ended by then counts: neither answers nor dead letters."""
+        self.advance(dict.fromkeys(self.sources.names, until))
+        self.take_dead_letters()
+        self.matched.clear()
+        self.given = 0
+
     def finish(self) -> Found:
         """The input has ended: what is pending is decided."""
         self.sources.finish()

@@ -73,7 +73,7 @@ class _Explained:
         return {
             "group": number,
             "level": group.level + 1,
-            "partitions": "one" if all(cut is None for cut in group.cuts.values()) else "all",
+            "partitions": "all" if any(group.cuts.values()) else "slices" if self._is_sliced(number - 1) else "one",
             "reads": [
                 {"query": self._shown_query(query), "label": self._label(query), "cut_by": self._cut(query, cut)}
                 for query, cut in group.cuts.items()
@@ -109,6 +109,7 @@ class _Explained:
             "stored_join": self._is_stored(name),
             "cut_by": None if key is None else as_written(key),
             "because": placed.because,
+            "look_back": self._physical.rewritten.facts.look_back(name) if self._is_sliced(placed.group) else None,
             "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
             "detections": [operator(one.detection) for one in physical.detections],
             "timers": [operator(timer) for timer in physical.timers],
@@ -118,6 +119,11 @@ class _Explained:
             "having": [formula(test) for test in physical.having],
             "gives_rows": physical.gives_rows,
         }
+
+    def _is_sliced(self, number: int) -> bool:
+        """Whether a group has no key, and can be cut along time."""
+        group = self._stages.groups[number]
+        return group.look_back is not None and None in group.cuts.values()
 
     def _members(self, name: str) -> Sequence[Point]:
         return sorted(self._rewritten.members(name), key=lambda member: member.rule or 0)
@@ -314,10 +320,10 @@ def _rule_name(one: Plain) -> str:
 
 
 def _paragraph(group: Plain, exchanges: Sequence[Plain]) -> list[str]:
-    where = "in one partition" if group["partitions"] == "one" else "in all partitions"
-    lines = [f"group {group['group']}  (level {group['level']}, {where})"]
+    where = {"one": "one partition", "all": "all partitions", "slices": "slices of time"}[group["partitions"]]
+    lines = [f"group {group['group']}  (level {group['level']}, in {where})"]
     lines += [
-        f"  receives {one['label'] or 'any event'} from {_from(one['from'])}, {_cut_by(one['cut_by'])}"
+        f"  receives {one['label'] or 'any event'} from {_from(one['from'])}, {_cut_by(one['cut_by'], group)}"
         for one in exchanges
         if one["to"] == group["group"]
     ]
@@ -330,8 +336,8 @@ def _from(sources: Sequence[str]) -> str:
     return " and ".join("the input" if source == "input" else source for source in sources)
 
 
-def _cut_by(cuts: Sequence[str | None]) -> str:
-    told = {None: "all to one place", WHOLE: "anywhere"}
+def _cut_by(cuts: Sequence[str | None], group: Plain) -> str:
+    told = {None: "by time" if group["partitions"] == "slices" else "all to one place", WHOLE: "anywhere"}
     return ", and ".join(told.get(cut) or f"by {cut}" for cut in cuts)
 
 
@@ -342,7 +348,9 @@ def _rule(rule: Plain) -> Iterator[str]:
     alike = "; alike but for constants, they run as one" if len(members) > 1 else ""
     what = "stored join of rule" if rule["stored_join"] else "rules" if len(members) > 1 else "rule"
     yield f"{names}  ({what} {numbers}{alike})"
-    if rule["cut_by"] is None:
+    if rule["look_back"] is not None:
+        yield f"  cut along time, look-back {describe(rule['look_back'])}: {rule['because']}"
+    elif rule["cut_by"] is None:
         yield f"  one partition: {rule['because']}"
     elif rule["cut_by"] == WHOLE:
         yield "  any partition: each answer is made of one event"

@@ -62,7 +62,7 @@ class PhysicalPlan:
         """How the rules are spread over partitions; only who spreads them asks."""
         if self.distributed is not self:
             return self.distributed.stages
-        return stages(self.rewritten, self.rules, self.calendars)
+        return stages(self.rewritten, self.rules, self.calendars, self.clocked)
 
     def __getstate__(self) -> dict[str, object]:
         """What travels is going to be spread: that is decided once, here."""

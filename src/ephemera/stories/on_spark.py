@@ -18,14 +18,16 @@ from ephemera.stories.judge import Found, Ready
 from ephemera.terms.events import Event
 
 
-def run_on_spark(stories: Sequence[Ready]) -> list[Found]:
-    """What the programs of some stories make of them."""
+def run_on_spark(stories: Sequence[Ready], *, in_slices: bool = False) -> list[Found]:
+    """What the programs of some stories make of them; rules without a key may be cut along time, in the middle."""
     spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
     jobs = [Job(one.compiled, one.program._world(one.tables, None, one.until)) for one in stories]
     given = [[line_of(event) for event in one.story.events] for one in stories]
-    spans = [span([e.time.end for e in _events(one)], job.world) for one, job in zip(stories, jobs, strict=True)]
+    ends = [sorted(e.time.end for e in _events(one)) for one in stories]
+    spans = [span(own, job.world) for own, job in zip(ends, jobs, strict=True)]
     found = [Found() for _ in stories]
-    started = start_lines(spark, jobs, given, spans, places_of(spark))
+    limits = [[own[len(own) // 2]] if own else [] for own in ends] if in_slices else ()
+    started = start_lines(spark, jobs, given, spans, places_of(spark), limits)
     try:
         computed = Computed(started)
         for row in computed.lines().select("program", "line").collect():

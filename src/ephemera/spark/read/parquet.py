@@ -172,7 +172,7 @@ class FromParquet:
 
     def read(self, path: str, group: int) -> Iterator[tuple[list[Events], list[BadEvent]]]:
         """The events of a group of rows, some at a time, and what is none."""
-        for table, rows in self._tables(path, group):
+        for table, rows in self.tables(path, group):
             found = Reader(table, self._compiled, self._refused(path) if self.complete else None).read()
             bad = [BadEvent(_row(path, group, int(rows[b.row])), b.reason, b.label) for b in found.bad]
             yield [pruned(part, self.wanted) for part in found.parts], bad
@@ -184,7 +184,7 @@ class FromParquet:
         for spread in self.spreads:
             yield from spread.route(parts)
 
-    def _tables(self, path: str, group: int) -> Iterator[tuple[pa.Table, np.ndarray]]:
+    def tables(self, path: str, group: int) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """The rows of a group that may be events of the programs, some at a time, and where they stand in it."""
         file = pq.ParquetFile(path)
         names = file.schema_arrow.names

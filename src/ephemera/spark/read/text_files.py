@@ -58,7 +58,7 @@ class TextFiles:
         for path in self.paths:
             size = Path(path).stat().st_size
             first = self.headers[path][1] if path in self.headers else 0
-            if _is_packed(path):
+            if is_packed(path):
                 found.append((path, 0, 0))
             else:
                 found += [(path, at, min(at + _SLICE, size)) for at in range(first, size, _SLICE)]
@@ -95,13 +95,14 @@ def text_files(
     """What there is to read in some files; None if Spark should read it."""
     if not is_local(spark) or programs > _MOST or not paths or not all(Path(path).is_file() for path in paths):
         return None
-    if form == "csv" and any(map(_is_packed, paths)):
+    if form == "csv" and any(map(is_packed, paths)):
         return None
     found = {path: _header(path) for path in paths} if form == "csv" else {}
     return TextFiles(tuple(paths), form, {path: header for path, header in found.items() if header is not None}, only)
 
 
-def _is_packed(path: str) -> bool:
+def is_packed(path: str) -> bool:
+    """Whether a file can only be read from its beginning."""
     return path.endswith((GZIP, ZSTANDARD))
 
 
@@ -167,7 +168,7 @@ class FromText:
 
     def read(self, path: str, first: int, last: int) -> Iterator[Batch]:
         """The lines of a slice; those of CSV are counted from its first one."""
-        if _is_packed(path):
+        if is_packed(path):
             opened = Files([path], self.format).open()
             while (batch := opened.read()) is not None:
                 yield batch
