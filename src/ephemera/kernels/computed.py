@@ -1,13 +1,13 @@
 """This module makes columns of expressions: the values for heads, and the keys that rows of a run are searched by.
 
-A key that has no value is null, which equals nothing. Of a key that an equation was solved for only whole numbers count:
-with doubles a sum may be rounded, so `v + w = 9` does not say that `w = 9 - v`. There a run with anything but whole
-numbers has no such column, and is searched without it.
+A key that has no value is null, which equals nothing. Of a key that an equation was solved for only whole numbers
+count: with doubles a sum may be rounded, so `v + w = 9` does not say that `w = 9 - v`. There a run that has other
+numbers, or times, has no such column, and is searched without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import Any
 
@@ -16,11 +16,13 @@ import numpy as np
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.arithmetic import Arithmetic, Share, Shares
 from ephemera.kernels.columns import Array, Batch, Column, Mask, column, objects
+from ephemera.kernels.columns import Kind as ColumnKind
 from ephemera.terms.compute import Scope, Undefined, compute
 from ephemera.terms.nodes import Expression
 from ephemera.terms.values import Time, Value
 
-_COUNTS = {"int": np.int64, "float": np.float64}
+_COLUMNS: dict[str, ColumnKind] = {"int": "int", "float": "float", "text": "text"}
+_DTYPES: dict[ColumnKind, Any] = {"int": np.int64, "float": np.float64}
 
 
 def gathered(shares: Shares, length: int) -> tuple[Column, Mask | None]:
@@ -29,25 +31,21 @@ def gathered(shares: Shares, length: int) -> tuple[Column, Mask | None]:
     What the others have in the column means nothing.
     """
     sure = [s for s in shares if s.kind != "doubt"]
-    if len(sure) == 1 and sure[0].rows is None and sure[0].kind in ("int", "float", "text"):
+    if len(sure) == 1 and sure[0].rows is None and sure[0].kind in _COLUMNS:
         values = sure[0].values
-        return Column(values if values.ndim else np.full(length, values, dtype=values.dtype), _kind(sure[0])), None
+        whole = values if values.ndim else np.full(length, values, dtype=values.dtype)
+        return Column(whole, _COLUMNS[sure[0].kind]), None
     has_value: Mask = np.zeros(length, dtype=np.bool_)
     kinds = {s.kind for s in sure}
-    dtype = _COUNTS.get(kinds.pop(), object) if len(kinds) == 1 else object
-    values = np.zeros(length, dtype=dtype)
+    kind: ColumnKind = "any"
+    if len(kinds) == 1:
+        kind = _COLUMNS.get(kinds.pop(), "any")
+    values = np.zeros(length, dtype=_DTYPES.get(kind, object))
     for share in sure:
         some = slice(None) if share.rows is None else share.rows
         has_value[some] = True
-        values[some] = share.values if dtype != object else _objects(share, length)
-    if dtype != object:
-        return Column(values, "int" if dtype == np.int64 else "float"), _unless_all(has_value)
-    is_text = bool(sure) and all(s.kind == "text" for s in sure)
-    return Column(values, "text" if is_text else "any"), _unless_all(has_value)
-
-
-def _kind(share: Share) -> Any:
-    return share.kind
+        values[some] = share.values if kind in _DTYPES else _objects(share, length)
+    return Column(values, kind), _unless_all(has_value)
 
 
 def _unless_all(mask: Mask) -> Mask | None:
@@ -67,8 +65,13 @@ def _objects(share: Share, length: int) -> Array:
             return objects(values)
 
 
-def key_column(e: Expression, batch: Batch, scope: Scope) -> Column:
+ScopeOf = Callable[[Mapping[str, Any]], Scope]
+"""What an expression may speak of besides the variables of a row: the times of its events."""
+
+
+def key_column(e: Expression, batch: Batch, scope_of: ScopeOf) -> Column:
     """The values of an expression; what has none is null."""
+    scope = scope_of({})
     shares = Arithmetic(batch, scope).shares(e)
     found, sure = gathered(shares, len(batch))
     if sure is None:
@@ -79,7 +82,7 @@ def key_column(e: Expression, batch: Batch, scope: Scope) -> Column:
         if share.kind == "doubt":
             rows = np.arange(len(batch)) if share.rows is None else share.rows
             one_by_one = batch.take(rows).rows()
-            values[rows] = objects([value_or_null(e, row, scope) for row in one_by_one])
+            values[rows] = objects([value_or_null(e, row, scope_of(row)) for row in one_by_one])
     return column(values.tolist())
 
 
@@ -113,7 +116,7 @@ class Derived:
     def column(self, batch: Batch) -> Column | None:
         """The keys of all rows, null where a row has none; None if only whole numbers count, and there are others."""
         if not self.whole:
-            return key_column(self.expression, batch, self.scope)
+            return key_column(self.expression, batch, lambda _row: self.scope)
         shares = Arithmetic(batch, self.scope).shares(self.expression)
         if any(s.kind in ("float", "time", "doubt") for s in shares):
             return None

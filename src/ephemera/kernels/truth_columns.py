@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.kernels.arithmetic import EXACT, Kind, Share, Shares, paired
+from ephemera.kernels.arithmetic import EXACT, Kind, Shares, paired
 from ephemera.kernels.columns import Array, Mask
 from ephemera.terms.nodes import ComparisonOperator
 

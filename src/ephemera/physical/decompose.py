@@ -34,6 +34,7 @@ from ephemera.algebra.scalar import TRUE, Distance, Every, Formula, Holds, every
 from ephemera.algebra.schema import Schema, schema
 from ephemera.base.errors import InternalError
 from ephemera.physical.join_order import in_the_end, needs, orders, split
+from ephemera.physical.key_equations import computed_variables
 from ephemera.physical.nodes import (
     AbsentRows,
     Branch,
@@ -67,13 +68,13 @@ def rule_plan(
     parts.take(positive)
     leaves = tuple(parts.leaves)
     ends = (*(end(leaf.name) for leaf in leaves), *(end(t.name) for t in parts.timers))
-    early, late = split(parts.tests, leaves)
+    tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
+    early, late = split(parts.tests, leaves, frozenset[str]().union(*tables))
     sure = frozenset[str]().union(*(leaf.sure for leaf in leaves))
     members = given.members(point.name)
     heads = {member.name: member_head(member) for member in members}
     alike = given.alike.get(point.name)
     constants, late = _found_by(late, alike.names, sure) if alike is not None else ({}, late)
-    tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
     stamps = {side(name) for name in merge.events for side in (begin, end)}
     variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())
     windows = _Windows(variables | stamps, leaf_of)
@@ -354,7 +355,7 @@ class _Parts:
         match e:
             case Select(inner, condition, _):
                 self.take(inner)
-                self.tests.append(Test(condition, needs(condition)))
+                self.tests.append(Test(condition, needs(condition), computed_variables(condition)))
             case RelativeTimer(inner) | Gap(inner):
                 self.take(inner)
                 self.timers.append(e)

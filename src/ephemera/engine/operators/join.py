@@ -18,13 +18,14 @@ from ephemera.algebra.timers import offsets
 from ephemera.base.time import LATEST
 from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.join_rows import RowJoin
-from ephemera.engine.operators.window import Pending, in_window, look, question, summarized
+from ephemera.engine.operators.probe_keys import Asked, ProbeKeys
+from ephemera.engine.operators.window import Pending, in_window, look, summarized
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
 from ephemera.kernels.filter import Filter
-from ephemera.kernels.history import FAR, History, Question, search
+from ephemera.kernels.history import FAR, History
 from ephemera.kernels.keys import joins, paired
 from ephemera.kernels.tail import Row, of_rows
-from ephemera.physical.nodes import AbsentRows, Branch, Leaf, Probe, RulePlan, WindowPlan
+from ephemera.physical.nodes import AbsentRows, Branch, Leaf, RulePlan, WindowPlan
 
 ROW = hidden("row")
 """The column that tells the tuples of a step apart."""
@@ -51,6 +52,10 @@ class RuleJoin:
         self._histories = histories
         self._rows = rows
         self._filter = tests
+        self._keys = [
+            [ProbeKeys(probe, plan.leaves[probe.leaf], tests.tester.scope) for probe in order.probes]
+            for order in plan.orders
+        ]
         self._few = RowJoin(plan, histories, tests.tester, parameters) if RowJoin.can(plan) else None
         self.pending = Pending(plan.ends)
         self.seen = 0
@@ -138,25 +143,24 @@ class RuleJoin:
         order = self.plan.orders[first]
         batch = self._tested(_of_leaf(stack(runs), leaf, order.kept), order.tests)
         known = self._parameters is None
-        for probe in (None, *order.probes):
-            if probe is not None:
-                batch = self._probed(batch, probe, tick if probe.leaf < first else self.seen)
+        for keys in (None, *self._keys[first]):
+            if keys is not None:
+                batch = self._probed(batch, keys, tick if keys.probe.leaf < first else self.seen)
             if not known and self._parameters is not None and self._parameters.by <= batch.columns.keys():
                 batch, known = self._parameters.may(batch), True
             if not len(batch):
                 return None
         return batch
 
-    def _probed(self, batch: Batch, probe: Probe, until: int) -> Batch:
-        leaf = self.plan.leaves[probe.leaf]
-        asked = question(batch, leaf, probe.keys, probe.stamp, probe.ranges)
-        return self._searched(batch, leaf, asked, until, probe.tests, probe.kept)
+    def _probed(self, batch: Batch, keys: ProbeKeys, until: int) -> Batch:
+        probe = keys.probe
+        return self._searched(batch, keys.leaf, keys.asked(batch), until, probe.tests, probe.kept)
 
     def _searched(  # noqa: PLR0913, PLR0917
         self,
         batch: Batch,
         leaf: Leaf,
-        asked: Question,
+        asked: Asked,
         until: int,
         tests: Sequence[Formula],
         kept: frozenset[str] | None = None,
@@ -164,11 +168,11 @@ class RuleJoin:
     ) -> Batch:
         """The pairs of a tuple and one of the leaf that agree on the variables they share, and pass some tests."""
         found: list[Batch] = []
-        told = {leaf.names.get(k, k) for k in asked.keys}
+        told = {leaf.names.get(k, k) for k in asked.names}
         for run in self._histories(leaf.source).flush():
             if run.step > until:
                 continue
-            for rows, others in search(run, asked):
+            for rows, others in asked.search(run):
                 self._looked_at += len(rows)
                 other = _of_leaf(run.batch, leaf, None)
                 pairs = self._tested(_agreeing(batch, rows, other, others, told, kept, settled), tests)
@@ -247,7 +251,8 @@ class RuleJoin:
 
     def _unfolded(self, window: WindowPlan, batch: Batch, outer: frozenset[str]) -> Batch:
         """Each tuple with each of what lies in its window."""
-        return self._searched(batch, window.leaf, in_window(batch, window), FAR, window.tests, settled=outer)
+        asked = Asked((in_window(batch, window),))
+        return self._searched(batch, window.leaf, asked, FAR, window.tests, settled=outer)
 
 
 def _among(rows: Ints, count: int) -> Mask:
