@@ -71,7 +71,7 @@ def _from(
         probes.append(replace(best, tests=_now(waiting, known, [leaves[k] for k in left], granted)))
     kept = _along(probes, leaves, final)
     if final is not None:
-        kept[0] = (kept[0] or frozenset()).union(*(_columns_of(f) for f in at_first))
+        kept[0] = (kept[0] or frozenset()).union(*(columns_of(f) for f in at_first))
     carried = tuple(replace(probe, kept=names) for probe, names in zip(probes, kept[1:], strict=True))
     return Order(at_first, kept[0], carried)
 
@@ -267,7 +267,7 @@ def needs(f: Formula) -> frozenset[str]:
     return frozenset(named)
 
 
-def _columns_of(f: Formula) -> frozenset[str]:
+def columns_of(f: Formula) -> frozenset[str]:
     """What a formula may look at; one that is not only about distances may look at all of an event."""
     named = needs(f)
     if all(isinstance(part, Distance | Every | Some) for part in walk(f)):
@@ -305,7 +305,7 @@ def in_the_end(  # noqa: PLR0913
     for timer in timers:
         anchors = (timer.anchor,) if isinstance(timer, RelativeTimer) else (timer.first, timer.last)
         shown |= {side(name) for name in anchors for side in (begin, end)}
-    return frozenset(shown).union(variables, *(_columns_of(c) for c in conditions))
+    return frozenset(shown).union(variables, *(columns_of(c) for c in conditions))
 
 
 def _along(
@@ -317,8 +317,8 @@ def _along(
     needed = final
     found: list[frozenset[str] | None] = []
     for probe in reversed(probes):
-        kept = needed.union(*(_columns_of(f) for f in probe.tests))
+        kept = needed.union(*(columns_of(f) for f in probe.tests))
         found.append(kept)
         needed = kept | leaves[probe.leaf].variables | frozenset(r.known for r in probe.ranges)
-        needed = needed.union(*(_columns_of(Holds(Comparison("=", one.known, one.known))) for one in probe.equations))
+        needed = needed.union(*(columns_of(Holds(Comparison("=", one.known, one.known))) for one in probe.equations))
     return [needed, *reversed(found)]

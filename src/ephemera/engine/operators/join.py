@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ephemera.algebra.attributes import begin, end, hidden
+from ephemera.algebra.attributes import begin, end, event_of, hidden, is_stamp
 from ephemera.algebra.nodes import Gap, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
 from ephemera.algebra.timers import offsets
@@ -25,12 +25,15 @@ from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.keys import joins, paired
 from ephemera.kernels.tail import Row, of_rows
+from ephemera.physical.join_order import columns_of
 from ephemera.physical.nodes import AbsentRows, Branch, Leaf, RulePlan, WindowPlan
 
 ROW = hidden("row")
 """The column that tells the tuples of a step apart."""
 PLACE = hidden("place")
-"""The same within a window that is looked into."""
+"""The same within a window that is looked into, or among pairs that are tested."""
+MANY = 1 << 10
+"""Of so many pairs first only the columns are made that are tested."""
 
 Histories = Callable[[str], History]
 Rows = Callable[[Table], Batch]
@@ -172,13 +175,28 @@ class RuleJoin:
         for run in self._histories(leaf.source).flush():
             if run.step > until:
                 continue
-            for rows, others in asked.search(run):
-                self._looked_at += len(rows)
+            for pair in asked.search(run):
+                self._looked_at += len(pair[0])
                 other = _of_leaf(run.batch, leaf, None)
-                pairs = self._tested(_agreeing(batch, rows, other, others, told, kept, settled), tests)
+                rows, others = _agreeing(batch, pair[0], other, pair[1], told)
+                if tests and len(rows) > MANY:
+                    rows, others = self._passing(batch, rows, other, others, tests, settled)
+                    pairs = paired(batch, rows, other, others, kept, settled)
+                else:
+                    pairs = self._tested(paired(batch, rows, other, others, kept, settled), tests)
                 if len(pairs):
                     found.append(pairs)
         return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))
+
+    def _passing(  # noqa: PLR0913, PLR0917
+        self, batch: Batch, rows: Ints, other: Batch, others: Ints, tests: Sequence[Formula], settled: frozenset[str]
+    ) -> tuple[Ints, Ints]:
+        """Of many pairs those that pass some tests; only what is tested is looked at."""
+        named = frozenset[str]().union(*map(columns_of, tests))
+        named |= {side(event_of(n)) for n in named if is_stamp(n) for side in (begin, end)}
+        pairs = paired(batch, rows, other, others, named, settled)
+        left = self._tested(pairs.with_columns({PLACE: ints(np.arange(len(pairs)))}), tests)[PLACE]
+        return rows[left], others[left]
 
     def _tested(self, batch: Batch, tests: Sequence[Formula]) -> Batch:
         for test in tests:
@@ -276,22 +294,14 @@ def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
     return Batch(columns, len(batch))
 
 
-def _agreeing(  # noqa: PLR0913, PLR0917
-    batch: Batch,
-    rows: Ints,
-    other: Batch,
-    others: Ints,
-    told: set[str],
-    kept: frozenset[str] | None,
-    settled: frozenset[str],
-) -> Batch:
+def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[str]) -> tuple[Ints, Ints]:
     """The pairs that agree on the variables they share; on the keys they agree already."""
     for name, c in other.columns.items():
         if name in batch.columns and name not in told:
             agree = joins(batch.columns[name].take(rows), c.take(others))
             if not agree.all():
                 rows, others = rows[agree], others[agree]
-    return paired(batch, rows, other, others, kept, settled)
+    return rows, others
 
 
 def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
