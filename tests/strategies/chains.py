@@ -47,6 +47,9 @@ def _rule(dice: Random, head: str, labels: tuple[str, ...]) -> str:
     if dice.random() < 0.4:
         v, w = dice.sample(bound, 2)
         body.append(f"{v} {dice.choice(('<', '!=', '<='))} {w}")
+    if dice.random() < 0.4:
+        v, w = dice.sample(bound, 2)
+        body.append(dice.choice((f"{v} + 1 > {w}", f"{v} * 4611686018427387904 != {w}", f"{v} = {w} - 1")))
     if dice.random() < 0.3:
         body.append(f"begin({names[0]}) <= end({names[-1]})")
     if dice.random() < 0.5:

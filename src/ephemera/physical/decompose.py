@@ -41,7 +41,7 @@ from ephemera.algebra.nodes import (
     Union,
 )
 from ephemera.algebra.parts import left_of, member_head, positive_part
-from ephemera.algebra.scalar import Distance, Every, Formula, every
+from ephemera.algebra.scalar import Distance, Every, Formula, computed_variables, every
 from ephemera.algebra.schema import Schema, schema
 from ephemera.base.errors import InternalError
 from ephemera.physical.constants import found_by
@@ -78,14 +78,14 @@ def rule_plan(
     leaves = tuple(parts.leaves)
     covers = _covered(point, leaves)
     ends = (*(stamp for leaf in leaves for stamp in leaf.stamps if is_end(stamp)), *(end(t.name) for t in parts.timers))
-    early, late = split(parts.tests, leaves)
+    tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
+    early, late = split(parts.tests, leaves, frozenset[str]().union(*tables))
     sure = frozenset[str]().union(*(leaf.sure for leaf in leaves))
     members = given.members(point.name)
     heads = {member.name: member_head(member) for member in members}
     alike = given.alike.get(point.name)
     constants, ranged, late = found_by(late, alike.names, sure) if alike is not None else ({}, None, late)
     finding = [*constants.values(), *([ranged.variable] if ranged is not None else [])]
-    tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
     stamps = {side(name) for name in covers for side in (begin, end)}
     variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())
     windows = _Windows(variables | stamps, leaf_of)
@@ -310,7 +310,7 @@ class _Parts:
         match e:
             case Select(inner, condition, _):
                 self.take(inner)
-                self.tests.append(Test(condition, needs(condition)))
+                self.tests.append(Test(condition, needs(condition), computed_variables(condition)))
             case RelativeTimer(inner) | Gap(inner):
                 self.take(inner)
                 self.timers.append(e)

@@ -10,13 +10,14 @@ from ephemera.algebra.attributes import as_written, end, is_constant, is_moment
 from ephemera.algebra.explain import formula, operator
 from ephemera.algebra.nodes import Calendar, Input, Point
 from ephemera.algebra.parts import member_head
+from ephemera.algebra.scalar import Holds
 from ephemera.base.time import describe
 from ephemera.base.tree import find
 from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, Range, RulePlan, Step, WindowPlan
 from ephemera.physical.placement import WHOLE, Group, position_of, shown_at
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rewrite.pushdown import constants
-from ephemera.syntax.nodes import Raise
+from ephemera.syntax.nodes import Comparison, Raise
 
 Plain: TypeAlias = dict[str, Any]
 
@@ -141,7 +142,10 @@ class _Explained:
         return {
             "new": names[first],
             "tests": [formula(test) for test in order.tests],
-            "then": [{"search": names[probe.leaf], **_search(probe, probe.stamp)} for probe in order.probes],
+            "then": [
+                {"search": names[probe.leaf], **_search(probe, probe.stamp), "equations": _equations(probe)}
+                for probe in order.probes
+            ],
         }
 
     def _step(self, step: Step) -> Plain:
@@ -287,6 +291,13 @@ def _search(by: Probe | WindowPlan, stamp: str) -> Plain:
     }
 
 
+def _equations(probe: Probe) -> list[Plain]:
+    """Its computed keys, and which of them hold of whole numbers only."""
+    return [
+        {"key": formula(Holds(Comparison("=", one.own, one.known))), "whole": one.is_solved} for one in probe.equations
+    ]
+
+
 # ---- text ----------------------------------------------------------------------------------------------------
 
 
@@ -405,6 +416,7 @@ def _kept(reach: int | None) -> str:
 
 def _searched(step: Plain) -> str:
     by = [f"same {name}" for name in step["by"]]
+    by += [f"{one['key']}{' (whole numbers)' if one['whole'] else ''}" for one in step.get("equations", ())]
     by += [_range(step["stamp"], Range(r["of"], r["before"], r["after"])) for r in step["ranges"]]
     tested = f", if {' and '.join(step['tests'])}" if step["tests"] else ""
     return f"{' by ' if by else ' whole'}{', '.join(by)}{tested}"

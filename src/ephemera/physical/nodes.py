@@ -10,7 +10,7 @@ from ephemera.algebra.attributes import Stamp, Time, begin, end
 from ephemera.algebra.nodes import Calendar, Detection, Gap, Group, Imbed, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.terms.nodes import Pattern
+from ephemera.terms.nodes import Expression, Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,18 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyEquation:
+    """A computed key: what a leaf computes of its own variables must equal what is computed of what is known."""
+
+    own: Expression
+    known: Expression
+    is_solved: bool = False
+    """Whether a condition was solved for `own`: then it holds of whole numbers only, and the condition is tested."""
+
+
+@dataclass(frozen=True, slots=True)
 class Probe:
-    """How a leaf is searched: by the values of some variables, and by a range of one of its stamps."""
+    """How a leaf is searched: by the values of some variables, by computed keys, by a range of one of its stamps."""
 
     leaf: int
     keys: tuple[str, ...]
@@ -57,6 +67,8 @@ class Probe:
     """What is tested then, apart from what the ranges see to."""
     kept: frozenset[str] | None = None
     """The columns that are needed then; None is all of them."""
+    equations: tuple[KeyEquation, ...] = ()
+    """The computed keys; a solved one is the only key of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +79,8 @@ class Test:
 
     condition: Formula
     needs: frozenset[str]
+    computes: frozenset[str] = frozenset()
+    """The variables that it computes with; it waits until they have met all others of their name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from ephemera.algebra.nodes import (
     Table,
 )
 from ephemera.algebra.parts import positive_part
-from ephemera.algebra.scalar import Distance, Matches, SameEvent
+from ephemera.algebra.scalar import Distance, Matches, SameEvent, computed_variables
 from ephemera.algebra.schema import Schema, schema, schemas
 from ephemera.algebra.schema import joined as both
 from ephemera.analysis.cases import alternatives
@@ -199,7 +199,7 @@ class _Split:
         events = tuple(event for part in parts for event in part.events)
         expression = self._cross(parts)
         inside = self._schema(expression)
-        own = [test for test in self._tests if not any(missing(test.condition, inside, ()))]
+        own = [test for test in self._tests if self._is_about(test, inside, parts)]
         self._tests = [test for test in self._tests if test not in own]
         for test in reversed(own):
             expression = Select(expression, test.condition, test.because)
@@ -218,6 +218,16 @@ class _Split:
         at = min(self._parts.index(part) for part in parts)
         self._parts = [part for part in self._parts if part not in parts]
         self._parts.insert(at, _Part(use, events, self._schema(use)))
+
+    def _is_about(self, test: Select, inside: Schema, parts: Sequence[_Part]) -> bool:
+        """Whether a condition can be tested where some parts are joined.
+
+        What computes with a variable waits for all that have it: where 1 and 1.0 meet, the sum is that of 1.
+        """
+        others = [part.schema for part in self._parts if part not in parts]
+        others += [self._schema(table) for table in self._then if isinstance(table, Table)]
+        to_come = frozenset[str]().union(*others)
+        return not any(missing(test.condition, inside, ())) and computed_variables(test.condition).isdisjoint(to_come)
 
     def _add(self, point: Point) -> None:
         self._made[point.name] = point

@@ -38,12 +38,10 @@ def question(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, limits: 
     own = {new: old for old, new in leaf.names.items()}
     columns = tuple(batch.columns[k] for k in keys)
     hashes = hash_columns(columns, len(batch))
-    return Question(
-        tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), *_between(batch, limits), columns
-    )
+    return Question(tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), *between(batch, limits), columns)
 
 
-def _between(batch: Batch, limits: Sequence[Range]) -> tuple[Ints, Ints]:
+def between(batch: Batch, limits: Sequence[Range]) -> tuple[Ints, Ints]:
     """For each row the least and the greatest stamp that is asked for."""
     least = np.full(len(batch), -FAR, dtype=np.int64)
     most = np.full(len(batch), FAR, dtype=np.int64)
