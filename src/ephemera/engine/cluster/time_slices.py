@@ -109,12 +109,20 @@ def time_slices(
         chosen = TimeSlices(_quantiles(sample, shares, count), look_back)
         work = [_work(sample, shares, chosen, k) for k in range(len(chosen))]
         if len(chosen) > 1 and sum(work) <= slicing.most:
-            choices.append((max(*work, sum(work) / min(cores, len(work))), chosen))
+            choices.append((_busiest(work, cores), chosen))
     best = min((time for time, _ in choices), default=np.inf)
     if best > slicing.gain:
         return None
     enough = 1.15 * best if slicing.gain < np.inf else np.inf
     return [chosen for time, chosen in choices if time <= enough][-1]
+
+
+def _busiest(work: Sequence[float], cores: int) -> float:
+    """What the busiest core has to do, if whichever has least takes the next slice, the longest first."""
+    loads = [0.0] * cores
+    for one in sorted(work, reverse=True):
+        loads[loads.index(min(loads))] += one
+    return max(loads)
 
 
 def _quantiles(sample: EndSample, shares: np.ndarray, count: int) -> tuple[int, ...]:
