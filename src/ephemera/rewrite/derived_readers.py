@@ -26,7 +26,6 @@ from ephemera.algebra.nodes import (
     Rename,
     Select,
     SemiJoin,
-    Union,
 )
 from ephemera.algebra.parts import accumulates, member_head, positive_part
 from ephemera.algebra.scalar import Every, Formula, Holds, Negation, Some, every
@@ -74,32 +73,49 @@ def shown(point: Point, plan: Plan, known: Mapping[str, Schema]) -> tuple[Var | 
     return tuple(plain)
 
 
-def streams_of(plan: Plan, rule: str) -> list[Point]:
-    """The streams to which a rule gives what it derives."""
-    return [
-        point
-        for point in plan.points.values()
-        if point.kind == "stream" and isinstance(point.expression, Union) and Input(rule) in point.expression.inputs
-    ]
+class Readers:
+    """Who reads whom in a plan, by names, found out once; rules that are gone from it since then do not count."""
 
+    def __init__(self, plan: Plan) -> None:
+        self._streams: dict[str, list[str]] = {}
+        self._queries: dict[str, list[str]] = {}
+        self._rules: dict[str, list[str]] = {}
+        for point in plan.points.values():
+            self.add(point)
 
-def uses_of(plan: Plan, rule: str) -> list[Use] | None:
-    """All places in which rules read what a rule derives; None if somebody reads it in another way."""
-    streams = {point.name for point in streams_of(plan, rule)}
-    readers = [p for p in plan.points.values() if any(i.point in streams for i in find(p.expression, Input))]
-    if any(point.kind != "query" for point in readers):
-        return None
-    queries = {point.name: point for point in readers}
-    found: list[Use] = []
-    for point in plan.points.values():
-        if point.kind == "query" or not any(i.point in queries for i in find(point.expression, Input)):
-            continue
-        own = list(_uses(point, queries)) if point.kind == "rule" else []
-        read = {e for e in find(point.expression, Rename) if isinstance(e.input, Input) and e.input.point in queries}
-        if {use.leaf for use in own} != read:
+    def add(self, point: Point, beside: str | None = None) -> None:
+        """One point more; a rule that stands `beside` another feeds the same streams."""
+        where = {"stream": self._streams, "query": self._queries}.get(point.kind, self._rules)
+        for read in dict.fromkeys(i.point for i in find(point.expression, Input)):
+            where.setdefault(read, []).append(point.name)
+        if beside is not None:
+            self._streams[point.name] = self._streams.get(beside, [])
+
+    def streams(self, rule: str) -> list[str]:
+        """The streams to which a rule gives what it derives."""
+        return self._streams.get(rule, [])
+
+    def rules(self, query: str, plan: Plan) -> list[Point]:
+        """The rules of a plan, and joins of them, that read a query."""
+        return [plan.points[name] for name in self._rules.get(query, ()) if name in plan.points]
+
+    def uses(self, plan: Plan, rule: str) -> list[Use] | None:
+        """All places in which rules read what a rule derives; None if somebody reads it in another way."""
+        streams = self.streams(rule)
+        if any(self.rules(stream, plan) for stream in streams):
             return None
-        found += own
-    return found
+        queries = {name: plan.points[name] for stream in streams for name in self._queries.get(stream, ())}
+        found: list[Use] = []
+        for name in dict.fromkeys(point.name for query in queries for point in self.rules(query, plan)):
+            point = plan.points[name]
+            own = list(_uses(point, queries)) if point.kind == "rule" else []
+            read = {
+                e for e in find(point.expression, Rename) if isinstance(e.input, Input) and e.input.point in queries
+            }
+            if {use.leaf for use in own} != read:
+                return None
+            found += own
+        return found
 
 
 def _uses(rule: Point, queries: Mapping[str, Point]) -> Iterator[Use]:

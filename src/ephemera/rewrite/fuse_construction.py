@@ -30,9 +30,9 @@ from ephemera.algebra.scalar import Formula, Holds, Matches, SameEvent
 from ephemera.algebra.schema import Schema, schemas
 from ephemera.analysis.relevance import derive
 from ephemera.base.tree import find, rebuild, walk
-from ephemera.rewrite.derived_readers import Constant, Use, by_position, conjuncts, shown, streams_of, uses_of
+from ephemera.rewrite.derived_readers import Constant, Readers, Use, by_position, conjuncts, shown
 from ephemera.rewrite.optimize import Fused, Rewritten
-from ephemera.rewrite.push_constants import without
+from ephemera.rewrite.push_constants import inputs_of, remove
 from ephemera.rewrite.pushdown import blanks
 from ephemera.syntax.nodes import Comparison, IsNull
 from ephemera.terms.nodes import Atom, NamedAtom, Var
@@ -44,44 +44,52 @@ def fuse_construction(given: Rewritten) -> Rewritten:
         return given
     made: dict[str, Fused] = {}
     prints = dict(given.prints)
-    facts, plan, every = given.facts, given.plan, given.plan
+    points, every = dict(given.plan.points), dict(given.plan.points)
+    plan = replace(given.plan, points=points)
+    readers, schema = Readers(plan), schemas(plan)
     recursive = {name for cycle in plan.cycles for name in cycle}
-    for name in reversed(list(given.plan.points)):
-        point = plan.points[name]
+    for name, point in reversed(list(given.plan.points.items())):
         if point.kind != "rule" or name in recursive or point.label is None or point.label in given.emit:
             continue
-        use = _only_use(plan, name)
-        if use is None or use.rule.name in recursive or not _takes_apart(use, plan, schemas(plan)):
+        use = _only_use(plan, name, readers)
+        if use is None or use.rule.name in recursive or not _takes_apart(use, plan, schema):
             continue
-        fusion = _fused(point, use, plan)
+        fusion = _fused(point, use, plan, schema, readers)
         if fusion is None:
             continue
         fused, names = fusion
         made[fused.name] = Fused(fused, use.rule.name, point)
         prints[fused.name] = _print(prints[use.rule.name], prints[name], names)
-        every = _beside(every, use.rule.name, fused)
-        plan = without(_beside(plan, use.rule.name, fused), name)
+        for own in (points, every):
+            own[fused.name] = fused
+            for stream in readers.streams(use.rule.name):
+                inputs = (*inputs_of(own[stream]), Input(fused.name))
+                own[stream] = replace(own[stream], expression=Union(inputs))
+        remove(points, name, readers.streams(name))
+        readers.add(fused, beside=use.rule.name)
     if not made:
         return given
-    known = derive(every)  # with what is not run any more, which says how long events may be that come from outside
+    known = derive(
+        _ordered(given.plan, every, made)
+    )  # with what is not run any more, which says how long events may be that come from outside
     facts = replace(
-        facts,
-        known={**facts.known, **{name: known.known[name] for name in made}},
-        cases={**facts.cases, **{name: known.cases[name] for name in made if name in known.cases}},
-        relevance=(*facts.relevance, *(r for r in known.relevance if r.point in made)),
+        given.facts,
+        known={**given.facts.known, **{name: known.known[name] for name in made}},
+        cases={**given.facts.cases, **{name: known.cases[name] for name in made if name in known.cases}},
+        relevance=(*given.facts.relevance, *(r for r in known.relevance if r.point in made)),
     )
-    return replace(given, plan=plan, facts=facts, prints=prints, fused=made)
+    return replace(given, plan=_ordered(given.plan, points, made), facts=facts, prints=prints, fused=made)
 
 
 # ---- which rules -----------------------------------------------------------------------------------------------
 
 
-def _only_use(plan: Plan, rule: str) -> Use | None:
+def _only_use(plan: Plan, rule: str, readers: Readers) -> Use | None:
     """The one place in which what a rule derives is read, if no other derives what is read there."""
-    streams = streams_of(plan, rule)
-    if any(_fed_by(stream) != [rule] for stream in streams):
+    streams = [plan.points[name] for name in readers.streams(rule)]
+    if not streams or any(_fed_by(stream) != [rule] for stream in streams):
         return None
-    uses = uses_of(plan, rule)
+    uses = readers.uses(plan, rule)
     return uses[0] if uses is not None and len(uses) == 1 and uses[0].is_positive else None
 
 
@@ -108,9 +116,11 @@ def _takes_apart(use: Use, plan: Plan, known: Mapping[str, Schema]) -> bool:
     return len(everywhere) == len([v for v in plain if v.name in read])
 
 
-def _fused(point: Point, use: Use, plan: Plan) -> tuple[Point, Mapping[str, str]] | None:
+def _fused(
+    point: Point, use: Use, plan: Plan, known: Mapping[str, Schema], readers: Readers
+) -> tuple[Point, Mapping[str, str]] | None:
     """The reader as it reads what the rule reads, and the names that variables of the rule have in it; or None."""
-    arguments = shown(point, plan, schemas(plan))
+    arguments = shown(point, plan, known)
     parts = _one_event(point, plan)
     matches = list(find(use.query.expression, Match))
     asked = by_position(matches[0].pattern, plan) if len(matches) == 1 else None
@@ -132,7 +142,7 @@ def _fused(point: Point, use: Use, plan: Plan) -> tuple[Point, Mapping[str, str]
                 tests.append(Holds(Comparison("=", Var(own), pattern)))
             case _:
                 return None
-    if not _is_stateless(use) and (conditions or tests or _is_shared(leaf, plan)):
+    if not _is_stateless(use) and (conditions or tests or _is_shared(leaf, plan, readers)):
         return None
     fresh = _fresh(use.rule)
     tested = {v.name for test in [*conditions, *tests] for v in find(test, Var)} - _bound(use.rule)
@@ -175,9 +185,9 @@ def _is_stateless(use: Use) -> bool:
     return e == use.leaf
 
 
-def _is_shared(leaf: Rename, plan: Plan) -> bool:
+def _is_shared(leaf: Rename, plan: Plan, readers: Readers) -> bool:
     """Whether others read what a rule reads, so that it may have its place by another key."""
-    return sum(e.input == leaf.input for p in plan.points.values() for e in find(p.expression, Rename)) > 1
+    return isinstance(leaf.input, Input) and len(readers.rules(leaf.input.point, plan)) > 1
 
 
 def _bound(rule: Point) -> set[str]:
@@ -195,22 +205,20 @@ def _fresh(rule: Point) -> Iterator[Variable]:
 # ---- the plan with the rule ------------------------------------------------------------------------------------
 
 
-def _beside(plan: Plan, rule: str, fused: Point) -> Plan:
-    """The plan with a rule that derives what another does, next to it."""
-
-    def change(node: object) -> object:
-        match node:
-            case Union(inputs) if Input(rule) in inputs:
-                return Union((*inputs, Input(fused.name)))
-            case _:
-                return node
-
-    points: dict[str, Point] = {}
-    for name, point in plan.points.items():
-        points[name] = replace(point, expression=rebuild(point.expression, change)) if point.kind == "stream" else point
-        if name == rule:
-            points[fused.name] = fused
-    return replace(plan, points=points)
+def _ordered(plan: Plan, points: Mapping[str, Point], made: Mapping[str, Fused]) -> Plan:
+    """The plan with other points: what was made stands next to the rule for which it was."""
+    behind: dict[str, list[str]] = {}
+    for name, one in made.items():
+        behind.setdefault(one.reader, []).append(name)
+    ordered: dict[str, Point] = {}
+    for first in plan.points:
+        waiting = [first]
+        while waiting:
+            name = waiting.pop()
+            waiting += behind.get(name, ())
+            if name in points:
+                ordered[name] = points[name]
+    return replace(plan, points=ordered)
 
 
 def _print(reader: Print, deriving: Print, names: Mapping[str, str]) -> Print:

@@ -13,15 +13,15 @@ before, with their own dead letters, even if it is not.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from ephemera.algebra.nodes import Input, Plan, Point, Union
+from ephemera.algebra.nodes import Expression, Input, Plan, Point, Union
 from ephemera.algebra.scalar import Every, Formula, every, some
 from ephemera.algebra.schema import Schema, schemas
 from ephemera.algebra.truth import Tester
-from ephemera.base.tree import find, rebuild
-from ephemera.rewrite.derived_readers import asked_of, of_head, shown, uses_of, with_positive
+from ephemera.base.tree import find
+from ephemera.rewrite.derived_readers import Readers, asked_of, of_head, shown, with_positive
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.terms.nodes import Var
 
@@ -36,23 +36,23 @@ def push_constants(given: Rewritten) -> Rewritten:
         return given
     pushed: dict[str, Formula] = {}
     useless: list[Point] = []
-    plan = given.plan
+    points = dict(given.plan.points)
+    plan = replace(given.plan, points=points)
     known = schemas(plan)
+    readers = Readers(plan)
     recursive = {name for cycle in plan.cycles for name in cycle}
-    for name in reversed(list(given.plan.points)):
-        point = plan.points[name]
-        if point.kind != "rule" or name in recursive or not _is_inner(point, given):
+    for name, point in reversed(list(given.plan.points.items())):
+        if point.kind != "rule" or name in recursive or point.label is None or point.label in given.emit:
             continue
-        test = _asked(point, plan, known)
+        test = _asked(point, plan, known, readers)
         if test is None:
             continue
         if test == NEVER:
-            plan = without(plan, name)
+            remove(points, name, readers.streams(name))
             useless.append(point)
         else:
-            points = {**plan.points, name: with_positive(point, test, BECAUSE)}
-            plan, pushed[name] = replace(plan, points=points), test
-    if plan is given.plan:
+            points[name], pushed[name] = with_positive(point, test, BECAUSE), test
+    if not pushed and not useless:
         return given
     return replace(given, plan=plan, pushed=pushed, useless=tuple(useless))
 
@@ -61,19 +61,10 @@ NEVER = some(())
 """The formula that is never true."""
 
 
-def _is_inner(point: Point, given: Rewritten) -> bool:
-    """Whether nobody asks for what a rule derives, but rules."""
-    return point.label is not None and point.label not in given.emit and point.name in _read(given.plan)
-
-
-def _read(plan: Plan) -> set[str]:
-    return {i.point for p in plan.points.values() if p.kind == "stream" for i in find(p.expression, Input)}
-
-
-def _asked(point: Point, plan: Plan, known: Mapping[str, Schema]) -> Formula | None:
+def _asked(point: Point, plan: Plan, known: Mapping[str, Schema], readers: Readers) -> Formula | None:
     """What readers ask of what a rule derives, by its own variables; None if that is nothing."""
-    arguments = shown(point, plan, known)
-    uses = uses_of(plan, point.name) if arguments is not None else None
+    arguments = shown(point, plan, known) if readers.streams(point.name) else None
+    uses = readers.uses(plan, point.name) if arguments is not None else None
     if arguments is None or not uses:
         return None
     wanted: list[Formula] = []
@@ -100,19 +91,14 @@ def _decided(asked: Formula, plan: Plan) -> Formula:
     return every(left)
 
 
-def without(plan: Plan, rule: str) -> Plan:
-    """The plan without a rule; streams that it fed have all else."""
+def remove(points: dict[str, Point], rule: str, streams: Iterable[str]) -> None:
+    """Takes a rule out of the points of a plan; the streams that it fed have all else."""
+    del points[rule]
+    for name in streams:
+        inputs = tuple(one for one in inputs_of(points[name]) if one != Input(rule))
+        points[name] = replace(points[name], expression=Union(inputs))
 
-    def change(node: object) -> object:
-        match node:
-            case Union(inputs) if Input(rule) in inputs:
-                return Union(tuple(one for one in inputs if one != Input(rule)))
-            case _:
-                return node
 
-    points = {
-        name: replace(p, expression=rebuild(p.expression, change)) if p.kind == "stream" else p
-        for name, p in plan.points.items()
-        if name != rule
-    }
-    return replace(plan, points=points)
+def inputs_of(stream: Point) -> tuple[Expression, ...]:
+    """What a stream is made of."""
+    return stream.expression.inputs if isinstance(stream.expression, Union) else (stream.expression,)
