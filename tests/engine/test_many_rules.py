@@ -111,7 +111,7 @@ def visits(program: str, stream: list[tuple[str, int, int]], monkeypatch: pytest
     """For each event, which has a label, x and v, how many queries and rules it visits; the first visits all."""
     found: list[Counter[str]] = []
     for kind in (Query, RuleJoin):
-        visit = kind.step  # type: ignore[attr-defined]
+        visit = kind.step
 
         def counted(self: object, *given: object, _visit: object = visit, _name: str = kind.__name__) -> object:
             found[-1][_name] += 1
