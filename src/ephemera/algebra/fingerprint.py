@@ -202,15 +202,18 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
         for leaf in [*(one.name for one in calendars), *(one.name for one in detections)]:
             histories[f"{name}/{leaf}"] = f"{rules[name]}.{own.events[leaf]}"
             columns[f"{name}/{leaf}"] = columns[name]
+    feeding = _Feeding(plan, prints)
     readers = {i.point: made_of[name] for name in alike for i in find(plan.points[name].expression, Input)}
     queries: dict[str, str] = {}
     for name, point in plan.points.items():
+        if point.kind != "query":
+            continue
         stored = next((i.point for i in find(point.expression, Input) if i.point in joins), None)
-        if point.kind == "query" and stored is not None:
+        if stored is not None:
             queries[name] = digest(["joined", rules[stored]])
             columns[name] = columns[stored]
-        elif point.kind == "query":
-            queries[name] = digest([_query(point, plan, prints), sorted(readers[name]) if _is_made(point) else []])
+        else:
+            queries[name] = digest([_query(point, plan, feeding), sorted(readers[name]) if _is_made(point) else []])
     return StateNames(rules, histories | _distinct(queries), columns)
 
 
@@ -269,14 +272,30 @@ def _is_made(query: Point) -> bool:
     return any(is_constant(v.name) for m in find(query.expression, Match) for v in find(m.pattern, Var))
 
 
-def _query(point: Point, plan: Plan, prints: Mapping[str, Print]) -> list[object]:
+class _Feeding:
+    """The rules that feed queries, as they are hashed: put in order once for all queries that read the same."""
+
+    def __init__(self, plan: Plan, prints: Mapping[str, Print]) -> None:
+        self._points = plan.points
+        self._prints = prints
+        self._known: dict[frozenset[str], bytes] = {}
+
+    def of(self, sources: frozenset[str]) -> bytes:
+        """The fingerprints of the rules behind some streams."""
+        if sources not in self._known:
+            rules = {i.point for source in sources for i in find(self._points[source].expression, Input)}
+            told = sorted(self._prints[rule].fingerprint for rule in rules)
+            self._known[sources] = b"".join(map(_hashed, _tokens(told, None)))
+        return self._known[sources]
+
+
+def _query(point: Point, plan: Plan, feeding: _Feeding) -> list[object]:
     """What the matches of a query depend on: its patterns, how its type is declared, and the rules that feed it."""
     matches = list(find(point.expression, Match))
-    sources = {i.point for m in matches for i in find(m.input, Input)}
-    feeding = {i.point for source in sources for i in find(plan.points[source].expression, Input)}
+    sources = frozenset(i.point for m in matches for i in find(m.input, Input))
     label, catalogue = point.label, plan.catalogue
     declared = _schema(catalogue, label) if label is not None and label in catalogue.events else None
-    return [[m.pattern for m in matches], declared, sorted(prints[rule].fingerprint for rule in feeding)]
+    return [[m.pattern for m in matches], declared, feeding.of(sources)]
 
 
 def _distinct(wanted: Mapping[str, str]) -> dict[str, str]:
@@ -313,9 +332,16 @@ def digest(value: object, naming: _Naming | None = None) -> str:
 
     hashed = blake2b(digest_size=SIZE)
     for token in _tokens(value, naming):
-        text = token.encode("utf-8", "surrogatepass")
-        hashed.update(b"%d:%s" % (len(text), text))
+        hashed.update(_hashed(token))
     return hashed.hexdigest()
+
+
+def _hashed(token: str | bytes) -> bytes:
+    """A token as it is hashed; several that were made so before are left as they are."""
+    if isinstance(token, bytes):
+        return token
+    text = token.encode("utf-8", "surrogatepass")
+    return b"%d:%s" % (len(text), text)
 
 
 _FIELDS: dict[type, tuple[tuple[str, object], ...]] = {}
@@ -329,12 +355,14 @@ def _fields(node: type) -> tuple[tuple[str, object], ...]:
     return _FIELDS[node]
 
 
-def _tokens(value: object, naming: _Naming | None) -> Iterator[str]:
+def _tokens(value: object, naming: _Naming | None) -> Iterator[str | bytes]:
     """What a tree consists of; how deep it is does not matter. The order of a mapping or set says nothing."""
     waiting: list[Any] = [value]
     while waiting:
         one = waiting.pop()
-        if is_dataclass(one) and not isinstance(one, type):
+        if isinstance(one, bytes):
+            yield one
+        elif is_dataclass(one) and not isinstance(one, type):
             kind = type(one)
             own = [(n, getattr(one, n), default) for n, default in _fields(kind)]
             said = [(n, v) for n, v, default in own if not _is(v, default)]

@@ -1,10 +1,10 @@
 """This module says which queries and rules of a lane a step has to visit, so that an event costs what it can match.
 
 A query is visited when events of its label come, and if its pattern has a constant, when one of them has that value. A
-rule is visited while each of its positive inputs holds something, when one of them has something new, and if it asks
-there for a variable to equal a constant, when a new tuple does; or when a tuple that waits for its timer or window is
-due. Those of cycles, of the clock, of calendars and of algebra expressions, and queries for any label, are visited in
-every step.
+rule is visited while each of its positive inputs that few rules read holds something, when one of them has something
+new, and if it asks there for a variable to equal a constant, when a new tuple does; or when a tuple that waits for its
+timer or window is due. Those of cycles, of the clock, of calendars and of algebra expressions, and queries for any
+label, are visited in every step.
 
 Who is not visited would have found nothing. What is visited once too often does no harm.
 """
@@ -28,6 +28,9 @@ from ephemera.terms.values import Value
 
 FEW_VALUES = 16
 """So few values are not looked for in many tuples: who asks for them is visited."""
+
+FEW_READERS = 16
+"""Of what more rules read it does not matter whether it holds something."""
 
 
 class Interest:
@@ -114,6 +117,7 @@ class Agenda:
                 self._add_query(place, query, calendars)
             elif rule is not None:
                 self._add_rule(place, rule, plan)
+        self._count_lacking()
 
     def _add_query(self, place: int, query: QueryPlan, calendars: Container[str | None]) -> None:
         if query.label is None or query.label in calendars:
@@ -130,11 +134,21 @@ class Agenda:
             asked = next((a for test in order.tests if (a := _equality(test, leaf.sure)) is not None), None)
             column = None if asked is None else (own.get(asked[0], asked[0]), asked[1])
             self._leaves.setdefault(place, []).append((leaf.source, column))
-        sources = dict.fromkeys(leaf.source for leaf in rule.leaves)
-        self._lacking[place] = len(sources)
-        for source in sources:
+        for source in dict.fromkeys(leaf.source for leaf in rule.leaves):
             self._inputs.setdefault(source, Interest())
             self._readers.setdefault(source, []).append(place)
+
+    def _count_lacking(self) -> None:
+        """At first nothing holds anything; what many rules read is not minded, lest they all be told of it."""
+        self._readers = {query: places for query, places in self._readers.items() if len(places) <= FEW_READERS}
+        for place, leaves in self._leaves.items():
+            self._lacking[place] = len({source for source, _ in leaves if source in self._readers})
+            if not self._lacking[place]:
+                self._wake(place)
+
+    def _wake(self, place: int) -> None:
+        for source, asked in self._leaves[place]:
+            self._inputs[source].add(place, asked)
 
     # ---- a step --------------------------------------------------------------------------------------------
 
@@ -169,28 +183,26 @@ class Agenda:
         """A query has new tuples."""
         interest = self._inputs.get(query)
         if interest is not None:
-            if query not in self._filled:
-                self._fill(query)
+            self._fill(query)
             for place in interest.of(batch):
                 self._add(place)
 
     def _fill(self, query: str) -> None:
         """A query has something in its history: rules that lacked only that may find answers."""
-        if query in self._filled:
+        if query in self._filled or query not in self._readers:
             return
         self._filled.add(query)
-        for place in self._readers.get(query, ()):
+        for place in self._readers[query]:
             self._lacking[place] -= 1
             if not self._lacking[place]:
-                for source, asked in self._leaves[place]:
-                    self._inputs[source].add(place, asked)
+                self._wake(place)
 
     def emptied(self, query: str) -> None:
         """Nothing is left in the history of a query."""
         if query not in self._filled:
             return
         self._filled.remove(query)
-        for place in self._readers.get(query, ()):
+        for place in self._readers[query]:
             if not self._lacking[place]:
                 for source, asked in self._leaves[place]:
                     self._inputs[source].remove(place, asked)

@@ -119,6 +119,7 @@ class _Explained:
             "attempts": [[[self._step(s) for s in branch] for branch in branches] for branches in physical.attempts],
             "having": [formula(test) for test in physical.having],
             "gives_rows": physical.gives_rows,
+            **({"range": as_written(physical.ranged.variable)} if physical.ranged is not None else {}),
         }
 
     def _is_sliced(self, number: int) -> bool:
@@ -373,6 +374,8 @@ def _rule(rule: Plain) -> Iterator[str]:
         if searches or tested:
             yield f"  {order['new']} is new{tested}{': ' if searches else ''}{searches}"
     yield from (f"  {line}" for line in (*rule["detections"], *rule["timers"], *rule["tables"]))
+    if "range" in rule:
+        yield f"  for the rules in whose range {rule['range']} lies"
     if rule["tests"]:
         yield f"  if {' and '.join(rule['tests'])}"
     for number, branches in enumerate(rule["attempts"]):

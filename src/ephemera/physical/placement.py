@@ -98,6 +98,7 @@ class _Growing:
     level: int
     rules: list[str] = field(default_factory=list)
     cuts: dict[str, str | None] = field(default_factory=dict)
+    is_pinned: bool = False
 
 
 class _Spreading:
@@ -269,12 +270,13 @@ class _Spreading:
             return None  # by the clock, what has one place would be derived wherever the others are
         if not is_new and None in keys.values() and not self._are_cut_alike(self._groups[number].rules, [*keys]):
             return None  # those that can be cut along time would have one place, with the others
-        cuts = {} if is_new else dict(self._groups[number].cuts)
+        settled = {} if is_new else self._groups[number].cuts
+        cuts: dict[str, str | None] = {}
         level = 0 if is_new else self._groups[number].level
         for name, key in keys.items():
             for use in self._uses[name]:
                 own = use.own.get(key, key) if key is not None and key != WHOLE else key
-                if cuts.setdefault(use.query, own) != own:
+                if cuts.setdefault(use.query, settled.get(use.query, own)) != own:
                     return None
                 for producer in self._read_from(use):
                     if producer not in keys and producer not in self._placed:
@@ -296,7 +298,7 @@ class _Spreading:
         return (self._along_time(rules) is None) == (self._along_time(others) is None)
 
     def _is_pinned(self, number: int) -> bool:
-        return any(self._placed[name].key is None for name in self._groups[number].rules)
+        return self._groups[number].is_pinned
 
     def _level(self, producer: str, level: int, keys: Mapping[str, str | None]) -> int:
         return level if producer in keys else self._groups[self._placed[producer].group].level
@@ -339,6 +341,7 @@ class _Spreading:
             group.rules.append(name)
             because = self._why_whole(self._plan.points[name]) if key is None else None
             self._placed[name] = Placed(number, key, because)
+            group.is_pinned = group.is_pinned or key is None
             for use in self._uses[name]:
                 group.cuts[use.query] = use.own.get(key, key) if key is not None and key != WHOLE else key
 
