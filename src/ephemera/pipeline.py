@@ -122,7 +122,7 @@ def explain(program: Sound, compiled: Compiled | None, stage: Stage, points: Poi
 
             return explain_bounds.as_text(program.plan)
         case "physical":
-            from ephemera.physical import explain as physical
+            from ephemera.physical import explain_text as physical
 
             return physical.as_text((compiled or prepare(program)).physical)
 
