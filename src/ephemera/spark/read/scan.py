@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.base.errors import InternalError
+from ephemera.formats.arrow_rows import shown_rows
 from ephemera.formats.check_columns import Offer, check_columns, refused_types
 from ephemera.formats.decode_arrow import Reader
 from ephemera.formats.decode_csv import (
@@ -248,8 +249,8 @@ def read_rest(
             for part in found.parts:
                 yield from part.events()
             for bad in found.bad:
-                row = batch.slice(bad.row, 1).to_pylist()[0]
-                yield _as_given(BadEvent("", bad.reason, bad.label), row)
+                (given,) = shown_rows(table, [bad.row])
+                yield _as_given(BadEvent("", bad.reason, bad.label), given)
 
 
 def rest_messages(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator[Message]:
