@@ -21,7 +21,7 @@ from ephemera.base.errors import EphemeraError
 from ephemera.connect.source import ROWS
 from ephemera.formats.arrow_columns import with_instants
 from ephemera.formats.decode import Batch, Cells, Lines, Objects, Rows
-from ephemera.formats.decode_csv import BOM, BadFile, header_of, is_blank
+from ephemera.formats.decode_csv import BOM, BadFile, header_of, is_empty
 from ephemera.terms.errors import LARGEST_LINE
 
 Format = Literal["json", "parquet", "csv", "xml"]
@@ -106,6 +106,8 @@ class OpenFiles:
         except (gzip.BadGzipFile, EOFError, zlib.error, pa.ArrowException) as error:
             raise BadFile(f"cannot read {self.path}: {error}") from None
         except OSError as error:
+            if error.errno is None:  # nothing is wrong with the file system: what is packed is broken or cut off
+                raise BadFile(f"cannot read {self.path}: {error}") from None
             raise CannotRead(f"cannot read {self.path}: {error.strerror or error}") from None
 
     def _read(self) -> Batch | None:
@@ -180,7 +182,7 @@ def _csv(path: str) -> Iterator[Batch]:
         while columns is None and block:
             first, _, block = block.partition(b"\n")  # noqa: PLW2901 - what is left
             line += 1
-            if not is_blank(first):
+            if not is_empty(first, line - 1):
                 columns = header_of(first, path)
         if columns is None:
             continue

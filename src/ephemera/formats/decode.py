@@ -156,6 +156,8 @@ class Decoder:
                 reason = event.reason if places is None else f"{places[row]}: {event.reason}"
                 found.bad.append((row, BadEvent(event.original, reason, event.label)))
                 continue
+            if event is None:
+                continue
             if places is None:
                 self._noticed.keys.note(enveloped(message.data, catalogue))
             good.append((row, event, not uses_text(message.data, catalogue)))

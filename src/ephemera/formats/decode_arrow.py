@@ -68,6 +68,7 @@ class Reader:
         self._refused = refused or {}
         self._catalogue = compiled.rules.resolved.catalogue
         self._limits = compiled.limits
+        self._is_unread = compiled.is_unread
         self._length = table.num_rows
         twice = [name for name, count in Counter(table.column_names).items() if count > 1]
         if twice:
@@ -85,6 +86,15 @@ class Reader:
         return whole_column(column) if found is None else found
 
     def read(self) -> Read:
+        """The events of the table."""
+        local = self._catalogue.local
+        assumed = local.assumed
+        found = self._read()
+        if not found.parts:  # what is said of times is said of those that count
+            local.assumed = assumed
+        return found
+
+    def _read(self) -> Read:
         used = {n for schema in self._catalogue.events.values() for n in schema.columns}
         used = used & set(self._arrays) if self._catalogue.events else set(self._arrays)
         self._found.numbers = all(is_numeric(self._arrays[n].type) for n in self._times)
@@ -153,7 +163,8 @@ class Reader:
 
     def _one_by_one(self, label: str, schema: Schema | None, rows: Ints) -> Iterator[tuple[int, Event]]:
         """The events of some rows as JSON objects would be read; what is none is bad."""
-        is_open = schema is None or schema.attributes is None
+        is_unread = self._is_unread(label)
+        is_open = (schema is None or schema.attributes is None) and not is_unread
         columns = schema.columns if schema is not None else ()
         when = time_columns(self._arrays, self._catalogue, label)
         names = [n for n in self._arrays if (n not in ("event", *when) if is_open else n in columns)]
@@ -165,12 +176,15 @@ class Reader:
             stamps = [t[k] for t in times.values()]
             reason = self._unheld({**values, **dict(zip(times, stamps, strict=True))})
             if reason is not None:
-                self._found.bad.append(BadRow(row, reason, label))
+                if not is_unread:
+                    self._found.bad.append(BadRow(row, reason, label))
                 continue
             time = stamps if len(stamps) > 1 else stamps[0] if stamps else None
             event = read_object({"event": label, "time": time, "data": values}, self._catalogue)
             reason = event.reason if isinstance(event, BadEvent) else self._limits.complaint(event)
-            if reason is not None:
+            if is_unread and isinstance(event, Event):
+                yield row, event
+            elif reason is not None and not is_unread:
                 self._found.bad.append(BadRow(row, reason, label))
             elif isinstance(event, Event):
                 yield row, event

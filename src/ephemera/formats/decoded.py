@@ -51,6 +51,9 @@ class Decoded:
         for k, own in enumerate(self.rows if len(unwanted) else ()):
             kept = ~np.isin(own, unwanted)
             self.parts[k], self.rows[k] = self.parts[k].take(kept), own[kept]
+        held = [k for k, own in enumerate(self.rows) if len(own)]  # a type of which nothing is left has not come
+        self.parts, self.rows = [self.parts[k] for k in held], [self.rows[k] for k in held]
+        self.forms = [self.forms[k] for k in held]
 
     @property
     def as_numbers(self) -> bool | None:

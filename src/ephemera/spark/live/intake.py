@@ -266,6 +266,8 @@ class ToldLines:
                 gate.ends = gate.ends or bool(row["ends"])
                 continue
             event = read_event(line, entrance.spread.compiled)
+            if event is None:
+                continue
             gate.texts = gate.texts or (
                 isinstance(event, Event) and _use_texts([decode_line(line.encode())], entrance.spread.plan.catalogue)
             )
@@ -276,7 +278,7 @@ class ToldLines:
 
 def _use_texts(messages: Iterable[Message], catalogue: Catalogue) -> bool:
     """Whether one of some messages writes its time as text."""
-    return any(uses_text(message.data, catalogue) for message in messages)
+    return any(message.complaint is None and uses_text(message.data, catalogue) for message in messages)
 
 
 def told_line(program: int, line: str | None = None, **told: object) -> str:

@@ -218,7 +218,15 @@ def apart(batch: pa.RecordBatch, form: Form) -> tuple[pa.RecordBatch, pa.RecordB
 def read_rest(
     compiled: Compiled, form: Form, batch: pa.RecordBatch, *, complete: bool = False, keys: Keys | None = None
 ) -> Iterator[Event | BadEvent]:
-    """The events of what columns could not vouch for, and what is none with the reason.
+    """The events of what columns could not vouch for, and what is none with the reason."""
+    found = _read_rest(compiled, form, batch, complete=complete, keys=keys)
+    return (event for event in found if event is not None)
+
+
+def _read_rest(
+    compiled: Compiled, form: Form, batch: pa.RecordBatch, *, complete: bool, keys: Keys | None
+) -> Iterator[Event | BadEvent | None]:
+    """The same, with what is of no use to anybody.
 
     The program is as it reads that source: what is of a stream of one type need not name it.
     If rows are to be `complete`, those of a type for which not all columns are there are bad. What keys lines have is
@@ -297,7 +305,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[str, Row]]:
         yield name_of(given["file"]), row
 
 
-def _read_one(compiled: Compiled, given: Given, original: object) -> Event | BadEvent:
+def _read_one(compiled: Compiled, given: Given, original: object) -> Event | BadEvent | None:
     return _told_with(original, read_event, given, compiled)
 
 
