@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
@@ -172,3 +173,56 @@ def test_only_good_events_say_that_times_had_no_zone(tmp_path: Path, name: str, 
     result = run(tmp_path, ONE, cells if name == "in.csv" else "\n".join(lines), name)
     assert len(letters(tmp_path)) == (1 if is_good else 2)
     assert ("without a zone" in result.stderr) == is_good
+
+
+# ---- places and ways out -----------------------------------------------------------------------------------------
+
+
+def test_dead_letters_of_files_name_the_place(tmp_path: Path) -> None:
+    lines = ["", '{"event":"a","time":1,"data":[1]}', "", "{", '{"event":"a","time":1,"data":["x"]}']
+    run(tmp_path, ONE, "\ufeff" + "\n".join(lines))
+    assert [letter["reason"].partition(":")[0] for letter in letters(tmp_path)] == [
+        "in.jsonl, line 4",
+        "in.jsonl, line 5",
+    ]
+    many = ['{"event":"a","time":1,"data":[1]}'] * 50_000
+    run(tmp_path, ONE, "\n".join([*many, "no", *many]))
+    assert letters(tmp_path)[0]["reason"].startswith("in.jsonl, line 50001: ")
+    sink = pa.BufferOutputStream()
+    pq.write_table(pa.table({"event": ["a"] * 5, "time": [1, 2, None, 3, None], "x": [1] * 5}), sink, row_group_size=2)
+    run(tmp_path, ONE, bytes(sink.getvalue()), "in.parquet")
+    assert [letter["reason"].partition(":")[0] for letter in letters(tmp_path)] == [
+        "in.parquet, row 3",
+        "in.parquet, row 5",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("program", "line", "told"),
+    [
+        (ONE, '[{"event":"a","time":1,"data":[1]}]', "write each of its objects on a line of its own"),
+        (ONE, '{"time":1,"x":5}', "`STREAM … FROM … CARRIES …;`"),
+        (ONE, '{"event":"a","data":[1]}', "there is no `time`"),
+        (f"{ONE[:17]}STREAM s CARRIES a TIME ts;{ONE[17:]}", '{"event":"a","data":[1]}', "there is no `ts`"),
+    ],
+)
+def test_what_is_lacking_is_named_with_a_way_out(tmp_path: Path, program: str, line: str, told: str) -> None:
+    assert run(tmp_path, program, line + "\n").exit_code == 0
+    (letter,) = letters(tmp_path)
+    assert told in letter["reason"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("in.tsv", b"event\ttime\tx\na\t1\t1\n", "name it .csv"),
+        ("in.jsonl.bz2", b"BZh91AY&SY", "bzip2"),
+        ("in.xlsx", b"PK\x03\x04rest", "save it as CSV"),
+        ("in.jsonl", b"\x1f\x8brest", "name it .gz"),
+    ],
+)
+def test_a_file_of_another_format_is_refused_by_its_name(tmp_path: Path, name: str, content: bytes, told: str) -> None:
+    result = run(tmp_path, ONE, content, name)
+    assert result.exit_code == 1
+    assert name in result.stderr
+    assert told in result.stderr

@@ -25,7 +25,7 @@ from typing import Any
 
 from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.formats.check_columns import time_columns
-from ephemera.formats.json_head import exact, head_of
+from ephemera.formats.json_head import exact, head_of, unnamed
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.atoms import attributes_term
 from ephemera.terms.errors import LARGEST_LINE, BadMessage, excerpt
@@ -39,6 +39,7 @@ from ephemera.terms.zones import LocalTime, plain_datetime
 
 _FAR = 99
 """Powers of ten that no time needs; to compute with larger ones may take forever."""
+A_TIME = "a time is a number or a text such as 2026-03-01T09:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,10 +94,14 @@ def read_object(data: Any, catalogue: Catalogue, original: Any = None) -> Event 
     data = enveloped(data, catalogue)
     label = data.get("event") if isinstance(data, Mapping) else None
     if not isinstance(label, str):
-        return BadEvent(original_text(given), "an event has a name under `event`")
+        return BadEvent(original_text(given), unnamed(data))
     label = label_in(data, catalogue.namespaces)
     try:
-        time = interval_of(given_time(data, label, catalogue), catalogue)
+        stamp = given_time(data, label, catalogue)
+        if stamp is None:
+            names = " and ".join(f"`{name}`" for name in catalogue.stamps(label) or ("time",))
+            raise BadMessage(f"{A_TIME}; there is no {names}")
+        time = interval_of(stamp, catalogue)
         schema = catalogue.events.get(label)
         longest = schema.longest if schema is not None else None
         if longest is not None and time.end - time.begin > longest:
@@ -188,7 +193,7 @@ def read_time(value: Any, unit: int, local: LocalTime | None = None) -> int:
     if isinstance(value, date) and (moment := plain_datetime(value)) is not None:
         return (local or LocalTime()).instant(moment)
     given = "" if value is None else f", and not {excerpt(repr(value))}"
-    raise BadMessage(f"a time is a number or a text such as 2026-03-01T09:00:00Z{given}")
+    raise BadMessage(f"{A_TIME}{given}")
 
 
 def _in_range(microseconds: int) -> int:

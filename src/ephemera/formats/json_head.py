@@ -5,6 +5,7 @@ Of a type that no rule reads nobody looks at the data, so nothing in it may deci
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
@@ -38,3 +39,13 @@ def head_of(line: str | bytes) -> dict[str, Any] | None:
     except (BadMessage, msgspec.DecodeError, UnicodeError, RecursionError):
         return None
     return found
+
+
+def unnamed(data: Any) -> str:
+    """Why something has no name, and the way out."""
+    told = "an event has a name under `event`"
+    if isinstance(data, list | tuple):
+        return f"{told}, and this is an array; write each of its objects on a line of its own"
+    if isinstance(data, Mapping) and "event" not in data:
+        return f"{told}; where all are of one type, a stream may say so: `STREAM … FROM … CARRIES …;`"
+    return told

@@ -9,8 +9,20 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
+from ephemera.formats.decode_csv import BadFile
+
 TIME = int | str | tuple[int | str, int | str]
 """Times as most lines write them."""
+_OTHERS = {
+    b"PK\x03\x04": "a ZIP archive, as Excel writes them; save it as CSV",
+    b"BZh": "packed by bzip2; unpack it, or pack it by gzip or Zstandard",
+    b"\x1f\x8b": "packed by gzip; name it .gz",
+    b"\x28\xb5\x2f\xfd": "packed by Zstandard; name it .zst",
+    b"PAR1": "Parquet; name it .parquet",
+    b"\xff\xfe": "UTF-16; save it as UTF-8",
+    b"\xfe\xff": "UTF-16; save it as UTF-8",
+}
+"""How files begin that hold no lines of JSON, whatever they are called."""
 
 
 def line_type(stamps: Sequence[str]) -> type[Any]:
@@ -63,3 +75,17 @@ def is_odd(line: Any) -> bool:
 def lines_of(block: bytes) -> list[bytes]:
     """The lines of a block that are not blank."""
     return [line for line in block.split(b"\n") if line.strip()]
+
+
+def line_numbers(block: bytes, first: int) -> list[int]:
+    """The numbers of those lines, if the block begins with one."""
+    return [number for number, line in enumerate(block.split(b"\n"), first) if line.strip()]
+
+
+def refuse_other(block: bytes, name: str) -> None:
+    """Refuses a file that begins as one of another format does."""
+    held = next((held for mark, held in _OTHERS.items() if block.startswith(mark)), None)
+    if held is None and name.lower().endswith(".tsv") and not block.lstrip().startswith(b"{"):
+        held = "divided by tabs, by its name; divide cells by commas, and name it .csv"
+    if held is not None:
+        raise BadFile(f"cannot read {name}: it is {held}")
