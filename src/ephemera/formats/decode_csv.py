@@ -30,7 +30,7 @@ from ephemera.formats.check_columns import (
     stamp_columns,
     time_columns,
 )
-from ephemera.formats.json_events import BadEvent, original_text
+from ephemera.formats.json_events import BadEvent, Message, original_text, read_message
 from ephemera.formats.reading import read_event
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
@@ -174,6 +174,8 @@ def event_of_row(row: Row, name: str, compiled: Compiled) -> tuple[Event | BadEv
         return BadEvent(original_text(row.line.rstrip(b"\r\n")), f"{place_of(name, row)}: {row.complaint}"), None
     given = object_of_cells(row.cells, compiled.rules.resolved.catalogue)
     event = read_event(given, compiled)
+    if event is None and all(column == cell for column, cell in row.cells.items()):  # the header again, no type
+        event = read_message(Message(given, given), compiled.rules.resolved.catalogue)
     if isinstance(event, BadEvent):
         original = json.dumps(row.cells, ensure_ascii=False)
         return BadEvent(original, f"{place_of(name, row)}: {event.reason}", event.label), given

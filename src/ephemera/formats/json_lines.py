@@ -19,8 +19,6 @@ _OTHERS = {
     b"\x1f\x8b": "packed by gzip; name it .gz",
     b"\x28\xb5\x2f\xfd": "packed by Zstandard; name it .zst",
     b"PAR1": "Parquet; name it .parquet",
-    b"\xff\xfe": "UTF-16; save it as UTF-8",
-    b"\xfe\xff": "UTF-16; save it as UTF-8",
 }
 """How files begin that hold no lines of JSON, whatever they are called."""
 
