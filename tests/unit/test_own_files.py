@@ -59,10 +59,11 @@ def test_each_stream_reads_its_own_files(folder: Path, engine: str) -> None:
     assert result.exit_code == 0, result.stderr
     assert answers(result) == ANSWERS
     letters = [json.loads(line)["reason"] for line in dead.read_text(encoding="utf-8").splitlines()]
-    assert sorted(letters) == [
-        "a time is a number or a text such as 2026-03-01T09:00:00Z",
-        'cards.csv.gz, line 4: `amount` is float, and "much" is not',
-    ]
+    assert 'cards.csv.gz, line 4: `amount` is float, and "much" is not' in letters
+    (lacking,) = (letter for letter in letters if "a time is a number" in letter)
+    assert ".jsonl, line " in lacking
+    assert lacking.endswith("; there is no `at`")
+    assert len(letters) == 2
 
 
 def test_programs_in_one_run_read_what_they_declare(folder: Path) -> None:

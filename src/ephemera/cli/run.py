@@ -53,7 +53,6 @@ from ephemera.cli.stream import Stream
 from ephemera.connect.declared_tables import read_file
 from ephemera.connect.file_source import GZIP, ZSTANDARD
 from ephemera.engine.hosts.batch import Run
-from ephemera.formats.decode_csv import COMPRESSED
 from ephemera.program import Program
 from ephemera.rules.emitted import unknown_emitted
 
@@ -238,9 +237,10 @@ def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: b
     other = next((one for one in given if one.is_here and one.format != "json"), None)
     if other is not None:
         _refuse(f"`{other.name}` holds no JSON lines; live, other formats are read from folders, on Spark")
-    packed = next((name for name in here if name.endswith(COMPRESSED)), None)
+    packed = next((name for name in here if name.endswith((GZIP, ZSTANDARD))), None)
     if packed is not None:
-        _refuse(f"`{packed}` is compressed; live, give its lines on standard input: `gzip -dc … | ephemera run …`")
+        unpack = "gzip" if packed.endswith(GZIP) else "zstd"
+        _refuse(f"`{packed}` is compressed; live, give its lines on standard input: `{unpack} -dc … | ephemera run …`")
     return not here
 
 

@@ -21,7 +21,8 @@ from ephemera.base.errors import EphemeraError
 from ephemera.connect.source import ROWS
 from ephemera.formats.arrow_columns import with_instants
 from ephemera.formats.decode import Batch, Cells, Lines, Objects, Rows
-from ephemera.formats.decode_csv import BOM, BadFile, header_of, is_blank
+from ephemera.formats.decode_csv import BOM, BadFile, header_of, is_empty
+from ephemera.formats.json_lines import refuse_other
 from ephemera.terms.errors import LARGEST_LINE
 
 Format = Literal["json", "parquet", "csv", "xml"]
@@ -106,6 +107,8 @@ class OpenFiles:
         except (gzip.BadGzipFile, EOFError, zlib.error, pa.ArrowException) as error:
             raise BadFile(f"cannot read {self.path}: {error}") from None
         except OSError as error:
+            if error.errno is None:  # nothing is wrong with the file system: what is packed is broken or cut off
+                raise BadFile(f"cannot read {self.path}: {error}") from None
             raise CannotRead(f"cannot read {self.path}: {error.strerror or error}") from None
 
     def _read(self) -> Batch | None:
@@ -169,8 +172,12 @@ def _batches(path: str, form: Format) -> Iterator[Batch]:
 
 
 def _json(path: str) -> Iterator[Batch]:
-    for number, block in enumerate(_blocks(path)):
-        yield Lines(block.removeprefix(BOM) if number == 0 else block)
+    line = 1
+    for block in _blocks(path):
+        if line == 1:
+            refuse_other(block, path)
+        yield Lines(block.removeprefix(BOM) if line == 1 else block, path, line)
+        line += block.count(b"\n")
 
 
 def _csv(path: str) -> Iterator[Batch]:
@@ -180,7 +187,7 @@ def _csv(path: str) -> Iterator[Batch]:
         while columns is None and block:
             first, _, block = block.partition(b"\n")  # noqa: PLW2901 - what is left
             line += 1
-            if not is_blank(first):
+            if not is_empty(first, line - 1):
                 columns = header_of(first, path)
         if columns is None:
             continue
@@ -211,9 +218,11 @@ def _parquet(path: str) -> Iterator[Batch]:
     import pyarrow.parquet as pq  # noqa: PLC0415 - only who reads Parquet needs it
 
     with pq.ParquetFile(path) as file:
+        row = 1
         for group in range(file.num_row_groups):
             for batch in file.iter_batches(ROWS, row_groups=[group]):
-                yield Rows(with_instants(pa.Table.from_batches([batch]), file.schema), path)
+                yield Rows(with_instants(pa.Table.from_batches([batch]), file.schema), path, first=row)
+                row += batch.num_rows
         if not file.num_row_groups:
             yield Rows(with_instants(file.schema_arrow.empty_table(), file.schema), path)
 

@@ -98,6 +98,11 @@ class Compiled:
     limits: Limits
     physical: PhysicalPlan
 
+    def is_unread(self, label: str) -> bool:
+        """Whether events of a type only say that something happened: nothing declares it, and no rule reads it."""
+        read = self.physical.rewritten.columns
+        return read is not None and label not in read and label not in self.rules.resolved.catalogue.events
+
     def beside(self, calendars: Iterable[str]) -> Compiled:
         """The same as it runs with some calendars."""
         names = frozenset(calendars)

@@ -200,7 +200,7 @@ class LiveEngine:
             event = self._read(given)
             if isinstance(event, BadEvent):
                 bad.append(event)
-            else:
+            elif event is not None:
                 good.append(event)
                 originals.append(given)
         if bad:
@@ -280,15 +280,17 @@ class LiveEngine:
         with self._lock:
             return self._written(self._engine.finish())
 
-    def _read(self, given: Given) -> Event | BadEvent:
+    def _read(self, given: Given) -> Event | BadEvent | None:
         message = given_message(given)
-        quick = self._quick.read(message.data) if self._stamp == "event" else None
+        is_plain = self._stamp == "event" and message.complaint is None
+        quick = self._quick.read(message.data) if is_plain else None
         if quick is not None:  # at a time that is a number
             self._note_form(True)
             self._keys.note(message.data)
             return quick
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
-            message = Message(message.original, at_time(message.data, _as_text(self._arrival()), self._catalogue))
+            stamped_now = at_time(message.data, _as_text(self._arrival()), self._catalogue)
+            message = Message(message.original, stamped_now, message.complaint)
         event = read_event(message, self._compiled)
         if isinstance(event, Event):
             self._keys.note(message.data)

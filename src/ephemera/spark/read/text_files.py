@@ -22,7 +22,7 @@ from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.check_columns import Offer
 from ephemera.formats.decode import Batch, Cells, Decoder, Lines, Noticed
-from ephemera.formats.decode_csv import BOM, header_of, is_blank, row_of
+from ephemera.formats.decode_csv import BOM, header_of, is_empty, row_of
 from ephemera.formats.decoded import Decoded
 from ephemera.formats.reading import Keys
 from ephemera.physical.plan import Compiled
@@ -109,8 +109,8 @@ def is_packed(path: str) -> bool:
 def _header(path: str) -> tuple[tuple[str, ...], int] | None:
     """What the first line of a file names, and where the second begins; None if the file is empty."""
     with Path(path).open("rb") as file:
-        for line in file:
-            if not is_blank(line):
+        for number, line in enumerate(file, 1):
+            if not is_empty(line, number):
                 return header_of(line, path), file.tell()
     return None
 
