@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from ephemera import pipeline
@@ -99,7 +100,7 @@ class Program:
     @overload
     def run(
         self,
-        events: Iterable[Mapping[str, Any] | str | bytes] | Source,
+        events: Iterable[Mapping[str, Any] | str | bytes] | Source | Sequence[Source],
         *,
         sink: None = None,
         **options: Unpack[Options],
@@ -194,18 +195,19 @@ class Program:
         self, events: Any, engine: str, world: World, asked: frozenset[str], sink: Sink | None, *, lenient: bool
     ) -> Run:
         """What comes of events that lie in this process, or of a source."""
-        from ephemera.connect.source import Source
+        from ephemera.connect.source_run import are_sources, check_sink, run_sources, sources_of
         from ephemera.engine.hosts.tables import is_table, run_given
         from ephemera.formats.answer_list import Answers
 
         compiled = self._compiled.beside(world.calendars)
-        is_source = sink is not None or isinstance(events, Source)
+        is_source = sink is not None or are_sources(events)
         if is_source and engine != "local":
             raise ValueError(f"sources are read by the engine `local`, and `{engine}` is asked for")
         if is_source or (engine == "local" and not is_table(events)):
-            from ephemera.connect.source_run import run_source, source_of
-
-            found = run_source(compiled, source_of(events), world, asked, sink, lenient=lenient)
+            if sink is not None:
+                check_sink(sink)
+            path = Path(self._source.path)
+            found = run_sources(compiled, sources_of(events), world, asked, sink, path=path, lenient=lenient)
         elif engine == "spark":
             from ephemera.spark.batch.local_data import run_local_data
 

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from glob import glob
 from gzip import BadGzipFile
 from itertools import takewhile
 from pathlib import Path
@@ -21,7 +20,8 @@ import click
 from ephemera.base.scratch import scratch
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
 from ephemera.connect.declared_streams import Place, declared_places, given_places
-from ephemera.connect.file_source import CannotRead, Files, Format, format_of
+from ephemera.connect.file_source import STANDARD_INPUT, CannotRead, Files, Format, format_of
+from ephemera.connect.found_files import found_files
 from ephemera.connect.time_order import Input
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode import Noticed, decoders_of
@@ -29,7 +29,6 @@ from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.reading import Reading
 from ephemera.program import Program
 
-STANDARD_INPUT = "-"
 _SOCKET = re.compile(r"(socket|tcp)://(.*)")
 _HOST_AND_PORT = re.compile(r"(\[[^\]]+\]|[^:/]+):\d{1,5}/?")
 _PIECE = 65_536
@@ -132,10 +131,12 @@ def _found(place: Place) -> Given:
         return Given((name,), form or "json", only=place.only, programs=place.programs)
     if "://" in name:
         return Given((name,), form or format_of(name), is_remote=True, only=place.only, programs=place.programs)
-    names = [name] if Path(name).exists() else sorted(glob(name, recursive=True))  # noqa: PTH207 - of any folder
-    files = [file for one in names for file in _files(Path(one))]
-    if not names:
+    files = found_files(name)
+    if files is None:
         _refuse(f"cannot read {name}: No such file or directory")
+    closed = next((file for file in files if not os.access(file, os.R_OK)), None)
+    if closed is not None:
+        _refuse(f"cannot read {closed}: Permission denied")
     if not files:
         tell(f"note: there are no files in {name}")
     formats = {form or format_of(file) for file in files} or {form or "json"}
@@ -154,16 +155,6 @@ def _declared_format(name: str, declared: str | None) -> Format | None:
 def literal(path: str) -> str:
     """A path as it is, where Spark would see a pattern."""
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(Path(path).absolute()))
-
-
-def _files(path: Path) -> list[str]:
-    """The file itself, or all files of a folder; names that begin with `_` or `.` are marks, as they are for Spark."""
-    if not path.is_dir():
-        if not os.access(path, os.R_OK):
-            _refuse(f"cannot read {path}: Permission denied")
-        return [str(path)]
-    every = (p for p in sorted(path.rglob("*")) if p.is_file())
-    return [str(p) for p in every if not any(part.startswith(("_", ".")) for part in p.relative_to(path).parts)]
 
 
 def _refuse(message: str, code: int = WRONG_COMMAND) -> NoReturn:

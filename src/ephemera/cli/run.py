@@ -27,7 +27,6 @@ from ephemera.cli.files import (
     write_out,
 )
 from ephemera.cli.inputs import (
-    STANDARD_INPUT,
     Given,
     LiveInput,
     found_inputs,
@@ -51,9 +50,9 @@ from ephemera.cli.progress import (
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
 from ephemera.connect.declared_tables import read_file
-from ephemera.connect.file_source import GZIP, ZSTANDARD
+from ephemera.connect.file_source import STANDARD_INPUT
+from ephemera.connect.found_files import is_packed
 from ephemera.engine.hosts.batch import Run
-from ephemera.formats.decode_csv import COMPRESSED
 from ephemera.program import Program
 from ephemera.rules.emitted import unknown_emitted
 
@@ -98,6 +97,9 @@ def run_command(
     letters = None if dead_letter is None else Path(dead_letter)
     wanted = Wanted(output, tuple(emit), letters, names_of(programs), master, debug, progress, lenient, strict)
     asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
+    for name, what in ((output, "answers"), (dead_letter, "dead letters")):
+        if name is not None and is_packed(name):
+            _refuse(f"{what} are not packed; name `{name}` without its last ending")
     if mode == Mode.stream:
         if engine == RunsOn.oracle:
             _refuse("stream mode runs on the engines `spark` and `local`")
@@ -121,8 +123,6 @@ def run_command(
         _refuse(f"the engine `oracle` writes one file of JSON lines; `{output}` is for the engines `spark` and `local`")
     if on == RunsOn.local and output is not None and (output.endswith("/") or Path(output).is_dir()):
         _refuse(f"the engine `local` writes one file (.jsonl, .csv, .parquet); `{output}` is for the engine `spark`")
-    if on == RunsOn.local and output is not None and output.endswith((GZIP, ZSTANDARD)):
-        _refuse(f"answers are not packed; name `{output}` without its last ending")
     given = found_inputs(inputs, compiled, programs)
     check_outputs(
         output,
@@ -238,7 +238,7 @@ def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: b
     other = next((one for one in given if one.is_here and one.format != "json"), None)
     if other is not None:
         _refuse(f"`{other.name}` holds no JSON lines; live, other formats are read from folders, on Spark")
-    packed = next((name for name in here if name.endswith(COMPRESSED)), None)
+    packed = next((name for name in here if is_packed(name)), None)
     if packed is not None:
         _refuse(f"`{packed}` is compressed; live, give its lines on standard input: `gzip -dc … | ephemera run …`")
     return not here
@@ -246,7 +246,7 @@ def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: b
 
 def is_one_file(output: str) -> bool:
     """Whether answers go to one file: what ends in nothing that says otherwise, too, unless it is a folder."""
-    return not output.endswith(("/", ".parquet", ".csv")) and not Path(output).is_dir()
+    return not output.lower().endswith(("/", ".parquet", ".csv")) and not Path(output).is_dir()
 
 
 def _refuse(message: str) -> NoReturn:

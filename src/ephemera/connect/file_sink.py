@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pv
 
 from ephemera.connect.atomic_files import CannotWrite, WholeFile, append, is_open_end
+from ephemera.connect.found_files import is_packed, name_of
 from ephemera.connect.sink import spooled
 from ephemera.formats.answers import AnswerBatch
 from ephemera.formats.encode_json import iso_texts
@@ -25,7 +27,8 @@ _GROUP = 1 << 20
 
 def form_of(name: str) -> Form:
     """What a file would hold, by its name."""
-    return "parquet" if name.endswith(".parquet") else "csv" if name.endswith(".csv") else "json"
+    ending = Path(name).suffix.lower()
+    return "parquet" if ending == ".parquet" else "csv" if ending == ".csv" else "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +40,17 @@ class File:
     'answers.parquet'
     """
 
-    path: str
+    path: str | os.PathLike[str]
+
+    def __post_init__(self) -> None:
+        path = name_of(self.path, "sinks.File")
+        object.__setattr__(self, "path", path)
+        if is_packed(path):
+            raise ValueError(f"answers are not packed; name `{path}` without its last ending")
 
     def open(self) -> OpenFile:
         """Begins to write, beside what may be there under that name."""
-        return OpenFile(Path(self.path), form_of(self.path))
+        return OpenFile(Path(self.path), form_of(str(self.path)))
 
 
 class OpenFile:

@@ -198,7 +198,7 @@ class _Attempt:
 
     def _through(self, slices: Iterable[tuple[int, list[list[Events]]]]) -> None:
         loaded = size = 0
-        files = sum(len(getattr(one.source, "paths", (one.source.name,))) for one in self.inputs)
+        files = sum(len(getattr(one.source, "files", (one.source.name,))) for one in self.inputs)
         for number, (first, parts) in enumerate(slices):
             if number == 0 and len(self._noticed[0].offers) == files:  # all that offers columns has been seen
                 self._check_columns()
