@@ -218,7 +218,7 @@ class Program:
         if not isinstance(found.answers, list):
             return found
         more: dict[str, Any] = {"messages": found.messages, "dead_letters": found.dead_letters, "notes": found.notes}
-        return replace(found, answers=Answers(found.answers, self._rules, **more))
+        return replace(found, answers=Answers(found.answers, self._rules, as_numbers=found.as_numbers, **more))
 
     def _asked(self, engine: str, emit: str | Iterable[str], allowed: bool, frame: bool) -> frozenset[str]:
         """What a batch run is asked for, if everything about it is right."""

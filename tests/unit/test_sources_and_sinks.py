@@ -8,6 +8,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import ephemera
@@ -220,3 +222,71 @@ def test_all_names_of_the_protocols_are_offered() -> None:
     for name in ("AnswerBatch", "OpenSink", "Sink"):
         assert name in sinks.__all__
         assert getattr(sinks, name).__doc__
+
+
+# ---- files of answers --------------------------------------------------------------------------------------------
+
+
+def columns(path: Path) -> dict[str, str]:
+    schema = pq.read_schema(path)
+    return {one.name: str(one.type) for one in schema}
+
+
+def test_times_between_two_units_are_doubles_as_in_json_lines(tmp_path: Path) -> None:
+    program = ephemera.compile(
+        "EVENT o(i: string); p(i, begin(o)) <- o: o(i); q(duration(w)) <- o: o(i), w: extend(o, 1);"
+    )
+    events = [{"event": "o", "time": time, "data": ["a"]} for time in (1, 2.5)]
+    for name in ("a.csv", "a.parquet", "a.jsonl"):
+        program.run(events, sink=sinks.File(tmp_path / name))
+    lines = [json.loads(one) for one in (tmp_path / "a.jsonl").read_text(encoding="utf-8").splitlines()]
+    times = [one["time"] if isinstance(one["time"], list) else [one["time"]] * 2 for one in lines]
+    found = pq.read_table(tmp_path / "a.parquet")
+    assert [list(row) for row in zip(found["begin"].to_pylist(), found["end"].to_pylist(), strict=True)] == times
+    expected = {"event": "string", "begin": "double", "end": "double", "i": "string", "begin_o": "double"}
+    assert columns(tmp_path / "a.parquet") == {**expected, "duration_w": "int64"}
+    assert '"p",2.5,2.5,"a",2.5,' in (tmp_path / "a.csv").read_text(encoding="utf-8")
+    table = program.run(pa.table({"event": ["o", "o"], "time": [1, 2.5], "i": ["a", "a"]}))
+    assert table.to_pylist() == found.to_pylist()
+    assert table.schema.types == found.schema.types
+    assert [str(kind) for kind in program.run(events)["p"].schema.types] == ["double", "double", "string", "double"]
+
+
+def test_whole_times_are_whole_numbers_in_every_file(tmp_path: Path) -> None:
+    program = ephemera.compile("EVENT o(i: string); p(i, begin(o)) <- o: o(i);")
+    program.run([{"event": "o", "time": 2, "data": ["a"]}], sink=sinks.File(tmp_path / "a.parquet"))
+    assert list(columns(tmp_path / "a.parquet").values()) == ["string", "int64", "int64", "string", "int64"]
+
+
+@pytest.mark.parametrize("form", ["number", "text"])
+def test_a_column_has_the_type_of_its_values_if_nothing_is_declared(tmp_path: Path, form: str) -> None:
+    program = ephemera.compile("seen(x, n) <- i: a(x, n);")
+
+    def written(*rows: list[Any]) -> tuple[list[str], list[list[Any]]]:
+        times = range(len(rows)) if form == "number" else [f"2026-03-02T09:00:0{n}Z" for n in range(len(rows))]
+        events = [{"event": "a", "time": time, "data": row} for time, row in zip(times, rows, strict=True)]
+        program.run(events, sink=sinks.File(tmp_path / "a.parquet"))
+        program.run(events, sink=sinks.File(tmp_path / "a.csv"))
+        table = pq.read_table(tmp_path / "a.parquet").select(["x", "n"])
+        own = program.run(events)["seen"].select(["x", "n"])
+        assert own.to_pylist() == table.to_pylist()
+        return [str(kind) for kind in table.schema.types], [list(row.values()) for row in table.to_pylist()]
+
+    assert written(["tea", 5]) == (["string", "int64"], [["tea", 5]])
+    assert (tmp_path / "a.csv").read_text(encoding="utf-8").splitlines()[1].endswith(',"tea",5')
+    assert written(["tea", 5], [None, 5.5]) == (["string", "double"], [["tea", 5.0], [None, 5.5]])
+    assert written(["tea", True], [7, False]) == (["string", "bool"], [['"tea"', True], ["7", False]])
+    far = 2**60 + 1
+    assert written([far, 1.5], [1, far]) == (["int64", "string"], [[far, "1.5"], [1, str(far)]])
+    assert written([far, 1.5], [1, 2**60])[0] == ["int64", "double"]
+    assert written(["", None], ['"', None])[1] == [["", None], ['"', None]]
+
+
+def test_answers_that_wait_for_their_types_keep_their_order(tmp_path: Path) -> None:
+    program = ephemera.compile("seen(x) <- i: a(x); other(x, 1) <- i: a(x);")
+    events = [{"event": "a", "time": n // 3, "data": [f"{n * 7919 % 101}"]} for n in range(3_000)]
+    program.run(events, sink=sinks.File(tmp_path / "a.parquet"))
+    found = pq.read_table(tmp_path / "a.parquet")
+    expected = program.run(events)
+    assert found["event"].to_pylist() == [one["event"] for one in expected]
+    assert found["x"].to_pylist() == [one["data"][0] for one in expected]

@@ -16,6 +16,7 @@ import pyarrow.csv as pv
 from ephemera.connect.atomic_files import CannotWrite, WholeFile, append, is_open_end
 from ephemera.connect.found_files import is_packed, name_of
 from ephemera.connect.sink import spooled
+from ephemera.connect.staged_answers import StagedAnswers
 from ephemera.formats.answers import AnswerBatch
 from ephemera.formats.encode_json import iso_texts
 
@@ -63,13 +64,20 @@ class OpenFile:
         self._file: Any = spooled() if self._is_pipe else WholeFile(target)
         self._writer: Any = None
         self._stream: Any = None
+        self._staged: StagedAnswers | None = None
 
     def write(self, answers: AnswerBatch) -> None:
         """Adds some answers."""
         if self._form == "json":
             self._file.write(answers.lines())
             return
-        table = answers.table()
+        if answers.form.is_open:
+            self._staged = self._staged or StagedAnswers(answers.form)
+            self._staged.add(answers)
+        else:
+            self._write(answers.table())
+
+    def _write(self, table: pa.Table) -> None:
         if self._form == "csv":
             table = with_texts(table)
         if self._writer is None:
@@ -85,6 +93,13 @@ class OpenFile:
 
     def commit(self) -> None:
         """Gives the file its name; a pipe gets everything now."""
+        if self._staged is not None:
+            schema, tables = self._staged.tables()
+            for table in tables:
+                self._write(table)
+            if self._writer is None:  # there was no answer, and that is written, too
+                self._write(schema.empty_table())
+            self._staged.close()
         if self._writer is not None:
             self._writer.close()
             self._stream.flush()
@@ -100,6 +115,8 @@ class OpenFile:
 
     def abort(self) -> None:
         """Leaves nothing."""
+        if self._staged is not None:
+            self._staged.close()
         if self._writer is not None:
             with suppress(CannotWrite, OSError):
                 self._writer.close()

@@ -59,6 +59,8 @@ class ProgramRun:
     """Heads that had no value."""
     answers: Counter[str] = field(default_factory=Counter)
     """How many there were, by label."""
+    as_numbers: bool = True
+    """Whether times are numbers, as in the input."""
     never: Never = field(default_factory=Never)
     said: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -308,9 +310,11 @@ class _Attempt:
 
     def _tell(self) -> None:
         """What is to be said of the whole run."""
+        form = self._form or self._answer_form()
         for k, (program, engine) in enumerate(zip(self._programs, self._engines, strict=True)):
             compiled, noticed = program.compiled, self._noticed[k]
             engine.came(self._came[k])
+            program.as_numbers = form.counting[k].stamps
             program.never = never(compiled.rules, compiled.plan, engine.awaited, engine.matched, program.emit)
             program.said = compiled.rules.resolved.catalogue.local.note_since(self._assumed[k])
             program.warnings = (*noticed.warnings, *noticed.keys.notes())

@@ -83,6 +83,7 @@ def run_sources(  # noqa: PLR0913 - what a run needs
         output=[((number,), answer) for number, answer in enumerate(memory.answers)],
         read=done.read,
         never=done.never,
+        as_numbers=done.as_numbers,
         said=done.said,
         warnings=(*(f"there are no files in {name}" for name in _empty(sources)), *done.warnings),
     )

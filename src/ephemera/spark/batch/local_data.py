@@ -71,6 +71,7 @@ def _run_events(
         [DeadLetter(one["rule"], one["variables"], one["reason"]) for one in letters if "rule" in one],
         read=sum(computed.summary.read.values()),
         never=computed.never(),
+        as_numbers=numbers,
         said=computed.summary.notes,
         warnings=computed.summary.warnings,
     )
