@@ -19,7 +19,7 @@ import click
 
 from ephemera.base.scratch import scratch
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
-from ephemera.connect.declared_streams import Place, declared_places, given_places
+from ephemera.connect.declared_streams import Place, declared_places, given_places, overlap
 from ephemera.connect.file_source import STANDARD_INPUT, CannotRead, Files, Format, format_of
 from ephemera.connect.found_files import found_files
 from ephemera.connect.time_order import Input
@@ -55,7 +55,7 @@ class Given:
 
 def found_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[Given]:
     """What there is to read: what is named, else what programs declare, else standard input."""
-    places = _places(inputs, programs, paths)
+    places = _places(inputs, programs, paths, apart=True)
     return [_found(place) for place in places] or [Given((STANDARD_INPUT,), "json")]
 
 
@@ -64,9 +64,13 @@ def input_names(inputs: Sequence[str] | None, programs: Sequence[Program], paths
     return list(dict.fromkeys(place.location for place in _places(inputs, programs, paths))) or [STANDARD_INPUT]
 
 
-def _places(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[Place]:
+def _places(
+    inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path], *, apart: bool = False
+) -> list[Place]:
     catalogues, folders = [program.catalogue for program in programs], [path.parent for path in paths]
-    return given_places(inputs, catalogues, folders) if inputs else declared_places(catalogues, folders)
+    if inputs:
+        return given_places(inputs, catalogues, folders, apart=apart)
+    return declared_places(catalogues, folders, apart=apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +108,11 @@ class LiveInput:
 
 def live_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[LiveInput]:
     """What a live run reads: what is named, else what programs declare, if they do."""
-    return [_live_input(place) for place in _places(inputs, programs, paths)]
+    places = _places(inputs, programs, paths)
+    shared = overlap(places)
+    if shared is not None:
+        _refuse(shared)
+    return [_live_input(place) for place in places]
 
 
 def _live_input(place: Place) -> LiveInput:

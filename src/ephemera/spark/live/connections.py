@@ -12,7 +12,7 @@ from ephemera.base.errors import warn
 from ephemera.connect import live_sink, live_source
 from ephemera.connect import sink as any_sink
 from ephemera.connect.atomic_files import CannotWrite
-from ephemera.connect.declared_streams import declared_places
+from ephemera.connect.declared_streams import declared_places, overlap
 from ephemera.connect.overwriting import Target, clash_among, inputs_kept, is_local, path_of
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.read.scan import Format, Input, format_of
@@ -35,7 +35,10 @@ def inputs_of(source: Any, catalogue: Catalogue) -> LiveInputs:
     """One source or several, as values, paths or frames; without any, what the program declares."""
     if source is None:
         places = declared_places([catalogue])
-        inputs = tuple(Input(one.location, _DECLARED.get(one.format or ""), one.only) for one in places)
+        shared = overlap(places)
+        if shared is not None:
+            raise ValueError(shared)
+        inputs = tuple(Input(one.location, _DECLARED.get((one.format or "").lower()), one.only) for one in places)
         if not inputs:
             raise ValueError(NOTHING)
         return LiveInputs(inputs, None)
