@@ -195,7 +195,7 @@ class Program:
         self, events: Any, engine: str, world: World, asked: frozenset[str], sink: Sink | None, *, lenient: bool
     ) -> Run:
         """What comes of events that lie in this process, or of a source."""
-        from ephemera.connect.source_run import are_sources, check_sink, run_sources, sources_of
+        from ephemera.connect.source_run import are_sources, run_sources, sources_of
         from ephemera.engine.hosts.tables import is_table, run_given
         from ephemera.formats.answer_list import Answers
 
@@ -204,8 +204,6 @@ class Program:
         if is_source and engine != "local":
             raise ValueError(f"sources are read by the engine `local`, and `{engine}` is asked for")
         if is_source or (engine == "local" and not is_table(events)):
-            if sink is not None:
-                check_sink(sink)
             path = Path(self._source.path)
             found = run_sources(compiled, sources_of(events), world, asked, sink, path=path, lenient=lenient)
         elif engine == "spark":
@@ -266,19 +264,20 @@ class Program:
 
         return Reading(self._compiled)
 
-    def _run_read(
+    def _run_read(  # noqa: PLR0913 - what a run needs
         self,
         reading: Reading,
         *,
         engine: str = "local",
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         emit: Iterable[str] = (),
+        until: float | str | None = None,
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """All that the program derives from events that have been read; whoever calls has judged the program."""
         from ephemera.engine.hosts.batch import run_reading
 
-        world = self._world(tables)
+        world = self._world(tables, until=until)
         return self._noted(run_reading(reading, world, frozenset(emit), self._evaluate(engine), progress))
 
     # ---- live ----------------------------------------------------------------------------------------------

@@ -84,6 +84,7 @@ def run_command(
     lenient: bool,
     strict: bool,
     mode: Mode,
+    until: str | None,
     follow: bool,
     progress: bool,
     master: str | None,
@@ -95,12 +96,15 @@ def run_command(
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
     letters = None if dead_letter is None else Path(dead_letter)
-    wanted = Wanted(output, tuple(emit), letters, names_of(programs), master, debug, progress, lenient, strict)
+    names = names_of(programs)
+    wanted = Wanted(output, tuple(emit), letters, names, master, debug, progress, lenient, strict, _moment(until))
     asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
     for name, what in ((output, "answers"), (dead_letter, "dead letters")):
         if name is not None and is_packed(name):
             _refuse(f"{what} are not packed; name `{name}` without its last ending")
     if mode == Mode.stream:
+        if until is not None:
+            _refuse("--until is for runs over a history; live, the clock goes on with the events")
         if engine == RunsOn.oracle:
             _refuse("stream mode runs on the engines `spark` and `local`")
         _run_stream(
@@ -123,6 +127,7 @@ def run_command(
         _refuse(f"the engine `oracle` writes one file of JSON lines; `{output}` is for the engines `spark` and `local`")
     if on == RunsOn.local and output is not None and (output.endswith("/") or Path(output).is_dir()):
         _refuse(f"the engine `local` writes one file (.jsonl, .csv, .parquet); `{output}` is for the engine `spark`")
+    _check_until(compiled, wanted)
     given = found_inputs(inputs, compiled, programs)
     check_outputs(
         output,
@@ -143,6 +148,25 @@ def run_command(
     _run_oracle(compiled, programs, tables, given, wanted)
 
 
+def _moment(text: str | None) -> float | str | None:
+    """A time as events write it: a number of units, or a text."""
+    for kind in (int, float):
+        try:
+            return None if text is None else kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _check_until(programs: Sequence[Program], wanted: Wanted) -> None:
+    """Ends the command if there is no such time."""
+    for program in programs:
+        try:
+            program._world(until=wanted.until)
+        except (EphemeraError, ValueError, OverflowError) as error:
+            _refuse(f"--until: {error}")
+
+
 def _run_oracle(
     programs: Sequence[Program],
     paths: Sequence[Path],
@@ -157,7 +181,8 @@ def _run_oracle(
     ):
         try:
             with shown_progress(path.name, wanted=wanted.progress) as tell:
-                runs.append(program._run_read(reading, engine="oracle", tables=own, emit=wanted.emit, progress=tell))
+                more: dict[str, Any] = {"tables": own, "emit": wanted.emit, "until": wanted.until, "progress": tell}
+                runs.append(program._run_read(reading, engine="oracle", **more))
         except EphemeraError as error:
             click.echo(f"{path}: {error}", err=True)
             raise click.exceptions.Exit(FAILED) from None

@@ -64,6 +64,8 @@ class Wanted:
     """Whether declared attributes that are no columns of the input are null."""
     strict: bool = False
     """Whether notes on the input make the command fail, behind the answers."""
+    until: float | str | None = None
+    """At least until when the clock runs, over a history."""
 
 
 def run_on_spark(
@@ -173,7 +175,10 @@ def _run(
 def _jobs(programs: Sequence[tuple[Program, Rows]], wanted: Wanted) -> list[Job]:
     from ephemera.spark.batch.job import Job
 
-    return [Job(program._compiled, program._world(rows), frozenset(wanted.emit)) for program, rows in programs]
+    return [
+        Job(program._compiled, program._world(rows, until=wanted.until), frozenset(wanted.emit))
+        for program, rows in programs
+    ]
 
 
 def _give(run: RunOutput, write: Callable[[], None], wanted: Wanted) -> None:

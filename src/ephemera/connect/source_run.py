@@ -65,6 +65,8 @@ def run_sources(  # noqa: PLR0913 - what a run needs
 
     `path` is that of the program, if it comes from a file.
     """
+    if sink is not None:
+        _check_sink(sink)
     for source in sources:
         _check_type(source, compiled)
     if isinstance(sink, File):
@@ -89,7 +91,7 @@ def run_sources(  # noqa: PLR0913 - what a run needs
     )
 
 
-def check_sink(sink: object) -> None:
+def _check_sink(sink: object) -> None:
     """Raises a `TypeError` for what is no sink of a run over a history."""
     if isinstance(sink, str | PathLike):
         raise TypeError(f'answers go to one of `sinks`, and this is a path; write sinks.File("{sink}")')
