@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from ephemera import pipeline
@@ -109,7 +110,7 @@ class Program:
     @overload
     def run(
         self,
-        events: Iterable[Mapping[str, Any] | str | bytes] | Source,
+        events: Iterable[Mapping[str, Any] | str | bytes] | Source | Sequence[Source],
         *,
         sink: None = None,
         **options: Unpack[Options],
@@ -204,18 +205,17 @@ class Program:
         self, events: Any, engine: str, world: World, asked: frozenset[str], sink: Sink | None, *, lenient: bool
     ) -> Run:
         """What comes of events that lie in this process, or of a source."""
-        from ephemera.connect.source import Source
+        from ephemera.connect.source_run import are_sources, run_sources, sources_of
         from ephemera.engine.hosts.tables import is_table, run_given
         from ephemera.formats.answer_list import Answers
 
         compiled = self._planned(asked).beside(world.calendars)
-        is_source = sink is not None or isinstance(events, Source)
+        is_source = sink is not None or are_sources(events)
         if is_source and engine != "local":
             raise ValueError(f"sources are read by the engine `local`, and `{engine}` is asked for")
         if is_source or (engine == "local" and not is_table(events)):
-            from ephemera.connect.source_run import run_source, source_of
-
-            found = run_source(compiled, source_of(events), world, sink, lenient=lenient)
+            path = Path(self._source.path)
+            found = run_sources(compiled, sources_of(events), world, sink, path=path, lenient=lenient)
         elif engine == "spark":
             from ephemera.spark.batch.local_data import run_local_data
 
@@ -226,7 +226,7 @@ class Program:
         if not isinstance(found.answers, list):
             return found
         more: dict[str, Any] = {"messages": found.messages, "dead_letters": found.dead_letters, "notes": found.notes}
-        return replace(found, answers=Answers(found.answers, self._rules, **more))
+        return replace(found, answers=Answers(found.answers, self._rules, as_numbers=found.as_numbers, **more))
 
     def _asked(self, engine: str, emit: str | Iterable[str], allowed: bool, frame: bool) -> frozenset[str]:
         """What a batch run is asked for, if everything about it is right."""
@@ -280,12 +280,13 @@ class Program:
         *,
         engine: str = "local",
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+        until: float | str | None = None,
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """All that the program derives from events that have been read; whoever calls has judged the program."""
         from ephemera.engine.hosts.batch import run_reading
 
-        world = self._world(tables)
+        world = self._world(tables, until=until)
         return self._noted(run_reading(reading, world, self._evaluate(engine, reading.compiled), progress))
 
     # ---- live ----------------------------------------------------------------------------------------------

@@ -212,6 +212,9 @@ def _explain(  # noqa: PLR0917 - its options
     show_default=True,
     help="All events at once, or answers as events come.",
 )
+@click.option(
+    "--until", metavar="TIME", help="In batch mode: the clock runs at least until then, a number or ISO 8601."
+)
 @click.option("--follow", is_flag=True, help="In stream mode: go on as the last file grows.")
 @click.option("--progress", is_flag=True, help="Show progress and a summary even if this is no terminal.")
 @click.option(

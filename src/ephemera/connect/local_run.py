@@ -58,6 +58,8 @@ class ProgramRun:
     """Heads that had no value."""
     answers: Counter[str] = field(default_factory=Counter)
     """How many there were, by label."""
+    as_numbers: bool = True
+    """Whether times are numbers, as in the input."""
     never: Never = field(default_factory=Never)
     said: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -197,7 +199,7 @@ class _Attempt:
 
     def _through(self, slices: Iterable[tuple[int, list[list[Events]]]]) -> None:
         loaded = size = 0
-        files = sum(len(getattr(one.source, "paths", (one.source.name,))) for one in self.inputs)
+        files = sum(len(getattr(one.source, "files", (one.source.name,))) for one in self.inputs)
         for number, (first, parts) in enumerate(slices):
             if number == 0 and len(self._noticed[0].offers) == files:  # all that offers columns has been seen
                 self._check_columns()
@@ -307,9 +309,11 @@ class _Attempt:
 
     def _tell(self) -> None:
         """What is to be said of the whole run."""
+        form = self._form or self._answer_form()
         for k, (program, engine) in enumerate(zip(self._programs, self._engines, strict=True)):
             compiled, noticed = program.compiled, self._noticed[k]
             engine.came(self._came[k])
+            program.as_numbers = form.counting[k].stamps
             program.never = never(compiled, engine.awaited, engine.matched)
             program.said = compiled.rules.resolved.catalogue.local.note_since(self._assumed[k])
             program.warnings = (*noticed.warnings, *noticed.keys.notes())

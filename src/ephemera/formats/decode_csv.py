@@ -134,7 +134,7 @@ class Sheet:
 def sheet_of(data: bytes, name: str) -> Sheet | BadFile:
     """A file that is here as a whole, or why nothing of it can be read."""
     try:
-        content = gzip.decompress(data) if name.endswith(COMPRESSED) else data
+        content = gzip.decompress(data) if name.lower().endswith(COMPRESSED) else data
         return Sheet(BytesIO(content), name)
     except (OSError, EOFError, zlib.error) as error:
         return BadFile(f"cannot read {name}: {error}")

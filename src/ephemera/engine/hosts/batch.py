@@ -166,6 +166,8 @@ class Run:
     """What is said of the input in any case, such as that times had no zone."""
     warnings: tuple[str, ...] = ()
     """What is likely wrong with the input as a whole, such as a key that was missing in every event of its type."""
+    as_numbers: bool = True
+    """Whether times are numbers, as in the input."""
     notes: tuple[str, ...] = ()
     """All that people should know of the run besides: what is said of the input, and probable mistakes in it."""
 
@@ -230,7 +232,8 @@ def run_reading(
     read = len(reading.events) + len(reading.bad)
     found = run_of(compiled, answers, messages, outcome, reading.bad, labels, read)
     output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
-    return replace(found, output=output, said=reading.notes, warnings=(*reading.warnings, *reading.keys.notes()))
+    warnings = (*reading.warnings, *reading.keys.notes())
+    return replace(found, output=output, said=reading.notes, warnings=warnings, as_numbers=reading.as_numbers)
 
 
 def written_messages(outcome: Outcome, compiled: Compiled, *, as_numbers: bool) -> list[dict[str, Any]]:

@@ -67,6 +67,7 @@ def _run_events(spark: SparkSession, compiled: Compiled, events: Iterable[Given]
         [DeadLetter(one["rule"], one["variables"], one["reason"]) for one in letters if "rule" in one],
         read=sum(computed.summary.read.values()),
         never=computed.never(),
+        as_numbers=numbers,
         said=computed.summary.notes,
         warnings=computed.summary.warnings,
     )

@@ -22,7 +22,7 @@ from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import World
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.checkpoint import Checkpoint
-from ephemera.spark.live.connections import inputs_of, old_ways, ways_of
+from ephemera.spark.live.connections import check_targets, inputs_of, old_ways, ways_of
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.host import Host, QuerySinks, spread_live
 from ephemera.spark.live.intake import Heartbeat
@@ -167,6 +167,7 @@ def streaming_of(  # noqa: PLR0913 - all of them named
     """A live query of one program; `old` are keywords that sinks have taken the place of."""
     read = inputs_of(source, compiled.rules.resolved.catalogue)
     ways = {"most_files": read.most_files} | ways_of(sink) | old_ways(old, stacklevel=4)
+    check_targets(read.inputs, ways, more)
     return Streaming(spark, [Job(compiled, world)], read.inputs, **ways, **more)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import functions as f
 
+from ephemera.connect.found_files import is_packed
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.decode import Decoder, Noticed
 from ephemera.formats.decode_arrow import Reader
@@ -26,7 +27,7 @@ from ephemera.physical.plan import Compiled
 from ephemera.spark.read.flat_events import END, REST, Form, ScannedEvents
 from ephemera.spark.read.parquet import FromParquet, GroupsOfRows
 from ephemera.spark.read.scan import apart, read_rest
-from ephemera.spark.read.text_files import FromText, TextFiles, is_packed
+from ephemera.spark.read.text_files import FromText, TextFiles
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.terms.events import Event
 

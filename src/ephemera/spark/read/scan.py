@@ -90,7 +90,7 @@ class Input:
     @property
     def holds_parquet(self) -> bool:
         """Whether these are Parquet files, as they say or their name does."""
-        named = self.format is None and bool(self.paths) and self.paths[0].rstrip("/").endswith(".parquet")
+        named = self.format is None and bool(self.paths) and self.paths[0].rstrip("/").lower().endswith(".parquet")
         return bool(self.paths) and (self.format == "parquet" or named)
 
 

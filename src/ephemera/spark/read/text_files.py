@@ -16,7 +16,8 @@ from typing import Literal
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from ephemera.connect.file_source import GZIP, ZSTANDARD, Files
+from ephemera.connect.file_source import Files
+from ephemera.connect.found_files import is_packed
 from ephemera.connect.time_order import Input as Reading
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
@@ -99,11 +100,6 @@ def text_files(
         return None
     found = {path: _header(path) for path in paths} if form == "csv" else {}
     return TextFiles(tuple(paths), form, {path: header for path, header in found.items() if header is not None}, only)
-
-
-def is_packed(path: str) -> bool:
-    """Whether a file can only be read from its beginning."""
-    return path.endswith((GZIP, ZSTANDARD))
 
 
 def _header(path: str) -> tuple[tuple[str, ...], int] | None:
