@@ -84,8 +84,11 @@ FAULTS = {
         "<event time='1'><order><qty>x</qty></order></event>",
         'message 2: `qty` is int, and "x" is not',
     ),
-    "no namespace": ("<event time='1'><h:order/></event>", "message 2: the XML is not well-formed"),
-    "too deep": ("<event time='1'>" + "<a>" * 201 + "</a>" * 201 + "</event>", "message 2: the XML nests elements"),
+    "no namespace": ("<event time='1'><order><h:id/></order></event>", "message 2: the XML is not well-formed"),
+    "too deep": (
+        "<event time='1'><order>" + "<a>" * 201 + "</a>" * 201 + "</order></event>",
+        "message 2: the XML nests elements",
+    ),
 }
 
 
