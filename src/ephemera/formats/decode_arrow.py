@@ -164,7 +164,7 @@ class Reader:
     def _one_by_one(self, label: str, schema: Schema | None, rows: Ints) -> Iterator[tuple[int, Event]]:
         """The events of some rows as JSON objects would be read; what is none is bad."""
         is_unread = self._is_unread(label)
-        is_open = (schema is None or schema.attributes is None) and not is_unread
+        is_open = schema is None or schema.attributes is None
         columns = schema.columns if schema is not None else ()
         when = time_columns(self._arrays, self._catalogue, label)
         names = [n for n in self._arrays if (n not in ("event", *when) if is_open else n in columns)]
@@ -175,19 +175,18 @@ class Reader:
             values = {n: v[k] for n, v in lists.items() if v[k] is not None}
             stamps = [t[k] for t in times.values()]
             reason = self._unheld({**values, **dict(zip(times, stamps, strict=True))})
-            if reason is not None:
-                if not is_unread:
-                    self._found.bad.append(BadRow(row, reason, label))
-                continue
             time = stamps if len(stamps) > 1 else stamps[0] if stamps else None
-            event = read_object({"event": label, "time": time, "data": values}, self._catalogue)
-            reason = event.reason if isinstance(event, BadEvent) else self._limits.complaint(event)
-            if is_unread and isinstance(event, Event):
+            event = read_object({"event": label, "time": time, "data": values}, self._catalogue) if not reason else None
+            if is_unread and not isinstance(event, Event):  # only when it was may matter
+                event = read_object({"event": label, "time": time, "data": {}}, self._catalogue)
+            elif isinstance(event, BadEvent):
+                reason = event.reason
+            elif event is not None:
+                reason = self._limits.complaint(event)
+            if isinstance(event, Event) and (is_unread or reason is None):
                 yield row, event
-            elif reason is not None and not is_unread:
-                self._found.bad.append(BadRow(row, reason, label))
-            elif isinstance(event, Event):
-                yield row, event
+            elif not is_unread:
+                self._found.bad.append(BadRow(row, reason or "", label))
 
     def _unheld(self, values: Mapping[str, Any]) -> str | None:
         """What is wrong with values of a row that say nothing here."""
