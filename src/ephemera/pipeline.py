@@ -10,7 +10,6 @@ gets there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from ephemera.algebra.lower import lower
@@ -91,11 +90,11 @@ def sound(checked: Checked) -> Sound:
     return Sound(checked.parsed, checked.rules, checked.plan, checked.facts)
 
 
-def prepare(program: Sound, emit: Iterable[str] = ()) -> Compiled:
-    """The program as engines need it, with how it runs if it is asked for some events, or for all."""
+def prepare(program: Sound) -> Compiled:
+    """The program as engines need it, with how it runs."""
     from ephemera.physical.plan import prepare as planned
 
-    return planned(program.rules, program.plan, program.facts, (), emit)
+    return planned(program.rules, program.plan, program.facts)
 
 
 def explain(program: Sound, compiled: Compiled | None, stage: Stage, points: Points) -> str:
@@ -122,7 +121,7 @@ def explain(program: Sound, compiled: Compiled | None, stage: Stage, points: Poi
 
             return explain_bounds.as_text(program.plan)
         case "physical":
-            from ephemera.physical import explain_text as physical
+            from ephemera.physical import explain as physical
 
             return physical.as_text((compiled or prepare(program)).physical)
 

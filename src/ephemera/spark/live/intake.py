@@ -21,7 +21,6 @@ from ephemera.engine.cluster.admission import Admission
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress
-from ephemera.formats.arrow_rows import shown_rows
 from ephemera.formats.check_columns import Offer, WrongColumns, check_columns
 from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text, uses_text
@@ -223,8 +222,7 @@ class FromFiles:
         except WrongColumns as error:
             told = str(error).partition("\n")[0]
             for entrance in here:
-                table = pq.read_table(path)
-                rows = map(original_text, shown_rows(table, range(len(table))))
+                rows = (original_text(row) for row in pq.read_table(path).to_pylist())
                 yield from entrance.add_each(BadEvent(row, told) for row in rows)
             return
         texts = not counts(units, catalogue)
@@ -266,8 +264,6 @@ class ToldLines:
                 gate.ends = gate.ends or bool(row["ends"])
                 continue
             event = read_event(line, entrance.spread.compiled)
-            if event is None:
-                continue
             gate.texts = gate.texts or (
                 isinstance(event, Event) and _use_texts([decode_line(line.encode())], entrance.spread.plan.catalogue)
             )
@@ -278,7 +274,7 @@ class ToldLines:
 
 def _use_texts(messages: Iterable[Message], catalogue: Catalogue) -> bool:
     """Whether one of some messages writes its time as text."""
-    return any(message.complaint is None and uses_text(message.data, catalogue) for message in messages)
+    return any(uses_text(message.data, catalogue) for message in messages)
 
 
 def told_line(program: int, line: str | None = None, **told: object) -> str:
