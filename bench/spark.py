@@ -86,7 +86,7 @@ def ours(spark: SparkSession, case: Case, path: Path) -> tuple[Answers, float]:
     """What the program finds, and the memory of the largest worker."""
     spark.conf.set("spark.sql.adaptive.enabled", "false")
     program = Program(check(Source("bench.eq", case.program)))
-    started = start(spark, [Job(program._compiled, emit=frozenset([case.query]))], [Input(str(path))])
+    started = start(spark, [Job(program._planned([case.query]))], [Input(str(path))])
     added = map_in_arrow(
         started.shipped, _AddUp(started.spreads[0]), "count bigint, ids bigint, means double, peak double"
     )

@@ -10,6 +10,7 @@ gets there.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Literal
 
 from ephemera.algebra.lower import lower
@@ -90,11 +91,11 @@ def sound(checked: Checked) -> Sound:
     return Sound(checked.parsed, checked.rules, checked.plan, checked.facts)
 
 
-def prepare(program: Sound) -> Compiled:
-    """The program as engines need it, with how it runs."""
+def prepare(program: Sound, emit: Iterable[str] = ()) -> Compiled:
+    """The program as engines need it, with how it runs if it is asked for some events, or for all."""
     from ephemera.physical.plan import prepare as planned
 
-    return planned(program.rules, program.plan, program.facts)
+    return planned(program.rules, program.plan, program.facts, (), emit)
 
 
 def explain(program: Sound, compiled: Compiled | None, stage: Stage, points: Points) -> str:
@@ -121,7 +122,7 @@ def explain(program: Sound, compiled: Compiled | None, stage: Stage, points: Poi
 
             return explain_bounds.as_text(program.plan)
         case "physical":
-            from ephemera.physical import explain as physical
+            from ephemera.physical import explain_text as physical
 
             return physical.as_text((compiled or prepare(program)).physical)
 

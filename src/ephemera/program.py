@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
 
 from ephemera import pipeline
@@ -70,6 +71,7 @@ class Program:
         self._sound = sound(checked)
         self._rules = self._sound.rules
         self._source = self._sound.parsed.source
+        self._plans: dict[frozenset[str], Compiled] = {}
 
     def __repr__(self) -> str:
         heads = (emitted_label(rule.head) for rule in self._rules.resolved.rules)
@@ -82,6 +84,15 @@ class Program:
     def _compiled(self) -> Compiled:
         """The program as engines need it, with how it runs: planned once, when it is first to run."""
         return pipeline.prepare(self._sound)
+
+    def _planned(self, emit: Iterable[str] = ()) -> Compiled:
+        """The same as it runs if it is asked for some events; planned once for each choice of them."""
+        asked = frozenset(emit)
+        if not asked:
+            return self._compiled
+        if asked not in self._plans:
+            self._plans[asked] = pipeline.prepare(self._sound, asked)
+        return self._plans[asked]
 
     @property
     def catalogue(self) -> Catalogue:
@@ -99,7 +110,7 @@ class Program:
     @overload
     def run(
         self,
-        events: Iterable[Mapping[str, Any] | str | bytes] | Source,
+        events: Iterable[Mapping[str, Any] | str | bytes] | Source | Sequence[Source],
         *,
         sink: None = None,
         **options: Unpack[Options],
@@ -147,7 +158,7 @@ class Program:
         if frame:
             from ephemera.spark.batch.frames import run_frame
 
-            answers, said = run_frame(self._compiled.beside(world.calendars), events, world, asked, lenient=lenient)
+            answers, said = run_frame(self._planned(asked).beside(world.calendars), events, world, lenient=lenient)
             warn(said, stacklevel=3)
             return answers
         found = self._found(events, engine, world, asked, sink, lenient=lenient)
@@ -187,36 +198,35 @@ class Program:
             return self._found(events, engine, world, asked, sink, lenient=lenient)
         from ephemera.spark.batch.frames import run_whole_frame
 
-        compiled = self._compiled.beside(world.calendars)
-        return self._noted(run_whole_frame(compiled, events, world, asked, lenient=lenient))
+        compiled = self._planned(asked).beside(world.calendars)
+        return self._noted(run_whole_frame(compiled, events, world, lenient=lenient))
 
     def _found(  # noqa: PLR0913 - what a run needs
         self, events: Any, engine: str, world: World, asked: frozenset[str], sink: Sink | None, *, lenient: bool
     ) -> Run:
         """What comes of events that lie in this process, or of a source."""
-        from ephemera.connect.source import Source
+        from ephemera.connect.source_run import are_sources, run_sources, sources_of
         from ephemera.engine.hosts.tables import is_table, run_given
         from ephemera.formats.answer_list import Answers
 
-        compiled = self._compiled.beside(world.calendars)
-        is_source = sink is not None or isinstance(events, Source)
+        compiled = self._planned(asked).beside(world.calendars)
+        is_source = sink is not None or are_sources(events)
         if is_source and engine != "local":
             raise ValueError(f"sources are read by the engine `local`, and `{engine}` is asked for")
         if is_source or (engine == "local" and not is_table(events)):
-            from ephemera.connect.source_run import run_source, source_of
-
-            found = run_source(compiled, source_of(events), world, asked, sink, lenient=lenient)
+            path = Path(self._source.path)
+            found = run_sources(compiled, sources_of(events), world, sink, path=path, lenient=lenient)
         elif engine == "spark":
             from ephemera.spark.batch.local_data import run_local_data
 
-            found = run_local_data(compiled, events, world, asked, lenient=lenient)
+            found = run_local_data(compiled, events, world, lenient=lenient)
         else:
-            found = run_given(compiled, events, world, asked, self._evaluate(engine), lenient=lenient)
+            found = run_given(compiled, events, world, self._evaluate(engine, compiled), lenient=lenient)
         found = self._noted(found)
         if not isinstance(found.answers, list):
             return found
         more: dict[str, Any] = {"messages": found.messages, "dead_letters": found.dead_letters, "notes": found.notes}
-        return replace(found, answers=Answers(found.answers, self._rules, **more))
+        return replace(found, answers=Answers(found.answers, self._rules, as_numbers=found.as_numbers, **more))
 
     def _asked(self, engine: str, emit: str | Iterable[str], allowed: bool, frame: bool) -> frozenset[str]:
         """What a batch run is asked for, if everything about it is right."""
@@ -229,12 +239,12 @@ class Program:
         self._judge("oracle" if engine == "oracle" else "batch", allowed=allowed)
         return asked_for(emit, self._rules.resolved)
 
-    def _evaluate(self, engine: str) -> Callable[[list[Event], World], Outcome] | None:
+    def _evaluate(self, engine: str, compiled: Compiled) -> Callable[[list[Event], World], Outcome] | None:
         if engine != "oracle":
             return None
         from ephemera.semantics.oracle import evaluate
 
-        return partial(evaluate, self._rules)
+        return partial(evaluate, self._rules, running=compiled.physical.running)
 
     def _judge(self, use: Use, *, allowed: bool) -> None:
         """Refuses state without a bound, or warns of it, as the use asks."""
@@ -258,11 +268,11 @@ class Program:
 
         return notes_of(lacking, self._rules, self._source)
 
-    def _reading(self) -> Reading:
+    def _reading(self, emit: Iterable[str] = ()) -> Reading:
         """Where the events of a run are gathered as this program reads them, so that several may share the input."""
         from ephemera.formats.reading import Reading
 
-        return Reading(self._compiled)
+        return Reading(self._planned(emit))
 
     def _run_read(
         self,
@@ -270,14 +280,14 @@ class Program:
         *,
         engine: str = "local",
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
-        emit: Iterable[str] = (),
+        until: float | str | None = None,
         progress: Callable[[float], None] = lambda _part: None,
     ) -> Run:
         """All that the program derives from events that have been read; whoever calls has judged the program."""
         from ephemera.engine.hosts.batch import run_reading
 
-        world = self._world(tables)
-        return self._noted(run_reading(reading, world, frozenset(emit), self._evaluate(engine), progress))
+        world = self._world(tables, until=until)
+        return self._noted(run_reading(reading, world, self._evaluate(engine, reading.compiled), progress))
 
     # ---- live ----------------------------------------------------------------------------------------------
 
@@ -286,6 +296,7 @@ class Program:
         *,
         stamp: Stamp = "event",
         now: Callable[[], int] = wall_clock,
+        emit: Iterable[str] = (),
         tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
         calendars: Mapping[str, Iterable[Event]] | None = None,
         allow_unbounded: bool = False,
@@ -297,10 +308,14 @@ class Program:
         A program that would keep something forever is refused unless that is allowed.
         """
         self._judge("live", allowed=allow_unbounded)
+        world = self._world(tables, calendars, lenient=lenient)
+        return self._engine(asked_for(emit, self._rules.resolved), world, stamp=stamp, now=now, lenient=lenient)
+
+    def _engine(self, emit: Iterable[str], world: World, **options: Any) -> LiveEngine:
+        """An engine that is asked for some events, of which the program may have none."""
         from ephemera.engine.hosts.live_engine import LiveEngine
 
-        world = self._world(tables, calendars, lenient=lenient)
-        return LiveEngine(self._compiled.beside(world.calendars), world, stamp=stamp, now=now, lenient=lenient)
+        return LiveEngine(self._planned(emit).beside(world.calendars), world, **options)
 
     def stream(  # noqa: PLR0913 - all of them named
         self,
@@ -342,7 +357,7 @@ class Program:
         world = self._world(tables, calendars, lenient=lenient)
         return streaming_of(
             spark,
-            self._compiled.beside(world.calendars),
+            self._planned(asked_for(emit, self._rules.resolved)).beside(world.calendars),
             world,
             source,
             sink,
@@ -353,7 +368,6 @@ class Program:
             trigger=trigger,
             shards=shards,
             small=small,
-            emit=asked_for(emit, self._rules.resolved),
         )
 
     def _world(
@@ -371,8 +385,10 @@ class Program:
 
     # ---- what is known of it -------------------------------------------------------------------------------
 
-    def explain(self, stage: Stage = "rules", *, points: Points = "rules") -> str:
+    def explain(self, stage: Stage = "rules", *, points: Points = "rules", emit: Iterable[str] = ()) -> str:
         """What a stage makes of the program, as text; `points` says what is materialized.
+
+        `emit` names events: the physical plan is that of a run which is asked for these only.
 
         >>> import ephemera
         >>> program = ephemera.compile("EVENT a(x: int); EVENT b(x: int); p(x) <- i: a(x), j: b(x), {i, j} within 2h;")
@@ -388,11 +404,19 @@ class Program:
           a(v1): kept while begin >= now - 2h (for p)
           b(v1): kept while begin >= now - 2h (for p)
         """
-        return pipeline.explain(self._sound, self._compiled if stage == "physical" else None, stage, points)
+        return pipeline.explain(self._sound, self._explained(stage, emit), stage, points)
 
-    def explain_json(self, stage: Stage = "rules", *, points: Points = "rules") -> Any:
+    def explain_json(self, stage: Stage = "rules", *, points: Points = "rules", emit: Iterable[str] = ()) -> Any:
         """The same as plain data."""
-        return pipeline.explain_json(self._sound, self._compiled if stage == "physical" else None, stage, points)
+        return pipeline.explain_json(self._sound, self._explained(stage, emit), stage, points)
+
+    def _explained(self, stage: Stage, emit: Iterable[str]) -> Compiled | None:
+        asked = asked_for(emit, self._rules.resolved)
+        if stage == "physical":
+            return self._planned(asked)
+        if asked:
+            raise ValueError(f"what is asked for changes the stage `physical` only, and `{stage}` is to be explained")
+        return None
 
 
 def _check_sink(engine: str, sink: Sink | None, frame: bool) -> None:

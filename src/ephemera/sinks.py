@@ -2,6 +2,18 @@
 
 from ephemera.connect.file_sink import File
 from ephemera.connect.live_sink import Batches, Folder, Table
-from ephemera.connect.sink import Callback, Console, Memory, Sink
+from ephemera.connect.sink import Callback, Console, Memory, OpenSink, Sink
+from ephemera.formats.answers import AnswerBatch
 
-__all__ = ["Batches", "Callback", "Console", "File", "Folder", "Memory", "Sink", "Table"]
+__all__ = [
+    "AnswerBatch",
+    "Batches",
+    "Callback",
+    "Console",
+    "File",
+    "Folder",
+    "Memory",
+    "OpenSink",
+    "Sink",
+    "Table",
+]

@@ -2,6 +2,22 @@
 
 from ephemera.connect.file_source import Files
 from ephemera.connect.live_source import Folder, Frame, Socket, SparkTable
-from ephemera.connect.source import Memory, Source, Table
+from ephemera.connect.source import Memory, OpenSource, Source, Table
+from ephemera.formats.decode import Batch, Cells, Lines, Objects, Rows
 
-__all__ = ["Files", "Folder", "Frame", "Memory", "Socket", "Source", "SparkTable", "Table"]
+__all__ = [
+    "Batch",
+    "Cells",
+    "Files",
+    "Folder",
+    "Frame",
+    "Lines",
+    "Memory",
+    "Objects",
+    "OpenSource",
+    "Rows",
+    "Socket",
+    "Source",
+    "SparkTable",
+    "Table",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
@@ -14,7 +15,7 @@ from ephemera.engine.hosts.batch import span
 from ephemera.kernels.event_columns import of_events
 from ephemera.physical.plan import prepare
 from ephemera.rules.nodes import Ruleset
-from ephemera.rules.outcome import Message, Outcome, World
+from ephemera.rules.outcome import DeadLetter, Message, Outcome, World
 from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 
@@ -24,12 +25,23 @@ PART = 7
 
 
 def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
-    rules: Ruleset, plan: Plan, facts: Facts, events: Sequence[Event], world: World, places: int
+    rules: Ruleset,
+    plan: Plan,
+    facts: Facts,
+    events: Sequence[Event],
+    world: World,
+    places: int,
+    emit: frozenset[str] = frozenset(),
+    limits: Sequence[int] = (),
 ) -> tuple[Outcome, set[int]]:
-    """What a program derives in several places, and the places in which its engines had something to do."""
+    """What a program derives in several places, and the places in which its engines had something to do.
+
+    Groups that can be cut along time are cut at the limits, fewer than there are places.
+    """
     times = span([e.time.end for e in events], world)
-    spread = DistributedProgram(prepare(rules, plan, facts, world.calendars), world, 0, places, *times)
-    spread = pickle.loads(pickle.dumps(spread))
+    compiled = prepare(rules, plan, facts, world.calendars, emit)
+    spread = DistributedProgram(compiled, world, 0, places, *times)
+    spread = pickle.loads(pickle.dumps(spread.cut_at(limits)))
     attributes = plan.catalogue.attributes
     carried: list[Shipment] = []
     for k in range(0, len(events), PART):
@@ -58,8 +70,9 @@ def outcome_of(rules: Ruleset, plan: Plan, carried: Iterable[Shipment]) -> Outco
     """What was given of all that was carried."""
     found = Outcome()
     for shipment in carried:
+        if isinstance(shipment, UndefinedHead):
+            found.dead_letters.append(DeadLetter(**json.loads(shipment.first)))
         if not isinstance(shipment, Answers):
-            assert not isinstance(shipment, UndefinedHead) or shipment.first
             continue
         events = unpack(shipment.events, plan.catalogue).events()
         head = rules.resolved.rules[shipment.rule - 1].head if shipment.rule else None

@@ -26,6 +26,9 @@ EVENT A(id: int, x: int, v: any);
 EVENT B(id: int, x: int, v: any);
 """
 CONSTANTS = ["1", "2", "1.0", "2.5", '"a"', '"b"', "true"]
+NUMBERS = ["1", "2", "2.0", "2.5", "3", "0.0", "9007199254740993", "9007199254740992.0", "9223372036854775807", "1e300"]
+ENDS = [*NUMBERS, '"a"', '"ab"', '"b"', "true"]
+"""Of ranges: numbers that doubles cannot tell apart, texts, and what compares with nothing."""
 
 TEMPLATES = {
     "a pattern": "Q{n}(i, j) <- a: A(i, x, {c}), b: B(j, x, _), {{a,b}} within 5;",
@@ -34,6 +37,18 @@ TEMPLATES = {
     "two equalities": "Q{n}(i, j) <- a: A(i, x, v), b: B(j, x, w), {{a,b}} within 5, v = {c}, {d} = w;",
     "one variable twice": "Q{n}(i) <- a: A(i, x, v), v = {c}, v = {d};",
     "an inequality": "Q{n}(i, j) <- a: A(i, x, v), b: B(j, x, w), {{a,b}} within 5, v < {c};",
+    "a range": "Q{n}(i) <- a: A(i, x, v), v > {c}, v <= {d};",
+    "a range the other way round": "Q{n}(i, j) <- a: A(i, x, v), b: B(j, x, w), {{a,b}} within 5, {c} <= w, {d} > w;",
+    "one end": "Q{n}(i) <- a: A(i, x, v), v >= {c};",
+    "a range and an equality": "Q{n}(i, j) <- a: A(i, x, v), b: B(j, x, w), {{a,b}} within 5, v >= {c}, w = {d};",
+    "a range and a pattern": "Q{n}(i, j) <- a: A(i, x, {c}), b: B(j, x, w), {{a,b}} within 5, w < {d};",
+    "two ranges": "Q{n}(i, j) <- a: A(i, x, v), b: B(j, x, w), {{a,b}} within 5, v > {c}, w < {d};",
+    "the same end twice": "Q{n}(i) <- a: A(i, x, v), v > {c}, v > {d};",
+    "a range and an inequality": "Q{n}(i) <- a: A(i, x, v), v < {c}, v != {d};",
+    "a range and an absence": "Q{n}(i) <- a: A(i, x, v), w: extend(a, 3), while w: not B(_, x, {d}), v < {c};",
+    "a range and a collection": "Q{n}(i, count(j)) <- a: A(i, x, v), w: extend(a, 3), v <= {c},"
+    " while w: collect B(j, x, u) where {{ u > {d} }};",
+    "an equality and a range of one": "Q{n}(i) <- a: A(i, x, v), v = {c}, v < {d};",
     "an alternative": "Q{n}(i) <- a: A(i, x, v), (v = {c} or x = {n});",
     "an absence": "Q{n}(i) <- a: A(i, x, _), w: extend(a, 3), while w: not B(_, x, {c});",
     "an absence under a condition": "Q{n}(i) <- a: A(i, x, v), w: extend(a, 3), while w: not B(_, x, _), v = {c};",
@@ -50,9 +65,19 @@ TEMPLATES = {
 }
 
 
+KINDS: tuple[list[Value], ...] = (
+    [1, 2, 1.0, 2.5, "a", "b", True, None, 3],
+    [0, 1, 2, 3, 2**53 - 1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63)],
+    [0.0, -0.0, 1.0, 2.0, 2.5, 3.0, float(2**53), float(2**63), -1e300],
+    ["", "a", "aa", "ab", "b", "c"],
+    [2**53 + 1, float(2**53), 1, 2.5, "ab", None],
+)
+"""The values of a stream: of one kind, so that columns hold them as such, or mixed."""
+
+
 @st.composite
 def events(draw: st.DrawFn) -> list[Event]:
-    values: st.SearchStrategy[Value] = st.sampled_from([1, 2, 1.0, 2.5, "a", "b", True, None, 3])
+    values = st.sampled_from(draw(st.sampled_from(KINDS)))
     found: list[Event] = []
     for number in range(draw(st.integers(0, 40))):
         end = draw(st.integers(0, 20))
@@ -66,9 +91,8 @@ def events(draw: st.DrawFn) -> list[Event]:
 @settings(max_examples=25)
 @given(data=st.data())
 def test_rules_that_are_alike_answer_what_the_oracle_answers(template: str, data: st.DataObject) -> None:
-    pairs = data.draw(
-        st.lists(st.tuples(st.sampled_from(CONSTANTS), st.sampled_from(CONSTANTS)), min_size=2, max_size=4)
-    )
+    constants = st.sampled_from(data.draw(st.sampled_from([CONSTANTS, NUMBERS, ENDS])))
+    pairs = data.draw(st.lists(st.tuples(constants, constants), min_size=2, max_size=5))
     rules = [template.format(n=n, c=c, d=d) for n, (c, d) in enumerate(pairs)]
     checked = check(Source("alike.eq", DECLARED + "\n".join(rules)))
     assert checked.rules is not None

@@ -141,7 +141,7 @@ def test_a_file_of_any_format_is_answered_with_one(tmp_path: Path, form: str) ->
         case "parquet":
             pq.write_table(table, source, row_group_size=20)
     program = ephemera.compile(SHOP)
-    run_local([ProgramRun(program._compiled, World(), frozenset({"pair"}))], [Files([str(source)])], File(str(target)))
+    run_local([ProgramRun(program._planned(["pair"]), World())], [Files([str(source)])], File(str(target)))
     expected = program.run(rows, engine="oracle", emit=["pair"])
     match form:
         case "jsonl":

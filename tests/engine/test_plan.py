@@ -14,7 +14,7 @@ from ephemera.engine.engine import Engine
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
-from ephemera.physical import explain, plan
+from ephemera.physical import explain, explain_text, plan
 from ephemera.physical.nodes import WindowPlan
 from ephemera.physical.placement import stages
 from ephemera.physical.plan import Compiled, PhysicalPlan, physical_plan
@@ -54,7 +54,7 @@ def test_the_plan_that_is_explained_is_the_one_that_runs() -> None:
             name for lane in lanes.values() for name in lane.histories
         }
     assert program.explain_json("physical") == explain.as_json(own)
-    assert program.explain("physical") == explain.as_text(own)
+    assert program.explain("physical") == explain_text.as_text(own)
     apples = own.rules["apple and 1 more"]
     shown = next(r for g in explain.as_json(own)["groups"] for r in g["rules"] if len(r["rules"]) > 1)
     assert [order["new"] for order in shown["orders"]] == [leaf.name for leaf in apples.leaves]

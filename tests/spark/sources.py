@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -45,7 +46,7 @@ def everything(one: Compiled) -> dict[str, frozenset[str]]:
 Judged = tuple[Counter[Any], Counter[Any]]
 
 
-def judged(found: list[Event | BadEvent]) -> Judged:
+def judged(found: Sequence[Event | BadEvent | None]) -> Judged:
     """Events and bad events, each as often as it is there; values with their types."""
     events = Counter((e.key, repr(sorted(_leaves(e.term)))) for e in found if isinstance(e, Event))
     return events, Counter((b.original, b.reason, b.label) for b in found if isinstance(b, BadEvent))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ from pyspark.sql import SparkSession
 
 import ephemera
 from ephemera import sinks, sources
+from ephemera.connect.atomic_files import CannotWrite
 from ephemera.connect.live_source import LiveSource
-from ephemera.spark.live.connections import inputs_of, ways_of
+from ephemera.spark.live.connections import check_targets, inputs_of, ways_of
 from ephemera.spark.read.scan import Input
 
 PROGRAM = ephemera.compile("EVENT order(id: string); seen(id) <- o: order(id);")
@@ -35,6 +37,49 @@ CATALOGUE = PROGRAM.catalogue
 def test_a_source_is_read_as_it_says(source: LiveSource | str, read: Input) -> None:
     assert inputs_of(source, CATALOGUE).inputs == (read,)
     assert inputs_of([source, source], CATALOGUE).inputs == (read, read)
+
+
+@pytest.mark.parametrize(
+    ("ways", "more", "told"),
+    [
+        ({"output": "in"}, {}, "the sink in is the input in"),
+        ({"output": "in/answers"}, {}, "lies in the input in"),
+        ({"output": "alias"}, {}, "is the input in"),
+        ({"output": "."}, {}, "the input in lies in the sink"),
+        ({"location": "in/t"}, {}, "the table's location in/t lies in the input"),
+        ({}, {"dead_letters": "in"}, "dead_letters in is the input"),
+        ({}, {"checkpoint": "in/c"}, "checkpoint in/c lies in the input"),
+        ({"output": "out"}, {"dead_letters": "out"}, "dead_letters out is what the sink names"),
+        ({"output": "file:{}/in"}, {}, "is the input"),
+    ],
+    ids=count(),
+)
+def test_a_query_writes_over_nothing_that_it_reads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ways: dict[str, Any], more: dict[str, Any], told: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("in").mkdir()
+    Path("alias").symlink_to("in")
+    given = {name: value.format(tmp_path) for name, value in ways.items()}
+    with pytest.raises(CannotWrite, match=told):
+        check_targets([Input("in", "json")], given, more)
+    free = [Input("in", "table"), Input("socket://localhost:99", "json"), Input("s3a://in", "json")]
+    if "dead_letters" not in more:
+        check_targets(free, given, more)
+
+
+def test_places_of_streams_that_share_files_are_refused() -> None:
+    program = ephemera.compile(
+        'EVENT a(x: int); EVENT b(x: int); STREAM s FROM "in/*.csv" CARRIES a; STREAM t FROM "in/b.csv" CARRIES b; '
+        "p(x) <- i: a(x);"
+    )
+    with pytest.raises(ValueError, match="hold the same files"):
+        inputs_of(None, program.catalogue)
+
+
+def test_a_declared_format_counts_in_any_letters() -> None:
+    program = ephemera.compile('EVENT a(x: int); STREAM s FROM "in" FORMAT CSV CARRIES a; p(x) <- i: a(x);')
+    assert inputs_of(None, program.catalogue).inputs == (Input("in", "csv", "a"),)
 
 
 def test_a_batch_takes_as_many_files_as_the_folders_say() -> None:

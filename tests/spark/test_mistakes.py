@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -41,7 +42,8 @@ def test_what_is_told_of_rows_is_what_the_local_engine_tells(spark: SparkSession
     (here,) = read_all([program], [Given(tuple(found), name) for name, found in paths.items()])  # type: ignore[arg-type]
     inputs = [Input(tuple(found), name) for name, found in paths.items()]  # type: ignore[arg-type]
     (came,) = collected(start(spark, [Job(program._compiled)], inputs, 2))
-    assert Counter(letter["reason"] for letter in came.bad) == Counter(bad.reason for bad in here.bad)
+    reasons = (re.sub(r"^events\.(jsonl, line|parquet, row) \d+: ", "", bad.reason) for bad in here.bad)
+    assert Counter(letter["reason"] for letter in came.bad) == Counter(reasons)  # of these Spark knows no places
     assert {answer["data"][0] for answer in came.answers} == good | {"before", "behind"}
 
 

@@ -80,7 +80,7 @@ def test_lines_of_streams_of_one_type_are_read_as_in_one_process(spark: SparkSes
     assert program._run_read(reading, engine="oracle").answers == run.answers
     told = [(bad["event"], bad["reason"]) for bad in came.bad]
     assert sorted(told) == sorted((bad.original, bad.reason) for bad in reading.bad)
-    assert len(told) == 4
+    assert len(told) == 3
 
 
 def test_plain_lines_are_read_by_columns(spark: SparkSession, tmp_path: Path) -> None:

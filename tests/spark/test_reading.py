@@ -144,6 +144,17 @@ def test_the_two_halves_are_the_whole(spark: SparkSession, tmp_path: Path) -> No
     assert told == {False: 12, True: 2}
 
 
+def test_what_no_rule_reads_is_never_bad(spark: SparkSession, tmp_path: Path) -> None:
+    lines = [
+        b'{"event": "nobody", "time": "2026-03-01T00:00:00Z", "data": {"x": 1, "x": 2}}',
+        b'{"event": "nobody", "data": {"x": 1}}',
+    ]
+    source, one = lines_of(spark, tmp_path, lines)
+    events, bad = judged([*by_columns(source, one), *by_python(source, one)])
+    assert (events.total(), bad.total()) == (1, 0)
+    assert one.is_unread("nobody")
+
+
 def test_only_types_and_attributes_that_are_wanted_are_there(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "events.jsonl").write_text("\n".join(CLEAN), encoding="utf-8")
     catalogue = compiled().rules.resolved.catalogue

@@ -185,7 +185,7 @@ def _columns(spark: SparkSession, folder: Path, events: Sequence[Mapping[str, An
 
 def test_what_is_asked_for_is_all_that_is_given(spark: SparkSession, tmp_path: Path) -> None:
     (program,) = _compiled(["levels with different keys"])
-    job = Job(program._compiled, program._world(), frozenset({"angry"}))
+    job = Job(program._planned(["angry"]), program._world())
     (came,) = collected(start(spark, [job], [_lines(tmp_path / "shop.jsonl", FLAT)], 2))
     assert plain(came.answers) == [a for a in local(program, FLAT) if json.loads(a)["event"] == "angry"]
 

@@ -56,7 +56,7 @@ def test_a_batch_tells_what_never_came_and_what_never_matched(spark: SparkSessio
         "note: never came: `shipped`",
         f"note: never matched: rule 2 `worse` ({program}:7)",
     ]
-    assert notes(program, "--input", events, "--emit", "gone") == []
+    assert notes(program, "--input", events, "--emit", "gone") == ["note: 1 rule was not run: nobody asked for `worse`"]
 
 
 def test_of_a_type_that_is_filtered_where_it_is_read_nothing_is_claimed(spark: SparkSession, tmp_path: Path) -> None:

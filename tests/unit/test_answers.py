@@ -84,6 +84,39 @@ def test_an_event_without_answers_is_an_empty_table_and_an_unknown_one_is_told()
     assert str(answers["load"].schema.field("count_i").type) == "int64"
     with pytest.raises(KeyError, match=r"no rule derives `overdu`; did you mean `overdue`\?"):
         _ = answers["overdu"]
+    with pytest.raises(KeyError, match=r"no rule derives `xyz`\. There are overdue, load, odd"):
+        _ = answers["xyz"]
+
+
+@pytest.mark.parametrize("engine", ["local", "oracle"])
+def test_an_event_without_answers_has_the_columns_that_it_has_with_some(engine: str) -> None:
+    program = ephemera.compile("""
+        EVENT o(i: string, q: int);
+        small(i, begin(o)) <- o: o(i, q), q < 10;
+        big(i, q) <- o: o(i, q), q > 10;
+        DETECT deep { items { var I } } ON o: o {{ i { var I }, q { 7 } }} END
+    """)
+    some, few = (
+        program.run([{"event": "o", "time": "2026-03-02T09:00:00Z", "data": ["a", q]} for q in counts], engine=engine)
+        for counts in ((1, 7, 20), (20,))
+    )
+    for name in ("small", "big", "deep"):
+        assert few[name].schema == some[name].schema
+    assert [str(few["small"].schema.field(name).type) for name in ("begin", "end")] == ["timestamp[us, tz=UTC]"] * 2
+    assert few["deep"].column_names == ["begin", "end", "data"]
+    none = program.run([{"event": "o", "time": "2026-03-02T09:00:00Z", "data": ["a", 10]}], engine=engine)
+    assert none["small"].schema == some["small"].schema
+    assert pickle.loads(pickle.dumps(none))["small"].schema == some["small"].schema
+
+
+def test_columns_of_an_event_stand_in_the_order_of_its_head() -> None:
+    program = ephemera.compile("EVENT o(i: string, q: int); sw(q, i) <- o: o(i, q); big(i, q) <- o: o(i, q);")
+    answers = program.run([{"event": "o", "time": 1, "data": ["a", 3]}])
+    assert answers["sw"].column_names == ["begin", "end", "q", "i"]
+    assert answers["big"].column_names == ["begin", "end", "i", "q"]
+    table = pa.table({"event": ["o"], "time": [1], "i": ["a"], "q": [3]})
+    assert program.run(table, emit=["big"]).column_names == ["event", "begin", "end", "i", "q"]
+    assert answers.to_arrow().column_names == program.run(table).column_names
 
 
 def test_terms_are_json_and_declared_ones_have_columns() -> None:

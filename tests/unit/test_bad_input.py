@@ -17,6 +17,9 @@ PROGRAM = """
 TIME UNIT 1 hour;
 EVENT order(id: string, qty: int) LASTS AT MOST 5;
 EVENT note(text: any);
+EVENT a;
+EVENT n;
+EVENT other;
 seen(id, q) <- o: order(id, q);
 noted(t) <- n: note(t);
 """

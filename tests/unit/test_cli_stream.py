@@ -6,13 +6,16 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from ephemera.cli.follow import FollowedFile
 from ephemera.cli.main import app
+from ephemera.cli.stream import _lines
 
 PROGRAM = """
 TIME UNIT 1 hour;
@@ -139,6 +142,84 @@ def test_a_growing_file_is_followed_until_the_user_stops_it(tmp_path: Path) -> N
     assert process.returncode == 130
     assert "stopped: 2 events" in told
     assert "Traceback" not in told
+
+
+def test_no_event_is_lost_where_a_followed_file_is_emptied(tmp_path: Path) -> None:
+    program, events = write(tmp_path, "p.eq", PROGRAM), tmp_path / "e.jsonl"
+    events.write_text(line("order", 1, "a") + "\n" + line("order", 20, "b") + "\n", encoding="utf-8")
+    command = [sys.executable, "-m", "ephemera", "run", program, "--mode", "stream", "--follow", "--input", str(events)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert json.loads(process.stdout.readline())["data"] == ["a"]
+            events.write_text(line("order", 40, "c") + "\n", encoding="utf-8")
+            assert json.loads(process.stdout.readline())["data"] == ["b"]
+            process.send_signal(signal.SIGINT)
+            _, told = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert f"{events} was emptied and begins anew; it is read from its beginning\n" in told
+    assert "stopped: 3 events" in told
+
+
+def rotations(path: Path) -> dict[str, Callable[[str], None]]:
+    """How logs are rotated: each begins a file anew, with some text."""
+    new = path.with_name("new.jsonl")
+
+    def replaced(text: str) -> None:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+
+    def moved(text: str) -> None:
+        path.rename(path.with_name("old.jsonl"))
+        path.write_text(text, encoding="utf-8")
+
+    def emptied(text: str) -> None:
+        path.write_text(text, encoding="utf-8")
+
+    return {"emptied": emptied, "replaced": replaced, "moved": moved}
+
+
+@pytest.mark.parametrize("how", ["emptied", "replaced", "moved"])
+@pytest.mark.parametrize("length", [1, 200], ids=["shorter", "longer"])
+def test_a_followed_file_that_begins_anew_is_read_from_its_beginning(tmp_path: Path, how: str, length: int) -> None:
+    path = tmp_path / "e.jsonl"
+    path.write_text("old 1\nold 2\nhalf", encoding="utf-8")
+    followed = FollowedFile(path, path.open("rb"))
+    chunks = _lines(followed.file, followed, watched=True)
+
+    def next_lines() -> list[bytes]:
+        return next(lines for lines in chunks if lines)
+
+    assert next_lines() == [b"old 1", b"old 2"]
+    rotations(path)[how]("new 1\n" * length)
+    assert next_lines() == [b"half"]
+    assert next_lines() == [b"new 1"] * length
+    with path.open("a", encoding="utf-8") as file:
+        file.write("new 2\n")
+    assert next_lines() == [b"new 2"]
+    followed.close()
+
+
+def test_what_was_written_before_a_file_was_moved_is_read_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "e.jsonl"
+    path.write_text("old 1\n", encoding="utf-8")
+    followed = FollowedFile(path, path.open("rb"))
+    chunks = _lines(followed.file, followed, watched=True)
+    assert next(chunks) == [b"old 1"]
+    with path.open("a", encoding="utf-8") as file:
+        file.write("old 2\n")  # which stays here until the file is closed
+        path.rename(tmp_path / "old.jsonl")
+        assert next(chunks) == []  # the next file is not there yet
+        file.write("old 3\n")
+    path.write_text("new\n", encoding="utf-8")
+    found = [line for _ in range(20) for line in next(chunks)]
+    assert found == [b"old 2", b"old 3", b"new"]
+    assert capsys.readouterr().err == f"{path} is another file now; it is read from its beginning\n"
+    followed.close()
 
 
 def test_progress_is_shown_where_it_is_asked_for(tmp_path: Path) -> None:

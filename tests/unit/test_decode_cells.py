@@ -101,6 +101,8 @@ def test_a_block_by_columns_is_its_rows_one_by_one(given: tuple[str, list[str], 
         if isinstance(event, BadEvent):
             bad.append((row, event))
             continue
+        if event is None:
+            continue
         good.append((row, repr(event.key)))
         form = not uses_text(data, compiled.rules.resolved.catalogue) if form is None else form
     events = [

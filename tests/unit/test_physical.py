@@ -83,6 +83,7 @@ def test_explain_shows_how_a_program_runs(tmp_path: Path) -> None:
                 "stamp": "j.e",
                 "ranges": [{"of": "i.e", "before": 2_000_000, "after": 2_000_000}],
                 "tests": [],
+                "equations": [],
             }
         ],
     }

@@ -114,6 +114,15 @@ def constant(place: int, event: str | None = None) -> Variable:
     return Variable(f"#{place}" if event is None else f"#{event}#{place}")
 
 
+def joined(events: Iterable[str]) -> str:
+    """What a stored join of some events is called where a rule reads it: no author can name an event so.
+
+    >>> joined(["o", "s"])
+    '`o,s`+'
+    """
+    return f"`{','.join(events)}`+"
+
+
 def primitive(expression: str, number: int) -> str:
     """The event of the n-th input of an algebra expression, counted from 1."""
     return f"{expression}/{number}"
@@ -170,6 +179,11 @@ def is_constant(name: str) -> bool:
 def is_blank(name: str) -> bool:
     """Whether it is a variable that stands for `_`; no author can name one so."""
     return _BLANK.fullmatch(name) is not None
+
+
+def is_joined(event: str) -> bool:
+    """Whether an event is a stored join of several, whose stamps stand beside its own."""
+    return event.endswith("`+")
 
 
 def is_unnamed(event: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 
-from ephemera.algebra.attributes import TERM, begin, end, is_end, is_moment, reference
+from ephemera.algebra.attributes import TERM, begin, end, event_of, is_end, is_joined, is_moment, reference
 from ephemera.algebra.nodes import (
     OPERATORS,
     AntiSemiJoin,
@@ -72,7 +72,7 @@ def _faults(e: Expression, of: _Schema, more: Collection[str]) -> Iterator[str]:
             if TERM not in of(inner):
                 yield "has no events to match"
         case Select(inner, condition, _):
-            yield from _missing(condition, of(inner), more)
+            yield from missing(condition, of(inner), more)
         case Project(inner, attributes):
             yield from (f"keeps {a}, which is not there" for a in attributes if a not in of(inner))
         case Rename(inner, events, variables):
@@ -87,7 +87,8 @@ def _faults(e: Expression, of: _Schema, more: Collection[str]) -> Iterator[str]:
             yield from (f"covers {n}, which is not there" for n in events if begin(n) not in of(inner))
             kept = {end(n) for n in events}
             in_window = {d.later for d in find(inner, Distance) if d.limit <= 0 and d.earlier in kept}
-            lost = {a for a in of(inner) if is_end(a)} - kept - in_window
+            # A stored join covers its parts, whose own ends are there.
+            lost = {a for a in of(inner) if is_end(a) and not is_joined(event_of(a))} - kept - in_window
             if not events or lost:
                 yield f"would forget {', '.join(sorted(lost)) or 'when'}"
         case Group(inner, by, own, _, _, _):
@@ -117,7 +118,7 @@ def _join_faults(
     if isinstance(e, Cross) and shared:
         yield f"multiplies what shares {', '.join(shared)}"
     yield from (f"joins by {a}, which is no data" for a in shared if left[a].kind != "data")
-    yield from _missing(e.condition, joined(left, right), more)
+    yield from missing(e.condition, joined(left, right), more)
     if isinstance(e, AntiSemiJoin):
         ends = {a for a in right if is_end(a)}
         closed = {d.later for d in find(e.condition, Distance) if d.earlier in left}
@@ -130,7 +131,7 @@ def _timer(inside: Schema, name: str, anchors: tuple[str, ...]) -> Iterator[str]
         yield f"is called {name}, as something else is"
 
 
-def _missing(condition: Formula, inside: Schema, more: Collection[str]) -> Iterator[str]:
+def missing(condition: Formula, inside: Schema, more: Collection[str]) -> Iterator[str]:
     """What a formula speaks of that is not there."""
     for part in walk(condition):
         match part:

@@ -20,7 +20,7 @@ from dataclasses import MISSING, field, fields, is_dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from ephemera.algebra.attributes import begin, constant, end, is_constant, occurrence, place_of, reference
+from ephemera.algebra.attributes import begin, constant, end, is_constant, is_joined, occurrence, place_of, reference
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename
 from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
@@ -185,26 +185,67 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
     made_of = {name: [prints[member].fingerprint for member in members] for name, members in alike.items()}
     wanted = {name: one.fingerprint for name, one in prints.items()}
     wanted |= {name: digest(["alike", *sorted(members)]) for name, members in made_of.items()}
+    joins = stored_joins(plan)
+    wanted |= {rule: digest(["what is left of", wanted[rule]]) for rule in joins.values()}
+    wanted |= {name: digest(["join", *_parts(plan, name, prints[rule])]) for name, rule in joins.items()}
     rules = _distinct(wanted)
     histories: dict[str, str] = {}
     columns: dict[str, Mapping[str, str]] = {}
     replaced = {member for members in alike.values() for member in members}
     for name, point in plan.points.items():
-        if point.kind != "rule" or name in replaced:
+        if point.kind not in ("rule", "join") or name in replaced:
             continue
-        own = prints[name] if name in prints else _of_several(prints[alike[name][0]], point)
+        owner = joins.get(name, name)
+        own = prints[owner] if owner in prints else _of_several(prints[alike[name][0]], point)
         columns[name] = own.columns()
         calendars, detections = find(point.expression, Calendar), find(point.expression, Detection)
         for leaf in [*(one.name for one in calendars), *(one.name for one in detections)]:
             histories[f"{name}/{leaf}"] = f"{rules[name]}.{own.events[leaf]}"
             columns[f"{name}/{leaf}"] = columns[name]
+    feeding = _Feeding(plan, prints)
     readers = {i.point: made_of[name] for name in alike for i in find(plan.points[name].expression, Input)}
-    queries = {
-        name: digest([_query(point, plan, prints), sorted(readers[name]) if _is_made(point) else []])
-        for name, point in plan.points.items()
-        if point.kind == "query"
-    }
+    queries: dict[str, str] = {}
+    for name, point in plan.points.items():
+        if point.kind != "query":
+            continue
+        stored = next((i.point for i in find(point.expression, Input) if i.point in joins), None)
+        if stored is not None:
+            queries[name] = digest(["joined", rules[stored]])
+            columns[name] = columns[stored]
+        else:
+            queries[name] = digest([_query(point, plan, feeding), sorted(readers[name]) if _is_made(point) else []])
     return StateNames(rules, histories | _distinct(queries), columns)
+
+
+def stored_joins(plan: Plan) -> dict[str, str]:
+    """The stored joins, and the rule that each is a part of: the one that reads it, maybe through others of them."""
+    found: dict[str, str] = {}
+    owners: dict[str, str] = {}
+    for name, point in reversed(list(plan.points.items())):
+        owner = owners.get(name, name)
+        if point.kind == "join":
+            found[name] = owner
+        if point.kind in ("rule", "join", "query"):
+            for read in find(point.expression, Input):
+                if plan.points[read.point].kind == "join" or _reads_a_join(plan, read.point):
+                    owners[read.point] = owner
+    return found
+
+
+def _reads_a_join(plan: Plan, query: str) -> bool:
+    return any(plan.points[read.point].kind == "join" for read in find(plan.points[query].expression, Input))
+
+
+def _parts(plan: Plan, join: str, rule: Print) -> list[str]:
+    """What a stored join is a part of, and which events it joins, in the order in which it has them."""
+    stored = plan.points[join].expression
+    uses = [new for use in find(stored, Rename) for _, new in use.events]
+    return [rule.fingerprint, *(",".join(rule.events.get(name, name) for name in _events(use)) for use in uses)]
+
+
+def _events(name: str) -> list[str]:
+    """The events that a name in a rule stands for: itself, or those of a stored join."""
+    return name[1:-2].split(",") if is_joined(name) else [name]
 
 
 def rule_names(prints: Mapping[str, Print]) -> dict[str, str]:
@@ -231,14 +272,30 @@ def _is_made(query: Point) -> bool:
     return any(is_constant(v.name) for m in find(query.expression, Match) for v in find(m.pattern, Var))
 
 
-def _query(point: Point, plan: Plan, prints: Mapping[str, Print]) -> list[object]:
+class _Feeding:
+    """The rules that feed queries, as they are hashed: put in order once for all queries that read the same."""
+
+    def __init__(self, plan: Plan, prints: Mapping[str, Print]) -> None:
+        self._points = plan.points
+        self._prints = prints
+        self._known: dict[frozenset[str], bytes] = {}
+
+    def of(self, sources: frozenset[str]) -> bytes:
+        """The fingerprints of the rules behind some streams."""
+        if sources not in self._known:
+            rules = {i.point for source in sources for i in find(self._points[source].expression, Input)}
+            told = sorted(self._prints[rule].fingerprint for rule in rules)
+            self._known[sources] = b"".join(map(_hashed, _tokens(told, None)))
+        return self._known[sources]
+
+
+def _query(point: Point, plan: Plan, feeding: _Feeding) -> list[object]:
     """What the matches of a query depend on: its patterns, how its type is declared, and the rules that feed it."""
     matches = list(find(point.expression, Match))
-    sources = {i.point for m in matches for i in find(m.input, Input)}
-    feeding = {i.point for source in sources for i in find(plan.points[source].expression, Input)}
+    sources = frozenset(i.point for m in matches for i in find(m.input, Input))
     label, catalogue = point.label, plan.catalogue
     declared = _schema(catalogue, label) if label is not None and label in catalogue.events else None
-    return [[m.pattern for m in matches], declared, sorted(prints[rule].fingerprint for rule in feeding)]
+    return [[m.pattern for m in matches], declared, feeding.of(sources)]
 
 
 def _distinct(wanted: Mapping[str, str]) -> dict[str, str]:
@@ -275,9 +332,16 @@ def digest(value: object, naming: _Naming | None = None) -> str:
 
     hashed = blake2b(digest_size=SIZE)
     for token in _tokens(value, naming):
-        text = token.encode("utf-8", "surrogatepass")
-        hashed.update(b"%d:%s" % (len(text), text))
+        hashed.update(_hashed(token))
     return hashed.hexdigest()
+
+
+def _hashed(token: str | bytes) -> bytes:
+    """A token as it is hashed; several that were made so before are left as they are."""
+    if isinstance(token, bytes):
+        return token
+    text = token.encode("utf-8", "surrogatepass")
+    return b"%d:%s" % (len(text), text)
 
 
 _FIELDS: dict[type, tuple[tuple[str, object], ...]] = {}
@@ -291,12 +355,14 @@ def _fields(node: type) -> tuple[tuple[str, object], ...]:
     return _FIELDS[node]
 
 
-def _tokens(value: object, naming: _Naming | None) -> Iterator[str]:
+def _tokens(value: object, naming: _Naming | None) -> Iterator[str | bytes]:
     """What a tree consists of; how deep it is does not matter. The order of a mapping or set says nothing."""
     waiting: list[Any] = [value]
     while waiting:
         one = waiting.pop()
-        if is_dataclass(one) and not isinstance(one, type):
+        if isinstance(one, bytes):
+            yield one
+        elif is_dataclass(one) and not isinstance(one, type):
             kind = type(one)
             own = [(n, getattr(one, n), default) for n, default in _fields(kind)]
             said = [(n, v) for n, v, default in own if not _is(v, default)]

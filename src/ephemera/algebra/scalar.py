@@ -12,8 +12,9 @@ from typing import TypeAlias
 
 from ephemera.algebra.attributes import Time, Variable, begin, end
 from ephemera.base.lazy_dataclass import dataclass
+from ephemera.base.tree import walk
 from ephemera.syntax.nodes import Comparison, IsNull
-from ephemera.terms.nodes import Pattern
+from ephemera.terms.nodes import Aggregate, Binary, Call, Negative, Pattern, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,3 +140,9 @@ def negated(formula: Formula) -> Formula:
             return Negation(formula)
         case Matches():
             raise TypeError("a match is never negated")
+
+
+def computed_variables(formula: Formula) -> frozenset[str]:
+    """The variables that a formula computes with, not only compares: there 1 and 1.0 may make a difference."""
+    computing = (part for part in walk(formula) if isinstance(part, Binary | Negative | Call | Aggregate))
+    return frozenset(node.name for part in computing for node in walk(part) if isinstance(node, Var))

@@ -1,7 +1,7 @@
 """This module says which attributes an expression has: stamps, references and variables, with their types.
 
 A declared attribute gives its type to the variable that is bound to it; all else is of any type. A variable that only
-an optional part binds may have no value.
+an optional part binds may have no value. What is read of a stored join has stamps where patterns have variables.
 """
 
 from __future__ import annotations
@@ -151,5 +151,5 @@ def _variables(pattern: Pattern, catalogue: Catalogue) -> dict[str, Attribute]:
         if declared is not None and declared.attributes is not None:
             pairs = zip(pattern.arguments, declared.attributes, strict=True)
             types = {a.name: kind for a, (_, kind) in pairs if isinstance(a, Var)}
-    sure = {v: Attribute("data", types.get(v, "any")) for v in sorted(found.sure)}
+    sure = {v: STAMP if is_stamp(v) else Attribute("data", types.get(v, "any")) for v in sorted(found.sure)}
     return sure | {v: Attribute("data", optional=True) for v in sorted(found.perhaps)}

@@ -29,13 +29,17 @@ class Limits:
     def __init__(self, plan: Plan, facts: Facts) -> None:
         self._attributes = plan.catalogue.attributes
         self._limits: dict[str, list[_Limit]] = {}
+        patterns: dict[str, list[Pattern]] = {}
+        for point in plan.points.values():
+            for m in find(point.expression, Match):
+                if isinstance(m.input, Input):
+                    patterns.setdefault(m.input.point, []).append(m.pattern)
         for name, point in plan.points.items():
             if point.kind == "stream" and point.label is not None and point.label not in plan.catalogue.events:
                 longest = facts.longest(name)
-                matches = (m for p in plan.points.values() for m in find(p.expression, Match))
-                patterns = tuple(m.pattern for m in matches if m.input == Input(name))
                 if longest is not None:
-                    self._limits.setdefault(point.label, []).append(_Limit(longest, patterns))
+                    limit = _Limit(longest, tuple(patterns.get(name, ())))
+                    self._limits.setdefault(point.label, []).append(limit)
 
     def has(self, label: str) -> bool:
         """Whether there is a limit for a type."""

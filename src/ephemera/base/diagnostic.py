@@ -36,6 +36,8 @@ class Code(StrEnum):
     UNREAD_COLUMN = "unread-column"
     UNKNOWN_TYPE = "unknown-type"
     UNKNOWN_ZONE = "unknown-zone"
+    UNKNOWN_FORMAT = "unknown-format"
+    EMPTY_PLACE = "empty-place"
     NAMESPACE = "bad-namespace"
     PREFIX = "namespace-prefix"
     # names

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from glob import glob
 from gzip import BadGzipFile
 from itertools import takewhile
 from pathlib import Path
@@ -20,8 +19,9 @@ import click
 
 from ephemera.base.scratch import scratch
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
-from ephemera.connect.declared_streams import Place, declared_places, given_places
-from ephemera.connect.file_source import CannotRead, Files, Format, format_of
+from ephemera.connect.declared_streams import Place, declared_places, given_places, overlap
+from ephemera.connect.file_source import STANDARD_INPUT, CannotRead, Files, Format, format_of
+from ephemera.connect.found_files import found_files
 from ephemera.connect.time_order import Input
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode import Noticed, decoders_of
@@ -29,7 +29,6 @@ from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.reading import Reading
 from ephemera.program import Program
 
-STANDARD_INPUT = "-"
 _SOCKET = re.compile(r"(socket|tcp)://(.*)")
 _HOST_AND_PORT = re.compile(r"(\[[^\]]+\]|[^:/]+):\d{1,5}/?")
 _PIECE = 65_536
@@ -56,7 +55,7 @@ class Given:
 
 def found_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[Given]:
     """What there is to read: what is named, else what programs declare, else standard input."""
-    places = _places(inputs, programs, paths)
+    places = _places(inputs, programs, paths, apart=True)
     return [_found(place) for place in places] or [Given((STANDARD_INPUT,), "json")]
 
 
@@ -65,9 +64,13 @@ def input_names(inputs: Sequence[str] | None, programs: Sequence[Program], paths
     return list(dict.fromkeys(place.location for place in _places(inputs, programs, paths))) or [STANDARD_INPUT]
 
 
-def _places(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[Place]:
+def _places(
+    inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path], *, apart: bool = False
+) -> list[Place]:
     catalogues, folders = [program.catalogue for program in programs], [path.parent for path in paths]
-    return given_places(inputs, catalogues, folders) if inputs else declared_places(catalogues, folders)
+    if inputs:
+        return given_places(inputs, catalogues, folders, apart=apart)
+    return declared_places(catalogues, folders, apart=apart)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +108,11 @@ class LiveInput:
 
 def live_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[LiveInput]:
     """What a live run reads: what is named, else what programs declare, if they do."""
-    return [_live_input(place) for place in _places(inputs, programs, paths)]
+    places = _places(inputs, programs, paths)
+    shared = overlap(places)
+    if shared is not None:
+        _refuse(shared)
+    return [_live_input(place) for place in places]
 
 
 def _live_input(place: Place) -> LiveInput:
@@ -132,10 +139,12 @@ def _found(place: Place) -> Given:
         return Given((name,), form or "json", only=place.only, programs=place.programs)
     if "://" in name:
         return Given((name,), form or format_of(name), is_remote=True, only=place.only, programs=place.programs)
-    names = [name] if Path(name).exists() else sorted(glob(name, recursive=True))  # noqa: PTH207 - of any folder
-    files = [file for one in names for file in _files(Path(one))]
-    if not names:
+    files = found_files(name)
+    if files is None:
         _refuse(f"cannot read {name}: No such file or directory")
+    closed = next((file for file in files if not os.access(file, os.R_OK)), None)
+    if closed is not None:
+        _refuse(f"cannot read {closed}: Permission denied")
     if not files:
         tell(f"note: there are no files in {name}")
     formats = {form or format_of(file) for file in files} or {form or "json"}
@@ -156,16 +165,6 @@ def literal(path: str) -> str:
     return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(Path(path).absolute()))
 
 
-def _files(path: Path) -> list[str]:
-    """The file itself, or all files of a folder; names that begin with `_` or `.` are marks, as they are for Spark."""
-    if not path.is_dir():
-        if not os.access(path, os.R_OK):
-            _refuse(f"cannot read {path}: Permission denied")
-        return [str(path)]
-    every = (p for p in sorted(path.rglob("*")) if p.is_file())
-    return [str(p) for p in every if not any(part.startswith(("_", ".")) for part in p.relative_to(path).parts)]
-
-
 def _refuse(message: str, code: int = WRONG_COMMAND) -> NoReturn:
     click.echo(message, err=True)
     raise click.exceptions.Exit(code)
@@ -181,16 +180,18 @@ def source_of(given: Given) -> Files:
     return Files(given.paths, given.format)
 
 
-def read_all(programs: Sequence[Program], given: Sequence[Given], *, lenient: bool = False) -> list[Reading]:
+def read_all(
+    programs: Sequence[Program], given: Sequence[Given], emit: Sequence[str] = (), *, lenient: bool = False
+) -> list[Reading]:
     """All events as each program reads them, for the oracle, which goes through them again and again.
 
     Ends the command if columns are missing, unless that is `lenient`.
     """
-    readings = [program._reading() for program in programs]
+    readings = [program._reading(emit) for program in programs]
     noticed = [Noticed(reading.keys) for reading in readings]
     for one in given:
         source = source_of(one)
-        compiled = [program._compiled for program in programs]
+        compiled = [reading.compiled for reading in readings]
         read = Input(source, decoders_of(compiled, noticed, one.readers))
         with told_of(source.name):
             while (found := read.read()) is not None:

@@ -133,7 +133,7 @@ def _await(query: LiveQuery, signals: Sequence[int], printed: _Printed | None) -
 def check_names(output: str | None, dead_letters: str | None) -> None:
     """Ends the command if what should be a folder has the name of a file."""
     for path in (output, dead_letters):
-        if path is not None and path.endswith((".jsonl", ".json")):
+        if path is not None and path.lower().endswith((".jsonl", ".json")):
             _fail(
                 f"a live run on Spark writes folders, and `{path}` is the name of a file\n"
                 "name a folder, such as answers/ or answers.parquet; `--engine local` writes one file"
@@ -207,7 +207,6 @@ def _streaming(
     from ephemera.spark.live.query import Streaming
     from ephemera.spark.read.scan import Input
 
-    emit = frozenset(wanted.emit)
     if any(one.is_socket for one in inputs):
         click.echo("what comes from a socket is read at most once: it is lost if the run fails", err=True)
     output = wanted.output
@@ -219,10 +218,10 @@ def _streaming(
         )
     return Streaming(
         spark,
-        [Job(program._compiled, program._world(rows), emit) for program, rows in programs],
+        [Job(program._planned(wanted.emit), program._world(rows)) for program, rows in programs],
         [Input(one.place, one.format, one.only, one.programs) for one in inputs],
         output=None if is_table else output,
-        format="parquet" if output and output.rstrip("/").endswith(".parquet") else _csv_or_json(output),
+        format="parquet" if output and output.rstrip("/").lower().endswith(".parquet") else _csv_or_json(output),
         dead_letters=live.dead_letters,
         table=output.removeprefix(TABLE) if output is not None and is_table else None,
         shards=live.shards,
@@ -239,7 +238,7 @@ def _forgets(spark: Any, table: str) -> bool:
 
 
 def _csv_or_json(output: str | None) -> Any:
-    return "csv" if output and output.rstrip("/").endswith(".csv") else "json"
+    return "csv" if output and output.rstrip("/").lower().endswith(".csv") else "json"
 
 
 @dataclass(slots=True)

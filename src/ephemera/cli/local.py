@@ -63,9 +63,9 @@ def run_here(
 ) -> None:
     """Runs programs by the engine in this process."""
     began = time.monotonic()
-    worlds = [program._world(own) for program, own in zip(programs, tables, strict=True)]
+    worlds = [program._world(own, until=wanted.until) for program, own in zip(programs, tables, strict=True)]
     runs = [
-        ProgramRun(program._compiled.beside(world.calendars), world, frozenset(wanted.emit))
+        ProgramRun(program._planned(wanted.emit).beside(world.calendars), world)
         for program, world in zip(programs, worlds, strict=True)
     ]
     letters = Letters(wanted.dead_letter, wanted.names)

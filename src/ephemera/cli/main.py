@@ -153,13 +153,21 @@ def _fmt(programs: tuple[Path, ...], only_check: bool) -> None:
     show_default=True,
     help="What is materialized: rules and event queries, or every join too.",
 )
+@click.option(
+    "--emit",
+    multiple=True,
+    metavar="NAME",
+    help="With --stage physical: how a run goes that is asked for events of this name only; may be given often.",
+)
 @_format
 @_allow_unbounded
-def _explain(program: Path, stage: Stage, points: Points, form: str, allow_unbounded: bool) -> None:
+def _explain(  # noqa: PLR0917 - its options
+    program: Path, stage: Stage, points: Points, emit: tuple[str, ...], form: str, allow_unbounded: bool
+) -> None:
     """Show what a stage of the compiler makes of a program; what would be kept forever is told on standard error."""
     from ephemera.cli.programs import explain_program
 
-    explain_program(program, stage, points, machine=form == "json", allow_unbounded=allow_unbounded)
+    explain_program(program, stage, points, emit, machine=form == "json", allow_unbounded=allow_unbounded)
 
 
 # ---- commands that run them ------------------------------------------------------------------------------------
@@ -203,6 +211,9 @@ def _explain(program: Path, stage: Stage, points: Points, form: str, allow_unbou
     default="batch",
     show_default=True,
     help="All events at once, or answers as events come.",
+)
+@click.option(
+    "--until", metavar="TIME", help="In batch mode: the clock runs at least until then, a number or ISO 8601."
 )
 @click.option("--follow", is_flag=True, help="In stream mode: go on as the last file grows.")
 @click.option("--progress", is_flag=True, help="Show progress and a summary even if this is no terminal.")

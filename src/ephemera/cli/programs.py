@@ -14,6 +14,7 @@ from ephemera.base.diagnostic import Report, Severity
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, print_reports, read_program, write_out
 from ephemera.pipeline import Checked, Stage, check
 from ephemera.program import Program
+from ephemera.rules.emitted import unknown_emitted
 
 
 def check_programs(paths: Sequence[Path], *, machine: bool, allow_unbounded: bool) -> None:
@@ -25,15 +26,24 @@ def check_programs(paths: Sequence[Path], *, machine: bool, allow_unbounded: boo
     _exit(missing=None in sources, reports=reports)
 
 
-def explain_program(path: Path, stage: Stage, points: Points, *, machine: bool, allow_unbounded: bool) -> None:
+def explain_program(
+    path: Path, stage: Stage, points: Points, emit: Sequence[str], *, machine: bool, allow_unbounded: bool
+) -> None:
     """The command `explain`: prints what a stage makes of a program."""
+    if emit and stage != "physical":
+        click.echo("--emit is for `--stage physical`", err=True)
+        raise click.exceptions.Exit(WRONG_COMMAND)
     shows_state = stage in ("plan", "relevance")
     explained = compile_all([path], unbounded_in("explain", allowed=allow_unbounded or not shows_state))[0]
+    wrong = unknown_emitted(emit, [explained._rules.resolved])
+    if wrong is not None:
+        click.echo(wrong, err=True)
+        raise click.exceptions.Exit(WRONG_COMMAND)
     if machine:
-        plain = explained.explain_json(stage, points=points)
+        plain = explained.explain_json(stage, points=points, emit=emit)
         write_out(json.dumps(plain, indent=2, ensure_ascii=False) + "\n")
     else:
-        write_out(explained.explain(stage, points=points) + "\n")
+        write_out(explained.explain(stage, points=points, emit=emit) + "\n")
 
 
 def compile_all(paths: Sequence[Path], unbounded: Severity | None = None) -> list[Program]:

@@ -27,7 +27,6 @@ from ephemera.cli.files import (
     write_out,
 )
 from ephemera.cli.inputs import (
-    STANDARD_INPUT,
     Given,
     LiveInput,
     found_inputs,
@@ -51,9 +50,9 @@ from ephemera.cli.progress import (
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.cli.stream import Stream
 from ephemera.connect.declared_tables import read_file
-from ephemera.connect.file_source import GZIP, ZSTANDARD
+from ephemera.connect.file_source import STANDARD_INPUT
+from ephemera.connect.found_files import GZIP, is_packed
 from ephemera.engine.hosts.batch import Run
-from ephemera.formats.decode_csv import COMPRESSED
 from ephemera.program import Program
 from ephemera.rules.emitted import unknown_emitted
 
@@ -85,6 +84,7 @@ def run_command(
     lenient: bool,
     strict: bool,
     mode: Mode,
+    until: str | None,
     follow: bool,
     progress: bool,
     master: str | None,
@@ -96,9 +96,15 @@ def run_command(
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
     letters = None if dead_letter is None else Path(dead_letter)
-    wanted = Wanted(output, tuple(emit), letters, names_of(programs), master, debug, progress, lenient, strict)
+    names = names_of(programs)
+    wanted = Wanted(output, tuple(emit), letters, names, master, debug, progress, lenient, strict, _moment(until))
     asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
+    for name, what in ((output, "answers"), (dead_letter, "dead letters")):
+        if name is not None and is_packed(name):
+            _refuse(f"{what} are not packed; name `{name}` without its last ending")
     if mode == Mode.stream:
+        if until is not None:
+            _refuse("--until is for runs over a history; live, the clock goes on with the events")
         if engine == RunsOn.oracle:
             _refuse("stream mode runs on the engines `spark` and `local`")
         _run_stream(
@@ -121,8 +127,7 @@ def run_command(
         _refuse(f"the engine `oracle` writes one file of JSON lines; `{output}` is for the engines `spark` and `local`")
     if on == RunsOn.local and output is not None and (output.endswith("/") or Path(output).is_dir()):
         _refuse(f"the engine `local` writes one file (.jsonl, .csv, .parquet); `{output}` is for the engine `spark`")
-    if on == RunsOn.local and output is not None and output.endswith((GZIP, ZSTANDARD)):
-        _refuse(f"answers are not packed; name `{output}` without its last ending")
+    _check_until(compiled, wanted)
     given = found_inputs(inputs, compiled, programs)
     check_outputs(
         output,
@@ -143,6 +148,25 @@ def run_command(
     _run_oracle(compiled, programs, tables, given, wanted)
 
 
+def _moment(text: str | None) -> float | str | None:
+    """A time as events write it: a number of units, or a text."""
+    for kind in (int, float):
+        try:
+            return None if text is None else kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def _check_until(programs: Sequence[Program], wanted: Wanted) -> None:
+    """Ends the command if there is no such time."""
+    for program in programs:
+        try:
+            program._world(until=wanted.until)
+        except (EphemeraError, ValueError, OverflowError) as error:
+            _refuse(f"--until: {error}")
+
+
 def _run_oracle(
     programs: Sequence[Program],
     paths: Sequence[Path],
@@ -153,11 +177,12 @@ def _run_oracle(
     began = time.monotonic()
     runs: list[Run] = []
     for program, path, own, reading in zip(
-        programs, paths, tables, read_all(programs, given, lenient=wanted.lenient), strict=True
+        programs, paths, tables, read_all(programs, given, wanted.emit, lenient=wanted.lenient), strict=True
     ):
         try:
             with shown_progress(path.name, wanted=wanted.progress) as tell:
-                runs.append(program._run_read(reading, engine="oracle", tables=own, emit=wanted.emit, progress=tell))
+                more: dict[str, Any] = {"tables": own, "until": wanted.until, "progress": tell}
+                runs.append(program._run_read(reading, engine="oracle", **more))
         except EphemeraError as error:
             click.echo(f"{path}: {error}", err=True)
             raise click.exceptions.Exit(FAILED) from None
@@ -207,17 +232,17 @@ def _run_stream(
     if asked.first() is not None or wanted.master is not None:
         _refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
     engines = [
-        program.engine(tables=own, allow_unbounded=True, lenient=wanted.lenient)
+        program._engine(wanted.emit, program._world(own, lenient=wanted.lenient), lenient=wanted.lenient)
         for program, own in zip(live, tables, strict=True)
     ]
     target = None if wanted.output is None else Path(wanted.output)
 
     def noted() -> list[str]:
-        lacking = [program.notes(own.never(wanted.emit)) for program, own in zip(live, engines, strict=True)]
+        lacking = [program.notes(own.never()) for program, own in zip(live, engines, strict=True)]
         return note_lines(lacking, wanted.names)
 
     shown = noted if is_shown(wanted=wanted.progress) else None
-    stream = Stream(engines, wanted.names, target, wanted.dead_letter, wanted.emit, shown)
+    stream = Stream(engines, wanted.names, target, wanted.dead_letter, shown)
     stream.run([(one.name, one.readers(len(live))) for one in given], follow=follow)
     if wanted.strict and any(engine.warnings for engine in engines):
         raise click.exceptions.Exit(WRONG_PROGRAM)
@@ -238,15 +263,16 @@ def _is_on_spark(given: Sequence[LiveInput], engine: RunsOn | None, *, follow: b
     other = next((one for one in given if one.is_here and one.format != "json"), None)
     if other is not None:
         _refuse(f"`{other.name}` holds no JSON lines; live, other formats are read from folders, on Spark")
-    packed = next((name for name in here if name.endswith(COMPRESSED)), None)
+    packed = next((name for name in here if is_packed(name)), None)
     if packed is not None:
-        _refuse(f"`{packed}` is compressed; live, give its lines on standard input: `gzip -dc … | ephemera run …`")
+        unpack = "gzip" if packed.lower().endswith(GZIP) else "zstd"
+        _refuse(f"`{packed}` is compressed; live, give its lines on standard input: `{unpack} -dc … | ephemera run …`")
     return not here
 
 
 def is_one_file(output: str) -> bool:
     """Whether answers go to one file: what ends in nothing that says otherwise, too, unless it is a folder."""
-    return not output.endswith(("/", ".parquet", ".csv")) and not Path(output).is_dir()
+    return not output.lower().endswith(("/", ".parquet", ".csv")) and not Path(output).is_dir()
 
 
 def _refuse(message: str) -> NoReturn:
@@ -257,7 +283,7 @@ def _refuse(message: str) -> NoReturn:
 def _compiled(paths: Sequence[Path], use: Use, wanted: Wanted, *, allowed: bool) -> list[Program]:
     """The programs of a run, if they can give what is asked for."""
     programs = compile_all(paths, unbounded_in(use, allowed=allowed))
-    wrong = unknown_emitted(wanted.emit, [program._compiled.rules.resolved for program in programs])
+    wrong = unknown_emitted(wanted.emit, [program._rules.resolved for program in programs])
     if wrong is not None:
         _refuse(wrong)
     return programs

@@ -28,6 +28,7 @@ from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines
 from ephemera.cli.signals import exit_code, heed_again, was_stopped
 from ephemera.connect.atomic_files import layout, write_file
 from ephemera.connect.file_source import CannotRead
+from ephemera.connect.found_files import GZIP, ZSTANDARD, is_packed
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode_csv import BadFile
 from ephemera.program import Program
@@ -63,6 +64,8 @@ class Wanted:
     """Whether declared attributes that are no columns of the input are null."""
     strict: bool = False
     """Whether notes on the input make the command fail, behind the answers."""
+    until: float | str | None = None
+    """At least until when the clock runs, over a history."""
 
 
 def run_on_spark(
@@ -90,6 +93,10 @@ def run_on_spark(
 
 def _spark_paths(given: Given) -> tuple[str, ...]:
     """Paths as Spark finds them."""
+    if (
+        other := next((p for p in given.paths if is_packed(p) and not p.endswith((GZIP, ZSTANDARD))), None)
+    ) is not None:
+        _fail(f"Spark unpacks what ends in .gz or .zst, in small letters; rename {other}, or run with --engine local")
     return given.paths if given.is_remote else tuple(map(literal, given.paths))
 
 
@@ -168,7 +175,7 @@ def _run(
 def _jobs(programs: Sequence[tuple[Program, Rows]], wanted: Wanted) -> list[Job]:
     from ephemera.spark.batch.job import Job
 
-    return [Job(program._compiled, program._world(rows), frozenset(wanted.emit)) for program, rows in programs]
+    return [Job(program._planned(wanted.emit), program._world(rows, until=wanted.until)) for program, rows in programs]
 
 
 def _give(run: RunOutput, write: Callable[[], None], wanted: Wanted) -> None:

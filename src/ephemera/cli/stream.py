@@ -13,12 +13,14 @@ import select
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 import click
 
 from ephemera.cli.files import WRONG_COMMAND, bad_letter, tell, undefined_letter, utf_8, write_out
+from ephemera.cli.follow import FollowedFile
 from ephemera.cli.progress import letters_line, tell_notes, tell_warnings
 from ephemera.cli.signals import exit_code, noted, raise_if_seen
 from ephemera.connect.atomic_files import GrowingFile
@@ -35,13 +37,12 @@ LATE = "it came behind the bound of its source"
 class Stream:
     """Engines, and where their answers and dead letters go."""
 
-    def __init__(  # noqa: PLR0917 - what a run has
+    def __init__(
         self,
         engines: Sequence[LiveEngine],
         names: Sequence[dict[str, str]],
         output: Path | None,
         dead: Path | None,
-        emit: Sequence[str],
         noted: Callable[[], Sequence[str]] | None = None,
     ) -> None:
         """`names` is what the dead letters of each engine say of where they come from.
@@ -50,7 +51,6 @@ class Stream:
         """
         self._engines = engines
         self._names = names
-        self._emit = frozenset(emit)
         self._noted = noted
         self._undefined = 0
         self._output = None if output is None else GrowingFile(output)
@@ -94,8 +94,7 @@ class Stream:
 
     def _each(self, work: Callable[[LiveEngine, int], list[dict[str, Any]]]) -> None:
         for number, (engine, name) in enumerate(zip(self._engines, self._names, strict=True)):
-            answers = [a for a in work(engine, number) if not self._emit or a["event"] in self._emit]
-            text = "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in answers)
+            text = "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in work(engine, number))
             if text and self._output is not None:
                 self._output.write(utf_8(text))
             elif text:
@@ -127,25 +126,30 @@ def _chunks(
     """The lines of all inputs, as many at a time as are there; none while one is quiet, if that is `watched`."""
     for number, (name, readers) in enumerate(inputs):
         if name == "-":
-            yield from ((readers, lines) for lines in _lines(sys.stdin.buffer, grows=False, watched=watched))
+            yield from ((readers, lines) for lines in _lines(sys.stdin.buffer, None, watched=watched))
             continue
         try:
             file = Path(name).open("rb")  # noqa: SIM115 - closed below, and told apart from what goes wrong later
         except OSError as error:
             click.echo(f"cannot read {name}: {error.strerror}", err=True)
             raise click.exceptions.Exit(WRONG_COMMAND) from None
-        with file:
-            grows = follow and number == len(inputs) - 1
-            yield from ((readers, lines) for lines in _lines(file, grows=grows, watched=watched))
+        followed = FollowedFile(Path(name), file) if follow and number == len(inputs) - 1 else None
+        with closing(followed or file):
+            yield from ((readers, lines) for lines in _lines(file, followed, watched=watched))
 
 
-def _lines(file: IO[bytes], *, grows: bool, watched: bool) -> Iterator[list[bytes]]:
+def _lines(file: IO[bytes], followed: FollowedFile | None, *, watched: bool) -> Iterator[list[bytes]]:
+    """Whole lines, as many at a time as are there; where new content begins, the last one before it ends, too."""
     pieces: list[bytes] = []
     while True:
         while watched and not _is_ready(file):
             yield []
-        data = _available(file)
-        if not data and grows:
+        is_anew = followed is not None and followed.begins_anew()
+        data = b"" if is_anew else _available(file)
+        if followed is not None:
+            file = followed.file
+            followed.note(data)
+        if not data and followed is not None and not is_anew:
             if watched:
                 yield []
             time.sleep(PAUSE)
@@ -157,7 +161,7 @@ def _lines(file: IO[bytes], *, grows: bool, watched: bool) -> Iterator[list[byte
             pieces = more[-1:]
             if found:
                 yield found
-        if not data:
+        if not data and not is_anew:
             return
 
 

@@ -37,12 +37,12 @@ def opened(path: str | Path) -> IO[bytes]:
 
     from ephemera.formats.decode_csv import COMPRESSED  # noqa: PLC0415
 
-    return cast("IO[bytes]", gzip.open(path, "rb")) if str(path).endswith(COMPRESSED) else Path(path).open("rb")
+    return cast("IO[bytes]", gzip.open(path, "rb")) if str(path).lower().endswith(COMPRESSED) else Path(path).open("rb")
 
 
 def layout(target: str) -> Layout:
     """How answers are written to a target: one file if it ends in .jsonl, else a folder, of JSON lines by default."""
-    name = target.rstrip("/")
+    name = target.rstrip("/").lower()
     if (name.endswith(".jsonl") and not target.endswith("/")) or is_open_end(Path(target)):
         return "file"
     if name.endswith(".parquet"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ import pyarrow as pa
 import pyarrow.csv as pv
 
 from ephemera.connect.atomic_files import CannotWrite, WholeFile, append, is_open_end
+from ephemera.connect.found_files import is_packed, name_of
 from ephemera.connect.sink import spooled
+from ephemera.connect.staged_answers import StagedAnswers
 from ephemera.formats.answers import AnswerBatch
 from ephemera.formats.encode_json import iso_texts
 
@@ -25,7 +28,8 @@ _GROUP = 1 << 20
 
 def form_of(name: str) -> Form:
     """What a file would hold, by its name."""
-    return "parquet" if name.endswith(".parquet") else "csv" if name.endswith(".csv") else "json"
+    ending = Path(name).suffix.lower()
+    return "parquet" if ending == ".parquet" else "csv" if ending == ".csv" else "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +41,17 @@ class File:
     'answers.parquet'
     """
 
-    path: str
+    path: str | os.PathLike[str]
+
+    def __post_init__(self) -> None:
+        path = name_of(self.path, "sinks.File")
+        object.__setattr__(self, "path", path)
+        if is_packed(path):
+            raise ValueError(f"answers are not packed; name `{path}` without its last ending")
 
     def open(self) -> OpenFile:
         """Begins to write, beside what may be there under that name."""
-        return OpenFile(Path(self.path), form_of(self.path))
+        return OpenFile(Path(self.path), form_of(str(self.path)))
 
 
 class OpenFile:
@@ -54,13 +64,20 @@ class OpenFile:
         self._file: Any = spooled() if self._is_pipe else WholeFile(target)
         self._writer: Any = None
         self._stream: Any = None
+        self._staged: StagedAnswers | None = None
 
     def write(self, answers: AnswerBatch) -> None:
         """Adds some answers."""
         if self._form == "json":
             self._file.write(answers.lines())
             return
-        table = answers.table()
+        if answers.form.is_open:
+            self._staged = self._staged or StagedAnswers(answers.form)
+            self._staged.add(answers)
+        else:
+            self._write(answers.table())
+
+    def _write(self, table: pa.Table) -> None:
         if self._form == "csv":
             table = with_texts(table)
         if self._writer is None:
@@ -76,6 +93,13 @@ class OpenFile:
 
     def commit(self) -> None:
         """Gives the file its name; a pipe gets everything now."""
+        if self._staged is not None:
+            schema, tables = self._staged.tables()
+            for table in tables:
+                self._write(table)
+            if self._writer is None:  # there was no answer, and that is written, too
+                self._write(schema.empty_table())
+            self._staged.close()
         if self._writer is not None:
             self._writer.close()
             self._stream.flush()
@@ -91,6 +115,8 @@ class OpenFile:
 
     def abort(self) -> None:
         """Leaves nothing."""
+        if self._staged is not None:
+            self._staged.close()
         if self._writer is not None:
             with suppress(CannotWrite, OSError):
                 self._writer.close()

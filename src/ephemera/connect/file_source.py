@@ -8,25 +8,26 @@ from __future__ import annotations
 import gzip
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, Literal, cast
+from typing import IO, Any, Literal, cast, get_args
 
 import pyarrow as pa
 
 from ephemera.base.errors import EphemeraError
-from ephemera.connect.source import ROWS
+from ephemera.connect.found_files import GZIP, ZSTANDARD, Paths, check_format, found_files, names_of
+from ephemera.connect.source import ROWS, check_only
 from ephemera.formats.arrow_columns import with_instants
 from ephemera.formats.decode import Batch, Cells, Lines, Objects, Rows
-from ephemera.formats.decode_csv import BOM, BadFile, header_of, is_blank
+from ephemera.formats.decode_csv import BOM, BadFile, header_of, is_empty
+from ephemera.formats.json_lines import refuse_other
 from ephemera.terms.errors import LARGEST_LINE
 
 Format = Literal["json", "parquet", "csv", "xml"]
 STANDARD_INPUT = "-"
-GZIP, ZSTANDARD = ".gz", ".zst"
 FORMATS: dict[str, Format] = {".parquet": "parquet", ".csv": "csv", ".xml": "xml"}
 """Endings of names that say what is in a file; everything else is JSON lines."""
 _BLOCK = 1 << 20
@@ -37,44 +38,63 @@ _MESSAGES = 4_096
 
 def format_of(name: str) -> Format:
     """What is in a file, by its name."""
-    plain = name.rstrip("/").removesuffix(GZIP).removesuffix(ZSTANDARD)
-    return FORMATS.get(Path(plain).suffix.lower(), "json")
+    plain = name.rstrip("/").lower().removesuffix(GZIP).removesuffix(ZSTANDARD)
+    return FORMATS.get(Path(plain).suffix, "json")
 
 
 def opened(path: str | Path) -> IO[bytes]:
     """A file for reading, unpacked if its name says that it is packed; `-` is standard input."""
     if str(path) == STANDARD_INPUT:
         return sys.stdin.buffer
-    if str(path).endswith(GZIP):
+    if str(path).lower().endswith(GZIP):
         return cast("IO[bytes]", gzip.open(path, "rb"))
-    if str(path).endswith(ZSTANDARD):
+    if str(path).lower().endswith(ZSTANDARD):
         return cast("IO[bytes]", pa.input_stream(str(path), compression="zstd"))
     return Path(path).open("rb")
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """Files of one format, one after the other.
+    """Files one after the other: a path or several, each of a file, of a folder of files, or a pattern of these.
 
     >>> from ephemera import sources
-    >>> sources.Files(["examples/shop.jsonl"]).name
+    >>> sources.Files("examples/shop.jsonl").name
     'examples/shop.jsonl'
     """
 
-    paths: Sequence[str]
+    paths: Paths
     format: Format | None = None
     """By their names otherwise."""
     only: str | None = None
     """The type of all events that do not name theirs."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "paths", names_of(self.paths, "sources.Files"))
+        check_only(self.only, "sources.Files")
+        if self.format is not None:
+            check_format(self.format, get_args(Format))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The paths as they were given."""
+        return cast("tuple[str, ...]", self.paths)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The files that are there now; where nothing is, the path itself, so that reading it says so."""
+        found = ([one] if one == STANDARD_INPUT else found_files(one) for one in self.names)
+        return tuple(
+            file for name, files in zip(self.names, found, strict=True) for file in ([name] if files is None else files)
+        )
+
     @property
     def name(self) -> str:
-        return self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} files"
+        return self.names[0] if len(self.names) == 1 else f"{len(self.names)} files"
 
     @property
     def can_reopen(self) -> bool:
         """Whether all of them are files: a pipe gives everything once."""
-        return all(path != STANDARD_INPUT and Path(path).is_file() for path in self.paths)
+        return all(path != STANDARD_INPUT and Path(path).is_file() for path in self.files)
 
     def open(self, position: tuple[int, int] | None = None) -> OpenFiles:
         """From the beginning, or from a batch of a file on, both counted from 0."""
@@ -89,12 +109,13 @@ class OpenFiles:
     """Files that are being read."""
 
     def __init__(self, files: Files, position: tuple[int, int]) -> None:
-        self._files = files
+        self._form = files.format
+        self._paths = files.files
         self.position = position
         self.path: str | None = None
         """The file that is being read."""
         self._batches: Iterator[Batch] = iter(())
-        self._sizes = [_size(path) for path in files.paths]
+        self._sizes = [_size(path) for path in self._paths]
         self._total = max(1, sum(self._sizes))
         self._read_before = sum(self._sizes[: position[0]])
         self._read_of_file = 0
@@ -106,6 +127,8 @@ class OpenFiles:
         except (gzip.BadGzipFile, EOFError, zlib.error, pa.ArrowException) as error:
             raise BadFile(f"cannot read {self.path}: {error}") from None
         except OSError as error:
+            if error.errno is None:  # nothing is wrong with the file system: what is packed is broken or cut off
+                raise BadFile(f"cannot read {self.path}: {error}") from None
             raise CannotRead(f"cannot read {self.path}: {error.strerror or error}") from None
 
     def _read(self) -> Batch | None:
@@ -116,14 +139,14 @@ class OpenFiles:
                 self._read_of_file += _bytes(batch)
                 return batch
             number = self.position[0] + (self.path is not None)
-            if number >= len(self._files.paths):
+            if number >= len(self._paths):
                 return None
             skipped = 0 if self.path is not None else self.position[1]
             self._read_before += self._sizes[self.position[0]] if self.path is not None else 0
-            self.path = self._files.paths[number]
+            self.path = self._paths[number]
             self.position = (number, 0)
             self._read_of_file = 0
-            self._batches = _batches(self.path, self._files.format or format_of(self.path))
+            self._batches = _batches(self.path, self._form or format_of(self.path))
             for _ in range(skipped):
                 next(self._batches, None)
                 self.position = (number, self.position[1] + 1)
@@ -169,8 +192,12 @@ def _batches(path: str, form: Format) -> Iterator[Batch]:
 
 
 def _json(path: str) -> Iterator[Batch]:
-    for number, block in enumerate(_blocks(path)):
-        yield Lines(block.removeprefix(BOM) if number == 0 else block)
+    line = 1
+    for block in _blocks(path):
+        if line == 1:
+            refuse_other(block, path)
+        yield Lines(block.removeprefix(BOM) if line == 1 else block, path, line)
+        line += block.count(b"\n")
 
 
 def _csv(path: str) -> Iterator[Batch]:
@@ -180,7 +207,7 @@ def _csv(path: str) -> Iterator[Batch]:
         while columns is None and block:
             first, _, block = block.partition(b"\n")  # noqa: PLW2901 - what is left
             line += 1
-            if not is_blank(first):
+            if not is_empty(first, line - 1):
                 columns = header_of(first, path)
         if columns is None:
             continue
@@ -211,9 +238,11 @@ def _parquet(path: str) -> Iterator[Batch]:
     import pyarrow.parquet as pq  # noqa: PLC0415 - only who reads Parquet needs it
 
     with pq.ParquetFile(path) as file:
+        row = 1
         for group in range(file.num_row_groups):
             for batch in file.iter_batches(ROWS, row_groups=[group]):
-                yield Rows(with_instants(pa.Table.from_batches([batch]), file.schema), path)
+                yield Rows(with_instants(pa.Table.from_batches([batch]), file.schema), path, first=row)
+                row += batch.num_rows
         if not file.num_row_groups:
             yield Rows(with_instants(file.schema_arrow.empty_table(), file.schema), path)
 

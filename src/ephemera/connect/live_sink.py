@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
+from ephemera.connect.found_files import check_format, name_of
 from ephemera.connect.sink import Callback, Console, Memory
 
 Format = Literal["json", "parquet", "csv"]
@@ -20,8 +22,12 @@ class Folder:
     Folder(path='answers', format='parquet')
     """
 
-    path: str
+    path: str | os.PathLike[str]
     format: Format = "json"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", name_of(self.path, "sinks.Folder"))
+        check_format(self.format, get_args(Format))
 
 
 @dataclass(frozen=True, slots=True)

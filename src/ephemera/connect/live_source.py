@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
+
+from ephemera.connect.found_files import check_format, name_of
+from ephemera.connect.source import check_only
 
 Format = Literal["json", "parquet", "csv", "xml"]
 
@@ -17,13 +21,19 @@ class Folder:
     Folder(path='arriving', format=None, most_files=10, only=None)
     """
 
-    path: str
+    path: str | os.PathLike[str]
     format: Format | None = None
     """What the files hold; what their names say otherwise, and else JSON lines."""
     most_files: int | None = None
     """How many files a batch takes; all that are there otherwise."""
     only: str | None = None
     """The type of all events that do not name theirs."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", name_of(self.path, "sources.Folder"))
+        check_only(self.only, "sources.Folder")
+        if self.format is not None:
+            check_format(self.format, get_args(Format))
 
 
 @dataclass(frozen=True, slots=True)

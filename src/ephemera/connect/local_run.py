@@ -51,7 +51,6 @@ class ProgramRun:
 
     compiled: Compiled
     world: World
-    emit: frozenset[str] = frozenset()
     read: int = 0
     """How many events came in, with those that are bad."""
     bad: int = 0
@@ -59,6 +58,8 @@ class ProgramRun:
     """Heads that had no value."""
     answers: Counter[str] = field(default_factory=Counter)
     """How many there were, by label."""
+    as_numbers: bool = True
+    """Whether times are numbers, as in the input."""
     never: Never = field(default_factory=Never)
     said: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -130,7 +131,7 @@ class _Attempt:
         lenient: bool,
         progress: Callable[[float], None],
     ) -> None:
-        self._programs = [ProgramRun(one.compiled, one.world, one.emit) for one in programs]
+        self._programs = [ProgramRun(one.compiled, one.world) for one in programs]
         self._sink, self._letters = sink, letters
         self._lenient = lenient
         self._progress = progress
@@ -198,7 +199,7 @@ class _Attempt:
 
     def _through(self, slices: Iterable[tuple[int, list[list[Events]]]]) -> None:
         loaded = size = 0
-        files = sum(len(getattr(one.source, "paths", (one.source.name,))) for one in self.inputs)
+        files = sum(len(getattr(one.source, "files", (one.source.name,))) for one in self.inputs)
         for number, (first, parts) in enumerate(slices):
             if number == 0 and len(self._noticed[0].offers) == files:  # all that offers columns has been seen
                 self._check_columns()
@@ -273,7 +274,7 @@ class _Attempt:
             if one is None:
                 continue
             for part, rule in answer_parts(one, program.compiled.rules, k):
-                if not program.emit or part.events.label in program.emit:
+                if program.compiled.physical.gives(part.events.label):
                     parts.append(part)
                     rules.append(rule)
         for part in parts:
@@ -303,14 +304,16 @@ class _Attempt:
             instants = any(decoder.has_instants for decoder in own)
             counting.append(Counting(stamps, stamps and not instants))
         days = tuple(tuple(day for own in p.world.calendars.values() for day in own) for p in self._programs)
-        emit = frozenset(name for program in self._programs for name in program.emit)
+        emit = frozenset(name for program in self._programs for name in program.compiled.physical.emit)
         return AnswerForm(tuple(p.compiled.rules for p in self._programs), tuple(counting), days, emit)
 
     def _tell(self) -> None:
         """What is to be said of the whole run."""
+        form = self._form or self._answer_form()
         for k, (program, engine) in enumerate(zip(self._programs, self._engines, strict=True)):
             compiled, noticed = program.compiled, self._noticed[k]
             engine.came(self._came[k])
-            program.never = never(compiled.rules, compiled.plan, engine.awaited, engine.matched, program.emit)
+            program.as_numbers = form.counting[k].stamps
+            program.never = never(compiled, engine.awaited, engine.matched)
             program.said = compiled.rules.resolved.catalogue.local.note_since(self._assumed[k])
             program.warnings = (*noticed.warnings, *noticed.keys.notes())

@@ -53,6 +53,12 @@ class Source(Protocol):
         """Begins to read, at the beginning or where another stopped."""
 
 
+def check_only(only: object, who: str) -> None:
+    """Raises what is wrong with the type of all events of a source, if that is no name at all."""
+    if only is not None and not isinstance(only, str):
+        raise TypeError(f"`only` of {who} is the name of one type, and this is a {type(only).__name__}")
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """Events that are there one by one: objects, or lines of JSON.

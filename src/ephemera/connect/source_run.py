@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ephemera.algebra.nodes import Base
+from ephemera.base.suggest import suggestion
+from ephemera.base.tree import find
+from ephemera.connect.atomic_files import CannotWrite
 from ephemera.connect.file_sink import File
 from ephemera.connect.file_source import Files
+from ephemera.connect.found_files import found_files
+from ephemera.connect.live_sink import Batches, Folder
+from ephemera.connect.live_sink import Table as SparkTable
 from ephemera.connect.local_run import LetterSink, ProgramRun, RunFailed, run_local
+from ephemera.connect.overwriting import Kept, Target, clash_among, inputs_kept, program_kept
 from ephemera.connect.sink import Memory, Sink
 from ephemera.connect.source import Memory as Listed
 from ephemera.connect.source import Source, Table
@@ -20,23 +29,51 @@ from ephemera.formats.reading import several
 from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import DeadLetter, World
 
+_SINKS = "sinks.File, sinks.Memory, sinks.Callback or sinks.Console"
 
-def source_of(events: Any) -> Source:
-    """Where events come from: a source, or one for a table or a list."""
+
+def are_sources(events: Any) -> bool:
+    """Whether something is a source, or a list of sources."""
+    if isinstance(events, list | tuple) and events:
+        return any(isinstance(one, Source) for one in events)
+    return isinstance(events, Source)
+
+
+def sources_of(events: Any) -> list[Source]:
+    """Where events come from: one source or several, or one for a table or a list."""
     if isinstance(events, Source):
-        return events
-    return Table(events) if is_table(events) else Listed(several(events))
+        return [events]
+    if not are_sources(events):
+        return [Table(events) if is_table(events) else Listed(several(events))]
+    wrong = next((one for one in events if not isinstance(one, Source)), None)
+    if wrong is not None:
+        raise TypeError(f"a list of sources holds nothing else, and one thing in it is a {type(wrong).__name__}")
+    return list(events)
 
 
-def run_source(  # noqa: PLR0913 - what a run needs
-    compiled: Compiled, source: Source, world: World, emit: frozenset[str], sink: Sink | None, *, lenient: bool = False
+def run_sources(  # noqa: PLR0913 - what a run needs
+    compiled: Compiled,
+    sources: Sequence[Source],
+    world: World,
+    sink: Sink | None,
+    *,
+    path: Path,
+    lenient: bool = False,
 ) -> Run:
-    """All that comes of a source; where there is a sink, answers and messages go there and nowhere else."""
-    _check_target(source, sink)
+    """All that comes of some sources; where there is a sink, answers and messages go there and nowhere else.
+
+    `path` is that of the program, if it comes from a file.
+    """
+    if sink is not None:
+        _check_sink(sink)
+    for source in sources:
+        _check_type(source, compiled)
+    if isinstance(sink, File):
+        _check_target(sink, sources, program_kept(path, compiled.plan.catalogue) if path.is_file() else ())
     memory, letters = Memory(), _Letters()
-    program = ProgramRun(compiled, world, emit)
+    program = ProgramRun(compiled, world)
     try:
-        (done,) = run_local([program], [source], memory if sink is None else sink, letters.begun, lenient=lenient)
+        (done,) = run_local([program], sources, memory if sink is None else sink, letters.begun, lenient=lenient)
     except RunFailed as failed:
         raise failed.error from None
     return Run(
@@ -47,19 +84,56 @@ def run_source(  # noqa: PLR0913 - what a run needs
         output=[((number,), answer) for number, answer in enumerate(memory.answers)],
         read=done.read,
         never=done.never,
+        as_numbers=done.as_numbers,
         said=done.said,
-        warnings=done.warnings,
+        warnings=(*(f"there are no files in {name}" for name in _empty(sources)), *done.warnings),
     )
 
 
-def _check_target(source: Source, sink: Sink | None) -> None:
-    """Raises a `ValueError` where answers would be written over the events that they come from."""
-    if not isinstance(sink, File) or not isinstance(source, Files):
+def _check_sink(sink: object) -> None:
+    """Raises a `TypeError` for what is no sink of a run over a history."""
+    if isinstance(sink, str | PathLike):
+        raise TypeError(f'answers go to one of `sinks`, and this is a path; write sinks.File("{sink}")')
+    if isinstance(sink, Folder | SparkTable | Batches):
+        raise TypeError(
+            f"sinks.{type(sink).__name__} is for live queries on Spark; a run over a history takes {_SINKS}"
+        )
+    if isinstance(sink, type) or not isinstance(sink, Sink):
+        what = f"the class {sink.__name__} itself" if isinstance(sink, type) else f"a {type(sink).__name__}"
+        raise TypeError(f"answers go to {_SINKS}, or what has the methods of sinks.Sink, and this is {what}")
+
+
+def _check_type(source: Source, compiled: Compiled) -> None:
+    """Raises a `ValueError` where all events of a source are said to be of a type that the program does not know."""
+    asked = [base.label for p in compiled.plan.points.values() for base in find(p.expression, Base)]
+    catalogue = compiled.plan.catalogue
+    known = {label for label in asked if label is not None} | {*catalogue.events, *catalogue.derived}
+    if source.only is None or None in asked or source.only in known:
         return
-    target = Path(sink.path)
-    for path in source.paths:
-        if target.is_file() and Path(path).is_file() and target.samefile(path):
-            raise ValueError(f"`{sink.path}` is what the events are read from; write the answers somewhere else")
+    meant = suggestion(source.only, known)
+    guess = f"; did you mean `{meant}`?" if meant is not None else ""
+    raise ValueError(f"{source.name} is said to hold only `{source.only}`, which the program does not know{guess}")
+
+
+def _check_target(sink: File, sources: Sequence[Source], program: Iterable[Kept]) -> None:
+    """Raises what would be written over: what is read, the program, or what it declares."""
+    names = [name for source in sources for name in _read_by(source)]
+    clash = clash_among([Target("the sink", str(sink.path), is_folder=False)], [*program, *inputs_kept(names)])
+    if clash is not None:
+        raise CannotWrite(clash)
+
+
+def _read_by(source: Source) -> tuple[str, ...]:
+    """The files that a source reads, as far as it is known: a list of lines may be an open file."""
+    if isinstance(source, Files):
+        return source.names
+    name = getattr(source.events, "name", None) if isinstance(source, Listed) else None
+    return (name,) if isinstance(name, str) else ()
+
+
+def _empty(sources: Sequence[Source]) -> list[str]:
+    """The folders in which there is nothing to read."""
+    return [name for one in sources if isinstance(one, Files) for name in one.names if found_files(name) == []]
 
 
 @dataclass(slots=True)

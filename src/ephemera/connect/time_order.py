@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ephemera.base.errors import EphemeraError
 from ephemera.connect.source import OpenSource, Source
-from ephemera.formats.decode import Decoder
+from ephemera.formats.decode import Batch, Cells, Decoder, Lines, Objects, Rows
 from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.decoded import Decoded, span_of
 from ephemera.kernels.event_columns import Events, size_of
@@ -47,9 +47,10 @@ class Input:
 
     def read(self) -> list[Decoded] | None:
         """The next batch as each program reads it."""
-        self.opened = self.opened or self.source.open()
+        if self.opened is None:
+            self.opened = self.source.open()
         self.form = self.form or [None] * len(self.decoders)
-        batch = self.opened.read()
+        batch = checked(self.opened.read(), self.source)
         if batch is None:
             self.has_ended = True
             self.opened.close()
@@ -77,6 +78,16 @@ class Input:
         """Nobody reads any more."""
         if self.opened is not None:
             self.opened.close()
+
+
+def checked(batch: object, source: Source) -> Batch | None:
+    """What a source gave, if that is a batch; own sources may give anything."""
+    if batch is None or isinstance(batch, Lines | Cells | Rows | Objects):
+        return batch
+    raise TypeError(
+        f"`read` of {source.name} gave a {type(batch).__name__}; it gives sources.Objects (a list of events), "
+        "sources.Lines, sources.Rows or sources.Cells, and None at the end"
+    )
 
 
 def as_they_come(

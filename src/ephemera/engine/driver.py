@@ -22,22 +22,35 @@ SLICE = 100_000
 
 
 def drive(
-    engine: Engine, slices: Iterable[tuple[int, Sequence[Events]]], bounds: Mapping[str, int], size: int | None = None
+    engine: Engine,
+    slices: Iterable[tuple[int, Sequence[Events]]],
+    bounds: Mapping[str, int],
+    size: int | None = None,
+    after: int = -FAR,
 ) -> Iterator[Found]:
     """What is certain step by step: whenever so many events are in, and when the sources have come to their bounds.
 
-    With events comes a time before which no event ends that is not in yet.
+    With events comes a time before which no event ends that is not in yet. What ends by `after` is for others to give;
+    here it happens only for the sake of what comes of it later.
     """
     enough = SLICE if size is None else size
     loaded = 0
+    is_own = after == -FAR
     for first, parts in slices:
+        if not is_own and first > after:
+            engine.pass_over(after)
+            is_own = True
         if loaded >= enough:
             so_far = {name: min(bound, first - 1) for name, bound in bounds.items()}
             if engine.sources.are_behind(so_far):
-                yield engine.advance(so_far)
+                found = engine.advance(so_far)
                 loaded = 0
+                if is_own:
+                    yield found
         engine.load(parts)
         loaded += sum(map(len, parts))
+    if not is_own:
+        engine.pass_over(after)
     yield engine.advance(bounds)
 
 

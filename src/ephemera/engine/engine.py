@@ -11,13 +11,13 @@ counted for each event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.nodes import Base, Plan
+from ephemera.algebra.nodes import Base
 from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
@@ -26,10 +26,10 @@ from ephemera.engine.operators.head import is_message
 from ephemera.engine.time.event_time import Clock, Watermarks, sources_of
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, of_events
-from ephemera.physical.lanes import CLOCK, UNNAMED, all_read
-from ephemera.physical.plan import PhysicalPlan
+from ephemera.physical.lanes import CLOCK, UNNAMED
+from ephemera.physical.plan import Compiled, PhysicalPlan
+from ephemera.rewrite.drop_unasked import all_read
 from ephemera.rules.emitted import emitted_label
-from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, event_of_both
@@ -66,7 +66,7 @@ class Engine:
         """A part runs only some of the rules."""
         if plan.calendars != world.calendars.keys():
             raise InternalError("engine", "the plan is for other calendars than there are")
-        self._plan = plan.logical
+        self._plan = plan.plan
         self._part = part
         self.sources: Watermarks = sources_of(plan.catalogue)
         self._clock = Clock(plan, world.calendars, self.sources)
@@ -190,6 +190,13 @@ class Engine:
             self.sources.advance(reached)
         return self._step()
 
+    def pass_over(self, until: int) -> None:
+        """All sources have come so far, and nothing that ended by then counts: neither answers nor dead letters."""
+        self.advance(dict.fromkeys(self.sources.names, until))
+        self.take_dead_letters()
+        self.matched.clear()
+        self.given = 0
+
     def finish(self) -> Found:
         """The input has ended: what is pending is decided."""
         self.sources.finish()
@@ -221,9 +228,11 @@ class Engine:
     def _give(self, name: str, parts: Sequence[Events], names: frozenset[str], found: Found) -> None:
         """What a rule derived, to those who asked, and to the lanes that go on from it."""
         point = self._plan.points[name]
-        self.matched.add(point.rule or 0)
         lane = self.lanes[names]
-        wanted = self._clock.asked(point.rule, parts) if names != CLOCK else []
+        wanted: list[Events] = []
+        if point.kind == "rule":  # a stored join is for other rules only
+            self.matched.add(point.rule or 0)
+            wanted = self._clock.asked(point.rule, parts) if names != CLOCK else []
         if is_message(lane.builders[name].head):
             found.messages += [(point.rule or 0, p) for p in distinct(wanted)]
             return
@@ -310,16 +319,22 @@ class Never:
     """Types of which no event came."""
     matched: tuple[int, ...] = ()
     """The numbers of rules that gave nothing, counted from 1."""
+    run: tuple[int, ...] = ()
+    """The numbers of rules that were not run, since nobody asked for what they derive."""
 
 
 def never(
-    rules: Ruleset, plan: Plan, missing: Iterable[str], matched: Container[int], emit: Collection[str] = ()
+    compiled: Compiled, missing: Iterable[str], matched: Iterable[int], emit: Collection[str] | None = None
 ) -> Never:
     """What a run lacked, by the types that were missing and the rules that matched.
 
-    Where only some events are asked for, only what these need counts.
+    Where only some events are asked for, only what these need counts; `emit` may name fewer than the program runs for.
     """
+    matched = {*matched, *compiled.physical.rewritten.reshaped}
+    rules, plan, physical = compiled.rules, compiled.plan, compiled.physical
     every = range(1, len(rules.resolved.rules) + 1)
+    unasked = tuple(n for n in every if n not in physical.running)
+    emit = physical.emit if emit is None else emit
     if not emit:
         return Never(tuple(sorted(missing)), tuple(n for n in every if n not in matched))
     heads = {n: emitted_label(rules.resolved.rules[n - 1].head) for n in every}
@@ -328,7 +343,7 @@ def never(
     numbers = {plan.points[name].rule for name in needed}
     labels = {base.label for name in needed for base in find(plan.points[name].expression, Base)}
     came = tuple(sorted(label for label in missing if label in labels))
-    return Never(came, tuple(n for n in every if n in numbers and n not in matched))
+    return Never(came, tuple(n for n in every if n in numbers and n not in matched), unasked)
 
 
 def _once(events: Iterable[Event]) -> list[Event]:

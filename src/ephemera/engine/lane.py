@@ -16,13 +16,17 @@ from ephemera.algebra.attributes import as_written
 from ephemera.algebra.fingerprint import StateNames
 from ephemera.algebra.nodes import Table
 from ephemera.algebra.truth import Tester
+from ephemera.engine.agenda import Agenda
+from ephemera.engine.operators.alike_heads import AlikeHeads
 from ephemera.engine.operators.detect import Detector
 from ephemera.engine.operators.head import HeadBuilder, is_message
 from ephemera.engine.operators.join import RuleJoin
 from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.match import AbsoluteTimer, Matcher, Query, asked_for, with_events
 from ephemera.engine.operators.step_events import StepEvents, Used, run_to_fixpoint
+from ephemera.engine.operators.tuples import TupleBuilder
 from ephemera.engine.time.event_time import Clock
+from ephemera.engine.upkeep import Upkeep
 from ephemera.kernels.columns import UNBOUND, Batch, column
 from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
@@ -72,10 +76,19 @@ class Lane:
         self._labels = {name: query.label for name, query in plan.queries.items()}
         self._asked_labels = frozenset(self._labels.values())
         self.rules: dict[str, RuleJoin] = {}
-        self.builders: dict[str, HeadBuilder] = {}
+        self.builders: dict[str, HeadBuilder | TupleBuilder] = {}
         self._parameters: dict[str, JoinConstants | None] = {}
+        self._alike_heads: dict[str, AlikeHeads] = {}
+        """For rules that stand for several, of whose answers nobody reads any."""
         for rule in rules:
             self._wire(rule)
+        self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars, self.histories)
+        self._settled = 0
+        """The tick at the end of the last step: whatever a rule was not visited for until then is nothing to it."""
+        self._upkeep = Upkeep(self.histories, plan.queries, self._agenda.emptied)
+        self._numbers = {name: number for number, name in enumerate(self.builders)}
+        self._worked: dict[str, None] = {}
+        """The rules whose heads were built since somebody asked for those without a value."""
         self._tables: dict[Table, Batch] = {}
         self._days = StepEvents(0, -1)
         """The days of calendars in this step: only queries by the name of a calendar see them."""
@@ -112,6 +125,11 @@ class Lane:
         parameters = JoinConstants(rule, alike) if alike is not None else None
         self._parameters[rule.point] = parameters
         self.rules[rule.point] = RuleJoin(rule, self.histories.__getitem__, self._table, self._filter, parameters)
+        if self._plan.points[rule.point].kind == "join":
+            self.builders[rule.point] = TupleBuilder(rule.heads[rule.point], rule.events)
+            return
+        if parameters is not None and rule.gives_rows:
+            self._alike_heads[rule.point] = AlikeHeads(list(rule.heads.values()), rule.events, self._plan.catalogue)
         for name, head in rule.heads.items():
             series = self._series.get(self._plan.points[name].rule or 0)
             self.builders[name] = HeadBuilder(head, rule.events, self._plan.catalogue, self._tester, series)
@@ -130,9 +148,10 @@ class Lane:
     def take_dead_letters(self) -> list[DeadLetter]:
         """The heads that had no value since the last time, each once."""
         found: dict[tuple[int, str], DeadLetter] = {}
-        for name, builder in self.builders.items():
+        worked, self._worked = self._worked, {}
+        for name in sorted(worked, key=self._numbers.__getitem__):
             number = self._plan.points[name].rule or 0
-            for found_by, reason in builder.take_undefined():
+            for found_by, reason in self.builders[name].take_undefined():
                 variables = self._as_written(name, found_by)
                 which = (number, repr(sorted(variables.items(), key=lambda v: v[0])))
                 found.setdefault(which, DeadLetter(number, variables, reason))
@@ -161,8 +180,11 @@ class Lane:
         if self._detector is not None:
             self._detector.start()
         self.few = []
+        self._agenda.start(bound)
+        self._agenda.came(released)
         derived: dict[str, list[Events]] = {}
-        for members, is_cycle in self.plan.schedule:
+        for place in self._agenda:
+            members, is_cycle = self.plan.schedule[place]
             if is_cycle:
                 self._take_turns(members, pool, bound, derived)
             else:
@@ -172,7 +194,8 @@ class Lane:
         self.unused += new - self._used.count
         self.references = pool.next_reference
         self.derived_references = min(pool.next_derived, self.derived_references)
-        self._tidy()
+        self._settled = self.tick
+        self._upkeep.step(self.bound, self.tick)
         return derived
 
     def asks_for(self, label: str | None) -> bool:
@@ -228,6 +251,8 @@ class Lane:
             if matched is None:
                 return 0
             self._used.mark(matched)
+            self._agenda.matched(name, matched)
+            self._upkeep.grown(name)
             return len(matched)
         try:
             return self._rule(name, pool, bound, derived)
@@ -243,21 +268,32 @@ class Lane:
     def _rule(self, name: str, pool: StepEvents, bound: int, derived: dict[str, list[Events]]) -> int:
         """A rule's part of a step; how many new events it gave."""
         rule = self.rules[name]
+        rule.seen = max(rule.seen, self._settled)
         if self._detector is not None:
             for detection in rule.plan.detections:
                 self._detector.step(name, detection, self.bound, bound, self.tick)
         found = rule.step(self.tick, bound)
+        self._agenda.waits(name, rule.pending.next)
         if found is None:
             return 0
         if isinstance(found, list):
             self._give_rows(name, found)
             return 0
+        heads = self._alike_heads.get(name)
+        made = heads.step(found) if heads is not None and len(found) else None
+        if made is not None:
+            members = self._members(name)
+            derived.update((members[number].name, [events]) for number, events in made)
+            return 0
         new = 0
         for member, batch in self._by_member(name, found):
             events = self.builders[member].step(batch)
+            self._worked[member] = None
             if events:
                 derived.setdefault(member, []).extend(events)
-                new += 0 if is_message(self.builders[member].head) else pool.add(events)
+                if not is_message(self.builders[member].head):
+                    new += pool.add(events)
+                    self._agenda.came(events)
         return new
 
     def _by_member(self, name: str, batch: Batch) -> list[tuple[str, Batch]]:
@@ -293,13 +329,6 @@ class Lane:
         for timer in self._timers:
             timer.step(self._clock.timers(timer.pattern, self.bound, until), self.tick)
 
-    def _tidy(self) -> None:
-        """Drops what no reader can need any more, and merges what is left."""
-        for history in self.histories.values():
-            if history.stored or history.tail is not None:
-                history.expire(self.bound)
-                history.compact(self.tick + 1)
-
     # ---- state ---------------------------------------------------------------------------------------------
 
     def checkpoint(self) -> dict[str, Any]:
@@ -320,6 +349,9 @@ class Lane:
         """Stands where another stood, once the operators have its rows."""
         names = self.state_names
         self.bound, self.tick, self.references = counted["bound"], counted["tick"], counted["references"]
+        self._settled = self.tick
+        self._agenda.restart()
+        self._upkeep.restart()
         self.derived_references = counted["derived_references"]
         self.released, self.duplicates, self.unused = counted["totals"]
         if self._detector is not None:
@@ -333,4 +365,6 @@ class Lane:
         """Drops what is dead where it stands."""
         for rule in self.rules.values():
             rule.pending.expire(self.bound)
-        self._tidy()
+        self._upkeep.restart()
+        self._upkeep.step(self.bound, self.tick)
+        self._agenda.restart()

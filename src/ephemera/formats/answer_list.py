@@ -14,7 +14,7 @@ from typing import Any, SupportsIndex, overload
 import pyarrow as pa
 
 from ephemera.base.suggest import meant_by
-from ephemera.formats.encode_arrow import DATA, RECIPIENT, TRANSPORT, AnswerColumns
+from ephemera.formats.encode_arrow import DATA, AnswerColumns
 from ephemera.formats.json_events import BadEvent
 from ephemera.rules.emitted import emitted_label
 from ephemera.rules.nodes import Ruleset
@@ -30,8 +30,6 @@ _ARROW: dict[Type, pa.DataType] = {
     "bool": pa.bool_(),
     "instant": pa.timestamp("us", tz="UTC"),
 }
-_EXACT = 2**53
-"""Whole numbers up to this one are doubles without loss."""
 
 
 class Answers(list[dict[str, Any]]):
@@ -48,9 +46,9 @@ class Answers(list[dict[str, Any]]):
     ['event', 'begin', 'end', 'i', 'q']
     """
 
-    __slots__ = ("_names", "_rules", "dead_letters", "messages", "notes")
+    __slots__ = ("_as_numbers", "_names", "_rules", "dead_letters", "messages", "notes")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what came of a run
         self,
         answers: Iterable[dict[str, Any]],
         rules: Ruleset,
@@ -58,11 +56,13 @@ class Answers(list[dict[str, Any]]):
         messages: Sequence[dict[str, Any]] = (),
         dead_letters: Sequence[DeadLetter] = (),
         notes: Sequence[str] = (),
+        as_numbers: bool = True,
     ) -> None:
-        """`Program.run` makes these."""
+        """`Program.run` makes these; `as_numbers` says whether the input wrote times so."""
         super().__init__(answers)
         self._rules = rules
         self._names = AnswerColumns(rules)
+        self._as_numbers = as_numbers
         self.messages = tuple(messages)
         """What RAISE rules would send."""
         self.dead_letters = tuple(dead_letters)
@@ -86,7 +86,7 @@ class Answers(list[dict[str, Any]]):
         if which not in self.events:
             meant = meant_by(which, self.events)
             guess = f"; did you mean `{meant}`?" if meant is not None else ""
-            raise KeyError(f"no rule derives `{which}`{guess} There are {', '.join(self.events)}")
+            raise KeyError(f"no rule derives `{which}`{guess or '.'} There are {', '.join(self.events)}")
         return self._table([one for one in self if one["event"] == which], (which,)).drop_columns("event")
 
     @property
@@ -114,13 +114,13 @@ class Answers(list[dict[str, Any]]):
         return f"<Answers: {len(self):,} ({told}), the first:{first}\n  …>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (list(self), self._rules, self.messages, self.dead_letters, self.notes)
+        return _remade, (list(self), self._rules, self.messages, self.dead_letters, self.notes, self._as_numbers)
 
     # ---- tables --------------------------------------------------------------------------------------------
 
     def _table(self, answers: Sequence[Mapping[str, Any]], events: Sequence[str]) -> pa.Table:
         times = [t if isinstance(t, list) else [t, t] for t in (one["time"] for one in answers)]
-        numbers = all(not isinstance(t, str) for time in times for t in time)
+        numbers = self._as_numbers
         rows = [self._cells(one) for one in answers]
         expected = self._expected(events, numbers=numbers)
         names = dict.fromkeys([*expected, *(name for row in rows for name in row)])
@@ -146,17 +146,20 @@ class Answers(list[dict[str, Any]]):
 
     def _expected(self, events: Sequence[str], *, numbers: bool) -> dict[str, Type]:
         """The columns of some events, and the types that the rules let expect."""
-        found: dict[str, Type] = {}
+        named = AnswerColumns(self._rules, events if len(events) == 1 else (), messages=False).declared
+        found: dict[str, Type] = {DATA: "string"} if DATA in named else {}
         for (label, arity), types in derived_types(self._rules, Times(numbers, numbers)).items():
             if label in events:
                 for name, kind in zip(self._names.names(label, arity), types, strict=False):
                     found[name] = union(found.get(name, "nothing"), kind)
-        order = [name for name in self._names.declared if name in found]
-        return {name: found[name] for name in [*order, *found] if name not in (RECIPIENT, TRANSPORT)}
+        return {name: found.get(name, "any") for name in [*named, *found]}
 
 
-def _remade(answers: list[dict[str, Any]], rules: Ruleset, messages: Any, dead_letters: Any, notes: Any) -> Answers:
-    return Answers(answers, rules, messages=messages, dead_letters=dead_letters, notes=notes)
+def _remade(  # noqa: PLR0913, PLR0917 - what answers are made of
+    answers: list[dict[str, Any]], rules: Ruleset, messages: Any, dead_letters: Any, notes: Any, as_numbers: bool
+) -> Answers:
+    more: dict[str, Any] = {"messages": messages, "dead_letters": dead_letters, "notes": notes}
+    return Answers(answers, rules, as_numbers=as_numbers, **more)
 
 
 def letters_of(bad: Iterable[BadEvent], undefined: Iterable[DeadLetter]) -> list[DeadLetter]:
@@ -185,4 +188,4 @@ def _array(values: Sequence[Any], expected: Type) -> pa.Array:
 
 def _are_exact(values: Iterable[Any]) -> bool:
     """Whether whole numbers are the same as doubles."""
-    return all(not isinstance(v, int) or -_EXACT <= v <= _EXACT for v in values)
+    return all(not isinstance(v, int) or float(v) == v for v in values)

@@ -35,6 +35,19 @@ class AnswerForm:
         return tuple(layout(rules, counting, days, self.emit) for rules, counting, days in given)
 
     @cached_property
+    def is_open(self) -> bool:
+        """Whether the types of columns are only known when all answers are.
+
+        The rules may leave them open, and where times are numbers, any of these may turn out not to be whole.
+        """
+        counts = any(c.stamps and rules.resolved.catalogue.unit > 1 for c, rules in self._counted)
+        return counts or any("json" in one.columns.values() for one in self.layouts)
+
+    @property
+    def _counted(self) -> Iterator[tuple[Counting, Ruleset]]:
+        return zip(self.counting, self.programs, strict=True)
+
+    @cached_property
     def schema(self) -> pa.Schema:
         """What tables of answers look like; columns of one name that hold different things are JSON texts."""
         schemas = [one.schema for one in self.layouts]

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from ephemera.base.time import LATEST
+from ephemera.formats.arrow_rows import values_of
 from ephemera.kernels.columns import Column, Ints, Kind, Mask, objects
 from ephemera.terms.errors import BadMessage
 from ephemera.terms.values import Time
@@ -143,7 +144,8 @@ def column_of(array: pa.Array, declared: str, unit: int, local: LocalTime) -> tu
     elif is_number and declared in ("float", "any"):
         (values, good), kind = floats(array), "float"
     elif kinds.is_large_string(t) and declared in ("string", "any"):
-        values, good, kind = array.to_numpy(zero_copy_only=False), valid, "text"
+        texts = _texts(array)
+        values, good, kind = (objects([None] * len(array)), ~valid, "any") if texts is None else (texts, valid, "text")
     elif kinds.is_boolean(t) and declared in ("bool", "any"):
         values, good = array.fill_null(False).to_numpy(zero_copy_only=False).astype(object), valid
     else:
@@ -154,22 +156,28 @@ def column_of(array: pa.Array, declared: str, unit: int, local: LocalTime) -> tu
     return Column(values, kind), good | ~valid
 
 
-def listed(name: str, array: pa.Array, local: LocalTime) -> list[Any]:
-    """The values as Python has them, instants as times, decimals as the numbers they are.
+def _texts(array: pa.Array) -> np.ndarray | None:
+    """A column of texts; None if the bytes of some are no text, which nobody has checked."""
+    try:
+        return array.to_numpy(zero_copy_only=False)  # type: ignore[no-any-return]
+    except (pa.ArrowException, UnicodeDecodeError):
+        return None
+
+
+def listed(array: pa.Array, rows: Ints, local: LocalTime) -> list[Any]:
+    """The values of some rows as Python has them, instants as times, decimals as the numbers they are.
 
     What is no instant in the zone of the program stays as it is, for whoever reads it to say so.
     """
     if is_instant(array.type):
+        array = array.take(rows)
         instants, exists = in_zone(array, local)
         numbers, factor, divisor = ticks(instants)
         found: list[Any] = [None if v is None else Time(v * factor // divisor) for v in numbers.to_pylist()]
         for row in np.flatnonzero(~exists).tolist():
             found[row] = _as_it_is(array[row])
         return found
-    try:
-        return [plain(v) for v in array.to_pylist()]
-    except ValueError as error:
-        raise ValueError(f"the column `{name}` of type {array.type} cannot be read: {error}; cast it first") from None
+    return [plain(v) for v in values_of(array, rows.tolist(), floor=True)]
 
 
 def _as_it_is(value: pa.Scalar) -> Any:
@@ -198,17 +206,36 @@ def coded(column: pa.ChunkedArray) -> pa.DictionaryArray | None:
     if held is None or not (kinds.is_string(held) or kinds.is_large_string(held)):
         return None
     found = column.unify_dictionaries().combine_chunks()
-    texts = found.dictionary.to_pylist() if len(found) else []
+    texts = values_of(found.dictionary, range(len(found.dictionary))) if len(found) else []
     return found if None not in texts and len(set(texts)) == len(texts) > 0 else None
 
 
 def whole_column(column: pa.ChunkedArray) -> pa.Array:
     """A column as one array of a plain type."""
+    if kinds.is_run_end_encoded(column.type):
+        column = pc.run_end_decode(column)
     if kinds.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if kinds.is_string(column.type) or kinds.is_string_view(column.type):
         column = column.cast(pa.large_string())  # one array may be longer than 2 GB
     return column.combine_chunks()
+
+
+def is_foreign(field: pa.Field) -> bool:
+    """Whether a column holds numbers that stand for something else, such as the periods of pandas.
+
+    Of a file, only what is written beside the column says so where nobody knows the type.
+    """
+    if isinstance(field.type, pa.BaseExtensionType):
+        return is_numeric(field.type.storage_type) and field.type.extension_name != "arrow.bool8"
+    return is_numeric(field.type) and b"ARROW:extension:name" in (field.metadata or {})
+
+
+def foreign_name(field: pa.Field) -> str:
+    """What the type of such a column is called."""
+    if isinstance(field.type, pa.BaseExtensionType):
+        return str(field.type.extension_name)
+    return str(field.metadata[b"ARROW:extension:name"], "utf-8", "backslashreplace")
 
 
 def with_instants(table: pa.Table, schema: pq.ParquetSchema) -> pa.Table:

@@ -116,12 +116,10 @@ def told_missing(attribute: str, where: str, columns: Sequence[str], schema: Sch
 
 
 def _meant(name: str, columns: Sequence[str]) -> str:
-    meant = meant_by(name, columns)
-    if meant is not None:
-        return f"; did you mean `{meant}`?"
     if len(columns) == 1 and any(mark in columns[0] for mark in ";\t|"):
         return "; there is one column: are cells divided by commas?"
-    return ""
+    meant = meant_by(name, columns)
+    return "" if meant is None else f"; did you mean `{meant}`?"
 
 
 def shown_columns(columns: Iterable[str]) -> str:

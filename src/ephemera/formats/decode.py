@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeAlias, assert_never
 
@@ -19,6 +20,7 @@ from ephemera.formats.decode_cells import CellDecoder
 from ephemera.formats.decode_json import JsonDecoder
 from ephemera.formats.decoded import Decoded
 from ephemera.formats.json_events import BadEvent, enveloped, uses_text
+from ephemera.formats.json_lines import line_numbers
 from ephemera.formats.reading import Given, Keys, given_message, read_event
 from ephemera.kernels.tail import FEW
 from ephemera.physical.plan import Compiled
@@ -27,9 +29,11 @@ from ephemera.terms.events import Event
 
 @dataclass(frozen=True, slots=True)
 class Lines:
-    """Whole lines of JSON."""
+    """Whole lines of JSON; if they are of a file, of which, and the number of the first line."""
 
     data: bytes
+    name: str | None = None
+    first: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +55,8 @@ class Rows:
     """What it is told apart by; of a path, people see the end."""
     originals: Callable[[], pa.Table] | None = None
     """Gives the rows with all their columns, if these are not all here."""
+    first: int | None = None
+    """The number of the first row, if it is of a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,10 @@ class Decoder:
         match batch:
             case Lines(data):
                 self._lines = self._lines or JsonDecoder(self._compiled, self._noticed.keys)
-                return self._lines.decode(data)
+                found = self._lines.decode(data)
+                if found.bad and batch.name is not None:
+                    found.place_bad(partial(_place_of_line, batch.name, line_numbers(data, batch.first)))
+                return found
             case Cells(_, name, ()):
                 self._noticed.warnings.append(f"{name} is empty")
                 return Decoded()
@@ -135,13 +144,16 @@ class Decoder:
         self._held[batch.name].update(one.label for one in read.bad if one.label is not None)
         bad = sorted(read.bad, key=lambda one: one.row)
         originals = batch.table if batch.originals is None or not bad else batch.originals()
-        return Decoded(
+        found = Decoded(
             len(batch.table),
             read.parts,
             read.rows,
             [(one.row, event) for one, event in zip(bad, bad_events(bad, originals), strict=True)],
             [read.numbers] * len(read.parts),
         )
+        if batch.first is not None:
+            found.place_bad(partial(_place_of_row, batch.name, batch.first))
+        return found
 
     def _objects(self, events: Sequence[Given], places: Sequence[str] | None) -> Decoded:
         if places is None and len(events) > FEW and all(map(_is_line, events)):
@@ -156,11 +168,21 @@ class Decoder:
                 reason = event.reason if places is None else f"{places[row]}: {event.reason}"
                 found.bad.append((row, BadEvent(event.original, reason, event.label)))
                 continue
+            if event is None:
+                continue
             if places is None:
                 self._noticed.keys.note(enveloped(message.data, catalogue))
             good.append((row, event, not uses_text(message.data, catalogue)))
         found.add_each(good, catalogue)
         return found
+
+
+def _place_of_line(name: str, numbers: Sequence[int], row: int) -> str:
+    return f"{Path(name).name if name != '-' else 'standard input'}, line {numbers[row]}"
+
+
+def _place_of_row(name: str, first: int, row: int) -> str:
+    return f"{Path(name).name}, row {first + row}"
 
 
 def _is_line(given: Given) -> bool:

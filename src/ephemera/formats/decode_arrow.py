@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -12,17 +13,30 @@ import pyarrow.compute as pc
 import pyarrow.types as kinds
 
 from ephemera.algebra.attributes import position
-from ephemera.formats.arrow_columns import coded, column_of, is_instant, is_numeric, listed, stamps_of, whole_column
+from ephemera.formats.arrow_columns import (
+    coded,
+    column_of,
+    foreign_name,
+    is_foreign,
+    is_instant,
+    is_numeric,
+    listed,
+    stamps_of,
+    whole_column,
+)
+from ephemera.formats.arrow_rows import shown_rows, unheld_in, values_of
 from ephemera.formats.check_columns import Offer, row_label, stamp_columns, time_columns
 from ephemera.formats.json_events import BadEvent, original_text, read_object
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints
 from ephemera.kernels.event_columns import BEGIN, END, Events, flat_values, of_events
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.terms.errors import excerpt
 from ephemera.terms.events import Event
 
 _FEW = 16
 """Labels that are sooner looked for one by one than sorted."""
+_CAST = "make it numbers, texts or timestamps first, in pandas of periods by `.dt.to_timestamp()`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +68,13 @@ class Reader:
         self._refused = refused or {}
         self._catalogue = compiled.rules.resolved.catalogue
         self._limits = compiled.limits
+        self._is_unread = compiled.is_unread
         self._length = table.num_rows
         twice = [name for name, count in Counter(table.column_names).items() if count > 1]
         if twice:
             raise ValueError(f"the table has several columns `{twice[0]}`; rename all but one")
         self._arrays = {n: self._whole(n, c) for n, c in zip(table.column_names, table.columns, strict=True)}
+        self._foreign = {field.name: foreign_name(field) for field in table.schema if is_foreign(field)}
         self._times = stamp_columns(self._arrays, self._catalogue)
         self._stamps: dict[tuple[str, ...], tuple[Ints, Ints, Mask]] = {}
         self._found = Read()
@@ -70,6 +86,15 @@ class Reader:
         return whole_column(column) if found is None else found
 
     def read(self) -> Read:
+        """The events of the table."""
+        local = self._catalogue.local
+        assumed = local.assumed
+        found = self._read()
+        if not found.parts:  # what is said of times is said of those that count
+            local.assumed = assumed
+        return found
+
+    def _read(self) -> Read:
         used = {n for schema in self._catalogue.events.values() for n in schema.columns}
         used = used & set(self._arrays) if self._catalogue.events else set(self._arrays)
         self._found.numbers = all(is_numeric(self._arrays[n].type) for n in self._times)
@@ -115,6 +140,8 @@ class Reader:
 
         def column(name: str, declared: str) -> tuple[Column, Mask]:
             array = self._arrays.get(name)
+            if array is not None and name in self._foreign:
+                array = pc.if_else(array.is_null(), pa.scalar(None, pa.binary()), pa.scalar(b""))  # which is no value
             given = pa.nulls(len(rows)) if array is None else array if len(rows) == self._length else array.take(rows)
             return column_of(given, declared, self._catalogue.unit, self._catalogue.local)
 
@@ -130,28 +157,45 @@ class Reader:
             arrays = [self._arrays[n] for n in names] or [pa.nulls(self._length)]
             stamps = [stamps_of(array, self._catalogue.unit, self._catalogue.local) for array in arrays]
             begin, end = stamps[0][0], stamps[-1][0]
-            self._stamps[names] = begin, end, stamps[0][1] & stamps[-1][1] & (begin <= end)
+            is_time = self._foreign.keys().isdisjoint(names)
+            self._stamps[names] = begin, end, stamps[0][1] & stamps[-1][1] & (begin <= end) & is_time
         return self._stamps[names]
 
     def _one_by_one(self, label: str, schema: Schema | None, rows: Ints) -> Iterator[tuple[int, Event]]:
         """The events of some rows as JSON objects would be read; what is none is bad."""
+        is_unread = self._is_unread(label)
         is_open = schema is None or schema.attributes is None
         columns = schema.columns if schema is not None else ()
         when = time_columns(self._arrays, self._catalogue, label)
         names = [n for n in self._arrays if (n not in ("event", *when) if is_open else n in columns)]
         local = self._catalogue.local
-        lists = {n: listed(n, self._arrays[n].take(rows), local) for n in names}
-        times = [listed(n, self._arrays[n].take(rows), local) for n in when]
+        lists = {n: listed(self._arrays[n], rows, local) for n in names}
+        times = {n: listed(self._arrays[n], rows, local) for n in when}
         for k, row in enumerate(rows.tolist()):
             values = {n: v[k] for n, v in lists.items() if v[k] is not None}
-            stamps = [t[k] for t in times]
+            stamps = [t[k] for t in times.values()]
+            reason = self._unheld({**values, **dict(zip(times, stamps, strict=True))})
             time = stamps if len(stamps) > 1 else stamps[0] if stamps else None
-            event = read_object({"event": label, "time": time, "data": values}, self._catalogue)
-            reason = event.reason if isinstance(event, BadEvent) else self._limits.complaint(event)
-            if reason is not None:
-                self._found.bad.append(BadRow(row, reason, label))
-            elif isinstance(event, Event):
+            event = read_object({"event": label, "time": time, "data": values}, self._catalogue) if not reason else None
+            if is_unread and not isinstance(event, Event):  # only when it was may matter
+                event = read_object({"event": label, "time": time, "data": {}}, self._catalogue)
+            elif isinstance(event, BadEvent):
+                reason = event.reason
+            elif event is not None:
+                reason = self._limits.complaint(event)
+            if isinstance(event, Event) and (is_unread or reason is None):
                 yield row, event
+            elif not is_unread:
+                self._found.bad.append(BadRow(row, reason or "", label))
+
+    def _unheld(self, values: Mapping[str, Any]) -> str | None:
+        """What is wrong with values of a row that say nothing here."""
+        for name, value in values.items():
+            if name in self._foreign and value is not None:
+                return f"`{name}` is a column of type {self._foreign[name]}, which is not read; {_CAST}"
+            if (unheld := unheld_in(value)) is not None:
+                return f"`{name}` holds what cannot be read: {excerpt(unheld.text)}"
+        return None
 
 
 def flat_part(
@@ -176,7 +220,8 @@ def label_rows(labels: pa.Array) -> Iterator[tuple[str | None, Ints]]:
     unnamed = np.flatnonzero(numbers < 0)
     if len(unnamed):
         yield None, unnamed
-    names = encoded.dictionary.to_pylist()
+    held = values_of(encoded.dictionary, range(len(encoded.dictionary)))
+    names = [label if isinstance(label, str) else None for label in held]
     if len(names) <= _FEW:
         yield from ((label, np.flatnonzero(numbers == k)) for k, label in enumerate(names))
         return
@@ -192,7 +237,7 @@ def _has_lists(schema: Schema) -> bool:
 def bad_events(bad: Sequence[BadRow], table: pa.Table) -> list[BadEvent]:
     """Bad rows with what they were."""
     ordered = sorted(bad, key=lambda one: one.row)
-    given = table.take(pa.array([one.row for one in ordered], pa.int64())).to_pylist() if ordered else []
+    given = shown_rows(table, [one.row for one in ordered])
     return [BadEvent(original_text(row), one.reason, one.label) for one, row in zip(ordered, given, strict=True)]
 
 
@@ -213,9 +258,7 @@ def offer_of(table: pa.Table, name: str) -> Offer:
     """What a table offers."""
 
     def holds(label: str) -> bool:
-        column = table.column("event")
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        return bool(pc.any(pc.equal(column.cast(pa.large_string()), label)).as_py())
+        names = whole_column(table.column("event"))
+        return bool(kinds.is_large_string(names.type) and pc.any(pc.equal(names, label)).as_py())
 
     return Offer(name, table.column_names, holds)

@@ -40,12 +40,25 @@ class CellDecoder:
         self._catalogue = compiled.rules.resolved.catalogue
         self._name = Path(name).name
         self._columns = columns
+        self._assumed = self._catalogue.local.assumed
         self._names = list(dict.fromkeys(columns))
         self._only = row_label(columns, self._catalogue)
         self._labels = set[str]() if labels is None else labels
 
     def decode(self, block: bytes, first: int) -> Decoded:
         """The events of some whole lines, of which the first has a number; blank ones count for nothing."""
+        local = self._catalogue.local
+        before = local.assumed
+        found = self._decoded(block, first)
+        if found.bad and self._assumed == before < local.assumed:
+            # Whether the first times without a zone that were read stand in good rows, those alone can tell.
+            bad = {row for row, _ in found.bad}
+            lines = [line for line in block.split(b"\n") if not is_blank(line)]
+            local.assumed = before
+            self._decoded(b"\n".join(line for row, line in enumerate(lines) if row not in bad), first)
+        return found
+
+    def _decoded(self, block: bytes, first: int) -> Decoded:
         lines = cache(lambda: [(n, line) for n, line in enumerate(block.split(b"\n"), first) if not is_blank(line)])
         rows = cache(lambda: [row_of(line, number, self._columns) for number, line in lines()])
         cells = self._quick(block)
@@ -133,7 +146,7 @@ class CellDecoder:
             event, given = event_of_row(row(place), self._name, self._compiled)
             if isinstance(event, BadEvent):
                 found.bad.append((place, event))
-            else:
+            elif event is not None:
                 good.append((place, event, not uses_text(given, self._catalogue)))
         found.add_each(good, self._catalogue)
 

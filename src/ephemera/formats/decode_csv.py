@@ -30,7 +30,7 @@ from ephemera.formats.check_columns import (
     stamp_columns,
     time_columns,
 )
-from ephemera.formats.json_events import BadEvent, original_text
+from ephemera.formats.json_events import BadEvent, Message, original_text, read_message
 from ephemera.formats.reading import read_event
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
@@ -111,12 +111,17 @@ def is_blank(line: bytes) -> bool:
     return not line.strip()
 
 
+def is_empty(line: bytes, number: int) -> bool:
+    """Whether a line holds nothing at all, or is the first and holds nothing but the mark that files may begin with."""
+    return is_blank(line.removeprefix(BOM) if number == 1 else line)
+
+
 class Sheet:
     """A CSV file: its columns, and its rows as they are read. An empty file has neither."""
 
     def __init__(self, lines: Iterable[bytes], name: str) -> None:
         self.name = name
-        self._lines = ((n, line) for n, line in enumerate(lines, 1) if not is_blank(line))
+        self._lines = ((n, line) for n, line in enumerate(lines, 1) if not is_empty(line, n))
         first = next(self._lines, None)
         self.columns = () if first is None else header_of(first[1], name)
         self.is_empty = first is None
@@ -129,7 +134,7 @@ class Sheet:
 def sheet_of(data: bytes, name: str) -> Sheet | BadFile:
     """A file that is here as a whole, or why nothing of it can be read."""
     try:
-        content = gzip.decompress(data) if name.endswith(COMPRESSED) else data
+        content = gzip.decompress(data) if name.lower().endswith(COMPRESSED) else data
         return Sheet(BytesIO(content), name)
     except (OSError, EOFError, zlib.error) as error:
         return BadFile(f"cannot read {name}: {error}")
@@ -163,12 +168,14 @@ def object_of_cells(row: Mapping[str, str | None], catalogue: Catalogue) -> dict
     return {"event": label, "time": time, "data": {n: v for n, v in data.items() if v is not None}}
 
 
-def event_of_row(row: Row, name: str, compiled: Compiled) -> tuple[Event | BadEvent, dict[str, Any] | None]:
+def event_of_row(row: Row, name: str, compiled: Compiled) -> tuple[Event | BadEvent | None, dict[str, Any] | None]:
     """The event of a row of a file, or what is wrong with it and where it stands; and the JSON object that it is."""
     if row.cells is None:
         return BadEvent(original_text(row.line.rstrip(b"\r\n")), f"{place_of(name, row)}: {row.complaint}"), None
     given = object_of_cells(row.cells, compiled.rules.resolved.catalogue)
     event = read_event(given, compiled)
+    if event is None and all(column == cell for column, cell in row.cells.items()):  # the header again, no type
+        event = read_message(Message(given, given), compiled.rules.resolved.catalogue)
     if isinstance(event, BadEvent):
         original = json.dumps(row.cells, ensure_ascii=False)
         return BadEvent(original, f"{place_of(name, row)}: {event.reason}", event.label), given
@@ -177,7 +184,7 @@ def event_of_row(row: Row, name: str, compiled: Compiled) -> tuple[Event | BadEv
 
 def events_of_sheet(
     sheet: Sheet | BadFile, compiled: Compiled, *, complete: bool
-) -> Iterator[tuple[Event | BadEvent, dict[str, Any] | None]]:
+) -> Iterator[tuple[Event | BadEvent | None, dict[str, Any] | None]]:
     """The events of a file that came while a run was on its way; what is wrong with the file is wrong with each row.
 
     If rows are to be `complete`, those of a type for which not all columns are there are bad.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import cache
 from operator import attrgetter
 from typing import Any
@@ -24,6 +25,7 @@ from ephemera.formats.decoded import Decoded
 from ephemera.formats.json_data import ERRORS, SCALAR, DataType, column_of_values
 from ephemera.formats.json_events import BadEvent, decode_line, enveloped, uses_text
 from ephemera.formats.json_keys import KEY, counted, doubtful
+from ephemera.formats.json_lines import TIME, by_label, field_of, has_odd, is_odd, is_text, line_type, lines_of
 from ephemera.formats.reading import Keys, read_event
 from ephemera.formats.text_columns import stamps_of_texts
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints
@@ -34,9 +36,19 @@ from ephemera.terms.events import Event
 
 _SAMPLE = 20
 """So many lines are looked into for keys that nothing declares."""
-_TIME = int | str | tuple[int | str, int | str]
 _ENVELOPE = ("event", "data", "term", "xml")
 """Keys of events that are no plain objects."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Noted:
+    """Data of a type whose keys are to be noted, of the lines that are good: by what it was decoded, and its bytes."""
+
+    kind: DataType
+    decoded: Sequence[Any]
+    rows: Ints
+    good: Mask
+    raw: Callable[[int], bytes]
 
 
 class JsonDecoder:
@@ -48,14 +60,14 @@ class JsonDecoder:
         self._keys = keys
         self._stamps = {name for label in self._labels() for name in self._catalogue.stamps(label)} | {"time"}
         self._plain = self._plain_type()
-        line = _line_type(sorted(self._stamps)) if self._plain is None else self._plain.object_type
+        line = line_type(sorted(self._stamps)) if self._plain is None else self._plain.object_type
         self._decoder = msgspec.json.Decoder(line)
         self._types: dict[str, DataType] = {}
         for label, schema in self._catalogue.events.items():
             if schema.is_flat:
                 self._types[label] = DataType(schema, self._catalogue)
+        self._assumed = self._catalogue.local.assumed
         self._open = msgspec.json.Decoder(list[list[SCALAR]])
-        self._read = compiled.physical.rewritten.columns
         self._is_quick = not self._catalogue.namespaces and (self._catalogue.only is None or self._plain is not None)
 
     def _plain_type(self) -> DataType | None:
@@ -67,9 +79,10 @@ class JsonDecoder:
         others = [name for name in (*_ENVELOPE, "time", "begin", "end") if name not in stamps]
         if {*stamps, *_ENVELOPE}.intersection(schema.columns):
             return None
-        beside: list[tuple[str, str, Any]] = [(_field(name), name, _TIME) for name in stamps]
-        beside += [(_field(name), name, Raw) for name in others if name not in schema.columns]
-        self._beside = [_field(name) for name in others if name not in schema.columns]
+        beside: list[tuple[str, str, Any]] = [(field_of(name), name, TIME) for name in stamps]
+        beside += [(field_of(name), name, Raw) for name in others if name not in schema.columns]
+        self._beside_data = {*stamps, *others}
+        self._beside = [field_of(name) for name in others if name not in schema.columns]
         return DataType(schema, self._catalogue, beside)
 
     def _labels(self) -> Iterator[str]:
@@ -79,6 +92,18 @@ class JsonDecoder:
 
     def decode(self, block: bytes) -> Decoded:
         """The events of some whole lines; blank ones count for nothing."""
+        local = self._catalogue.local
+        before = local.assumed
+        found = self._decoded(block)
+        if found.bad and self._assumed == before < local.assumed:
+            # Whether the first times without a zone that were read stand in good lines, those alone can tell.
+            bad = {row for row, _ in found.bad}
+            good = [line for row, line in enumerate(lines_of(block)) if row not in bad]
+            local.assumed = before
+            JsonDecoder(self._compiled, Keys(self._compiled.physical))._decoded(b"\n".join(good))
+        return found
+
+    def _decoded(self, block: bytes) -> Decoded:
         block = block.replace(b"\r\n", b"\n").strip(b"\n") if b"\r" in block else block.strip(b"\n")
         if not block:
             return Decoded()
@@ -93,7 +118,7 @@ class JsonDecoder:
     def _whole(self, block: bytes) -> list[Any] | None:
         """All lines at once; None if one of them is no plain event, or they are not one object each."""
         breaks = block.count(b"\n")
-        if block.count(b"}\n{") != breaks or not _is_text(block):
+        if block.count(b"}\n{") != breaks or not is_text(block):
             return None
         try:
             found = self._decoder.decode_lines(block)
@@ -120,7 +145,7 @@ class JsonDecoder:
         return found
 
     def _one(self, line: bytes) -> Any:
-        if not self._is_quick or len(line) > LARGEST_LINE or not _is_text(line):
+        if not self._is_quick or len(line) > LARGEST_LINE or not is_text(line):
             return None
         try:
             return self._decoder.decode(line)
@@ -138,7 +163,7 @@ class JsonDecoder:
         if self._plain is not None:
             self._plain_columns(self._plain, lines, rows, original, keys, found)
             return
-        odd = [k for k, line in enumerate(lines) if _is_odd(line)] if _has_odd(lines) else []
+        odd = [k for k, line in enumerate(lines) if is_odd(line)] if has_odd(lines) else []
         seen = 0
         if odd:
             seen = sum(original(int(rows[k])).count(KEY) for k in odd)
@@ -147,15 +172,16 @@ class JsonDecoder:
             odd = rows[odd].tolist()
             lines, rows = [lines[k] for k in kept], rows[kept]
         unread: list[Ints] = []
-        for label, places in _by_label([line.event for line in lines]).items():
+        noted: list[_Noted] = []
+        for label, places in by_label([line.event for line in lines]).items():
             own = rows[places]
-            if self._is_unread(label):
+            if self._compiled.is_unread(label):  # nobody looks at its data
                 unread.append(own)
-            left, known = self._label(label, [lines[place] for place in places], own, found)
+            left, known = self._label(label, [lines[place] for place in places], own, found, noted)
             odd += own[left].tolist()
             seen += known
         looked_at = np.setdiff1d(rows, np.concatenate(unread)) if unread else rows
-        self._the_rest(odd, looked_at, original, found, is_doubtful=seen != keys)
+        self._the_rest(odd, looked_at, original, found, noted, is_doubtful=seen != keys)
 
     def _plain_columns(  # noqa: PLR0913, PLR0917 - as for other lines
         self,
@@ -175,32 +201,43 @@ class JsonDecoder:
                 good = good & np.array([value is UNSET for value in values])
                 known += len(lines) - values.count(UNSET)
         good = good & right & kind.lasts(begins, ends)
+        noted = []
         if self._keys.lacks(kind.schema.label):
-            self._note(kind, [one for one, fit in zip(lines, good, strict=True) if fit], [])
+            noted.append(_Noted(kind, lines, rows, good, lambda k: original(int(rows[k]))))
         batch = Batch({BEGIN: ints(begins), END: ints(ends), **columns}, len(lines))
         _add(found, Events(kind.schema.label, batch, len(columns), kind.schema.names), rows, good, as_numbers)
-        self._the_rest(rows[~good].tolist(), rows, original, found, is_doubtful=known + stamps != keys)
+        left = rows[~good].tolist()
+        self._the_rest(left, rows, original, found, noted, is_doubtful=known + stamps != keys)
 
-    def _the_rest(
-        self, odd: list[int], rows: Ints, original: Callable[[int], bytes], found: Decoded, *, is_doubtful: bool
+    def _the_rest(  # noqa: PLR0913 - what is known of the lines
+        self,
+        odd: list[int],
+        rows: Ints,
+        original: Callable[[int], bytes],
+        found: Decoded,
+        noted: Sequence[_Noted],
+        *,
+        is_doubtful: bool,
     ) -> None:
-        """Lines that columns cannot vouch for; in doubt, all are looked at once more."""
+        """Lines that columns cannot vouch for; in doubt, all are looked at once more. Only then keys are noted."""
+        twice: set[int] = set()
         if is_doubtful:  # some key stands twice, is not known, looks like one, or not like one
             twice = set(doubtful([original(row) for row in rows.tolist()], rows.tolist()))
             found.leave_out(twice)
-            noted = twice.difference(odd)
             odd = sorted(twice.union(odd))
-            self._one_by_one(odd, original, found, noted)
-            return
+        for own in noted:
+            self._note(own, twice)
         self._one_by_one(odd, original, found)
 
-    def _label(self, label: str, lines: Sequence[Any], rows: Ints, found: Decoded) -> tuple[Mask, int]:
+    def _label(
+        self, label: str, lines: Sequence[Any], rows: Ints, found: Decoded, noted: list[_Noted]
+    ) -> tuple[Mask, int]:
         """The events of one label; which lines are left, and how many keys of theirs are known."""
         begins, ends, good, as_numbers, keys = self._when(label, lines)
         raws = [line.data for line in lines]
         joined = b"[" + b",".join(raws) + b"]"
         kind = self._types.get(label)
-        if kind is None and self._is_unread(label):
+        if kind is None and self._compiled.is_unread(label):
             batch = Batch({BEGIN: ints(begins), END: ints(ends)}, len(lines))
             _add(found, Events(label, batch, 0, ()), rows, good, as_numbers)
             return ~good, keys + joined.count(KEY)
@@ -210,14 +247,10 @@ class JsonDecoder:
         columns, fits, inside = kind.columns(decoded)
         good = good & fits & kind.lasts(begins, ends)
         if self._keys.lacks(label):
-            self._note(kind, [one for one, fit in zip(decoded, good, strict=True) if fit], raws)
+            noted.append(_Noted(kind, decoded, rows, good, lambda k: bytes(raws[k])))
         batch = Batch({BEGIN: ints(begins), END: ints(ends), **columns}, len(lines))
         _add(found, Events(label, batch, len(columns), kind.schema.names), rows, good, as_numbers)
         return ~good, keys + inside
-
-    def _is_unread(self, label: str) -> bool:
-        """Whether it is of no use to anybody, so that nobody looks at its data."""
-        return self._read is not None and label not in self._read and label not in self._catalogue.events
 
     def _opened(
         self, label: str, joined: bytes, when: tuple[Ints, Ints, Mask, Mask], rows: Ints, found: Decoded
@@ -232,7 +265,7 @@ class JsonDecoder:
         except ERRORS:
             return everything
         left = ~good
-        for arity, places in _by_label([len(value) for value in values]).items():
+        for arity, places in by_label([len(value) for value in values]).items():
             own = np.array(places, dtype=np.int64)
             columns: list[Column] = []
             fits = good[own]
@@ -255,7 +288,7 @@ class JsonDecoder:
     def _when(self, label: str, lines: Sequence[Any]) -> tuple[Ints, Ints, Mask, Mask, int]:
         """When events happen, for which of them that is plain, which of them say it as numbers, and their keys."""
         names = self._stamps if self._plain is None else set(self._catalogue.stamps(label) or ("time",))
-        by_name = {name: list(map(attrgetter(_field(name)), lines)) for name in names}
+        by_name = {name: list(map(attrgetter(field_of(name)), lines)) for name in names}
         keys = sum(len(lines) - values.count(UNSET) for values in by_name.values())
         keys += 2 * len(lines) if self._plain is None else 0  # `event` and `data`
         own = [by_name[name] for name in self._catalogue.stamps(label)]
@@ -300,9 +333,12 @@ class JsonDecoder:
         near = (numbers <= LATEST // unit) & (numbers >= -(LATEST // unit))
         return np.where(near, numbers, 0) * unit, near
 
-    def _note(self, kind: DataType, decoded: Sequence[Any], raws: Sequence[Raw]) -> None:
-        """Which keys the objects of a type had, so that one which none ever had is told."""
+    def _note(self, noted: _Noted, twice: Container[int]) -> None:
+        """Which keys the good objects of a type had, so that one which none ever had is told."""
+        kind, rows = noted.kind, noted.rows.tolist()
         label = kind.schema.label
+        places = [k for k in np.flatnonzero(noted.good).tolist() if rows[k] not in twice]
+        decoded = [noted.decoded[k] for k in places]
         if not decoded:
             return
         if any(type(one) is tuple for one in decoded):
@@ -310,63 +346,27 @@ class JsonDecoder:
             return
         count, lacking = kind.lacking(decoded)
         others: dict[str, None] = {}
-        for raw in raws[:_SAMPLE] if lacking else ():
+        for k in places[:_SAMPLE] if lacking else ():
             with suppress(*ERRORS):
-                value = msgspec.json.decode(raw)
+                value = msgspec.json.decode(noted.raw(k))
                 others |= dict.fromkeys(value if isinstance(value, dict) else ())
-        declared = set(kind.schema.columns)
+        declared = {*kind.schema.columns, *(() if self._plain is None else self._beside_data)}
         self._keys.add({label: [count, lacking, [name for name in others if name not in declared]]})
 
     # ---- line by line --------------------------------------------------------------------------------------
 
-    def _one_by_one(
-        self, rows: Sequence[int], original: Callable[[int], bytes], found: Decoded, noted: Container[int] = ()
-    ) -> None:
-        """What is left, as the same object in Python would be read; the keys of some are `noted` already."""
+    def _one_by_one(self, rows: Sequence[int], original: Callable[[int], bytes], found: Decoded) -> None:
+        """What is left, as the same object in Python would be read."""
         good: list[tuple[int, Event, bool]] = []
         for row in rows:
             message = decode_line(original(row))
             event = read_event(message, self._compiled)
             if isinstance(event, BadEvent):
                 found.bad.append((row, event))
-            else:
-                if row not in noted:
-                    self._keys.note(enveloped(message.data, self._catalogue))
+            elif event is not None:
+                self._keys.note(enveloped(message.data, self._catalogue))
                 good.append((row, event, not uses_text(message.data, self._catalogue)))
         found.add_each(good, self._catalogue)
-
-
-def _line_type(stamps: Sequence[str]) -> type[Any]:
-    fields: list[Any] = [("event", str)]
-    fields += [(name, Raw | UnsetType, UNSET) for name in ("data", "term", "xml")]
-    fields += [(_field(name), _TIME | UnsetType, UNSET) for name in stamps]
-    return msgspec.defstruct("Line", fields, rename={_field(name): name for name in stamps}, gc=False)
-
-
-def _field(stamp: str) -> str:
-    """The field of a line under which a key says when."""
-    return "at_" + stamp.encode().hex()
-
-
-def _is_text(data: bytes) -> bool:
-    if data.isascii():
-        return True
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _by_label(labels: Sequence[Any]) -> dict[Any, list[int]]:
-    found: dict[Any, list[int]] = {}
-    for place, label in enumerate(labels):
-        own = found.get(label)
-        if own is None:
-            found[label] = [place]
-        else:
-            own.append(place)
-    return found
 
 
 def _add(found: Decoded, events: Events, rows: Ints, good: Mask, as_numbers: Mask) -> None:
@@ -378,18 +378,3 @@ def _add(found: Decoded, events: Events, rows: Ints, good: Mask, as_numbers: Mas
         return
     for chosen in (as_numbers, ~as_numbers):
         found.add(events.take(chosen), rows[chosen], as_numbers=bool(chosen is as_numbers))
-
-
-def _has_odd(lines: Sequence[Any]) -> bool:
-    """Whether some line has no data, or its data as a text."""
-    forms = [{type(value) for value in map(attrgetter(name), lines)} for name in ("data", "term", "xml")]
-    return forms != [{Raw}, {UnsetType}, {UnsetType}]
-
-
-def _is_odd(line: Any) -> bool:
-    return line.data is UNSET or line.term is not UNSET or line.xml is not UNSET
-
-
-def lines_of(block: bytes) -> list[bytes]:
-    """The lines of a block that are not blank."""
-    return [line for line in block.split(b"\n") if line.strip()]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,6 +51,13 @@ class Decoded:
         for k, own in enumerate(self.rows if len(unwanted) else ()):
             kept = ~np.isin(own, unwanted)
             self.parts[k], self.rows[k] = self.parts[k].take(kept), own[kept]
+        held = [k for k, own in enumerate(self.rows) if len(own)]  # a type of which nothing is left has not come
+        self.parts, self.rows = [self.parts[k] for k in held], [self.rows[k] for k in held]
+        self.forms = [self.forms[k] for k in held]
+
+    def place_bad(self, place: Callable[[int], str]) -> None:
+        """The reasons why events are bad name the place of their row."""
+        self.bad = [(row, BadEvent(b.original, f"{place(row)}: {b.reason}", b.label)) for row, b in self.bad]
 
     @property
     def as_numbers(self) -> bool | None:

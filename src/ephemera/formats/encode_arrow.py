@@ -39,8 +39,8 @@ _TYPES = {
 class AnswerColumns:
     """The columns of answers: attributes, else what the first head shows, else positions; `data` is that of terms."""
 
-    def __init__(self, rules: Ruleset, emit: Collection[str] = ()) -> None:
-        """Where only some events are asked for, the others have no columns."""
+    def __init__(self, rules: Ruleset, emit: Collection[str] = (), *, messages: bool = True) -> None:
+        """Events that are not asked for have no columns, nor have messages where they stand apart."""
         self._catalogue = rules.resolved.catalogue
         self._by_heads = _named_by_heads(rules)
         self.declared: dict[str, set[str]] = {}
@@ -52,6 +52,8 @@ class AnswerColumns:
             if isinstance(rule.head, Derive):
                 self._expect(str(rule.head.label), len(rule.head.arguments))
             elif isinstance(rule.head, Raise):
+                if not messages:
+                    continue
                 self.declared |= {DATA: set(), RECIPIENT: {"string"}, TRANSPORT: {"string"}}
             else:
                 for name, numbers in self._catalogue.derived.items():
@@ -121,16 +123,16 @@ class Writer(AnswerColumns):
         """All answers and messages, by end, begin, event and data."""
         parts = [part for part in given if len(part.events)]
         begins, ends = (np.concatenate([p.events.batch[n] for p in parts] or [_NONE]) for n in (BEGIN, END))
-        unit = self._catalogue.unit
-        numbers = self._read.numbers and not (begins % unit).any() and not (ends % unit).any()
+        numbers = self._read.numbers
+        whole = not any((stamps % self._catalogue.unit).any() for stamps in (begins, ends))
         cells = [self._part_cells(part, numbers) for part in parts]
         names = dict.fromkeys([*self.declared, *(name for own in cells for name in own)])
         labels = [pa.repeat(pa.scalar(part.events.label), len(part.events)) for part in parts]
         table = pa.table(
             {
                 "event": pa.concat_arrays(labels) if labels else pa.array([], pa.string()),
-                "begin": self._stamps(begins, numbers),
-                "end": self._stamps(ends, numbers),
+                "begin": self._stamps(begins, numbers, whole),
+                "end": self._stamps(ends, numbers, whole),
                 **{name: self._column(name, parts, cells) for name in names},
             }
         )
@@ -161,8 +163,10 @@ class Writer(AnswerColumns):
         ]
         return pa.concat_arrays(arrays)
 
-    def _stamps(self, stamps: Ints, numbers: bool) -> pa.Array:
-        return pa.array(stamps // self._catalogue.unit) if numbers else pa.array(stamps, pa.timestamp("us", tz="UTC"))
+    def _stamps(self, stamps: Ints, numbers: bool, whole: bool) -> pa.Array:
+        if not numbers:
+            return pa.array(stamps, pa.timestamp("us", tz="UTC"))
+        return pa.array(stamps // self._catalogue.unit if whole else stamps / self._catalogue.unit)
 
     def cells(self, event: Event, message: tuple[str, str] | None, numbers: bool) -> Mapping[str, Value]:
         """The values of an answer by column; messages and terms that are not flat are JSON."""
@@ -189,6 +193,8 @@ class Writer(AnswerColumns):
             unit = self._catalogue.unit
             if self._read.plain_numbers and not any(s % unit for s in stamps if s is not None):
                 return pa.array([None if s is None else s // unit for s in stamps], pa.int64())
+            if self._read.plain_numbers:
+                return pa.array([None if s is None else s / unit for s in stamps], pa.float64())
             return pa.array(stamps, pa.timestamp("us", tz="UTC"))
         if found <= {int, float} and (float in found or declared == {"float"}):
             floats = [None if v is None else float(v) for v in values]  # type: ignore[arg-type]

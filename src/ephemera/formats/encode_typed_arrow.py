@@ -96,7 +96,9 @@ class Layout:
             return pa.array(stamps, ARROW["time"])
         unit = self.catalogue.unit
         if unit > 1 and (stamps % unit).any():
-            raise UnlikeType("an answer lies between two time units; declare a smaller `TIME UNIT`")
+            raise UnlikeType(
+                "an answer lies between two time units, where the rules let whole ones expect; write JSON lines"
+            )
         return pa.array(stamps // unit)
 
     def _cells(self, events: Events, rule: int) -> dict[str, pa.Array]:

@@ -18,13 +18,14 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from typing import Any
 
 from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.formats.check_columns import time_columns
+from ephemera.formats.json_head import exact, head_of, unnamed
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.terms.atoms import attributes_term
 from ephemera.terms.errors import LARGEST_LINE, BadMessage, excerpt
@@ -38,6 +39,7 @@ from ephemera.terms.zones import LocalTime, plain_datetime
 
 _FAR = 99
 """Powers of ten that no time needs; to compute with larger ones may take forever."""
+A_TIME = "a time is a number or a text such as 2026-03-01T09:00:00Z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +53,10 @@ class BadEvent:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """An input decoded once, however many programs read it: what it was, what it says, or why it cannot be read."""
+    """An input decoded once, however many programs read it: what it was, what it says, or why it cannot be read.
+
+    Of a line that cannot, what it says is at most its name and what stands beside its data.
+    """
 
     original: Any
     data: Any
@@ -68,20 +73,12 @@ def original_text(given: Any) -> str:
         return reprlib.repr(given)  # what is no JSON at all: too deep, within itself, or with keys that are no texts
 
 
-def _exact(number: str) -> Decimal | float:
-    """A number that is no integer, each digit of it, unless it is too small or too large for that."""
-    try:
-        return Decimal(number)
-    except InvalidOperation:
-        return float(number)
-
-
 def decode_line(line: str | bytes) -> Message:
     """One line of JSON, decoded."""
     try:
-        return Message(line, decode(line, fraction=_exact, largest=LARGEST_LINE))
+        return Message(line, decode(line, fraction=exact, largest=LARGEST_LINE))
     except BadMessage as error:
-        return Message(line, None, str(error))
+        return Message(line, head_of(line), str(error))
 
 
 def read_message(message: Message, catalogue: Catalogue) -> Event | BadEvent:
@@ -97,10 +94,14 @@ def read_object(data: Any, catalogue: Catalogue, original: Any = None) -> Event 
     data = enveloped(data, catalogue)
     label = data.get("event") if isinstance(data, Mapping) else None
     if not isinstance(label, str):
-        return BadEvent(original_text(given), "an event has a name under `event`")
-    label = _label(data, catalogue.namespaces)
+        return BadEvent(original_text(given), unnamed(data))
+    label = label_in(data, catalogue.namespaces)
     try:
-        time = _interval(given_time(data, label, catalogue), catalogue)
+        stamp = given_time(data, label, catalogue)
+        if stamp is None:
+            names = " and ".join(f"`{name}`" for name in catalogue.stamps(label) or ("time",))
+            raise BadMessage(f"{A_TIME}; there is no {names}")
+        time = interval_of(stamp, catalogue)
         schema = catalogue.events.get(label)
         longest = schema.longest if schema is not None else None
         if longest is not None and time.end - time.begin > longest:
@@ -142,7 +143,7 @@ def named(message: Message, catalogue: Catalogue) -> Message:
     return message if data is message.data else Message(message.original, data, message.complaint)
 
 
-def _label(event: Mapping[str, Any], namespaces: Namespaces) -> str:
+def label_in(event: Mapping[str, Any], namespaces: Namespaces) -> str:
     """The label of an event, decoded; a document may write it with another prefix than the program."""
     given, text = str(event.get("event")), event.get("xml")
     if not namespaces:
@@ -160,7 +161,8 @@ def _label(event: Mapping[str, Any], namespaces: Namespaces) -> str:
 # ---- time --------------------------------------------------------------------------------------------------
 
 
-def _interval(value: Any, catalogue: Catalogue) -> Interval:
+def interval_of(value: Any, catalogue: Catalogue) -> Interval:
+    """When an event was, from a point or a pair of them."""
     if not isinstance(value, list | tuple):
         point = read_time(value, catalogue.unit, catalogue.local)
         return Interval(point, point)
@@ -191,7 +193,7 @@ def read_time(value: Any, unit: int, local: LocalTime | None = None) -> int:
     if isinstance(value, date) and (moment := plain_datetime(value)) is not None:
         return (local or LocalTime()).instant(moment)
     given = "" if value is None else f", and not {excerpt(repr(value))}"
-    raise BadMessage(f"a time is a number or a text such as 2026-03-01T09:00:00Z{given}")
+    raise BadMessage(f"{A_TIME}{given}")
 
 
 def _in_range(microseconds: int) -> int:
@@ -210,14 +212,14 @@ def given_time(event: Mapping[str, Any], label: str, catalogue: Catalogue) -> An
 
 def at_time(event: Mapping[str, Any], time: str, catalogue: Catalogue) -> dict[str, Any]:
     """An event, decoded, as happening at a time, whatever it says itself."""
-    own = catalogue.stamps(_label(event, catalogue.namespaces))
+    own = catalogue.stamps(label_in(event, catalogue.namespaces))
     return {**{name: value for name, value in event.items() if name not in own}, "time": time}
 
 
 def uses_text(event: object, catalogue: Catalogue) -> bool:
     """Whether an event, decoded, writes its time as text, so that answers do, too."""
     event = enveloped(event, catalogue)
-    time = given_time(event, _label(event, catalogue.namespaces), catalogue) if isinstance(event, Mapping) else None
+    time = given_time(event, label_in(event, catalogue.namespaces), catalogue) if isinstance(event, Mapping) else None
     return any(isinstance(t, str | date | Time) for t in (time if isinstance(time, list | tuple) else [time]))
 
 

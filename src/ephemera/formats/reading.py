@@ -18,12 +18,18 @@ from ephemera.formats.json_events import (
     Message,
     decode_line,
     enveloped,
+    given_time,
+    interval_of,
+    label_in,
     original_text,
     read_message,
     uses_text,
 )
 from ephemera.physical.plan import Compiled, PhysicalPlan
+from ephemera.rules.nodes import Catalogue
+from ephemera.terms.errors import BadMessage
 from ephemera.terms.events import Event
+from ephemera.terms.values import Term
 
 Given: TypeAlias = Mapping[str, Any] | str | bytes | Message
 """An event as it is given: an object, a line of JSON, or such a line decoded."""
@@ -32,13 +38,40 @@ _MOST = 100
 """So many keys that nothing declares are remembered of a type, to guess which was meant."""
 
 
-def read_event(given: Given, compiled: Compiled) -> Event | BadEvent:
-    """An event from an object or a line of JSON, or what is wrong with it."""
+def read_event(given: Given, compiled: Compiled) -> Event | BadEvent | None:
+    """An event from an object or a line of JSON, or what is wrong with it.
+
+    One of a type that the program neither declares nor reads is never bad: whatever its data, it is an event with a
+    time, or nothing at all if it has none.
+    """
     message = given_message(given)
-    event = read_message(message, compiled.rules.resolved.catalogue)
+    catalogue = compiled.rules.resolved.catalogue
+    assumed = catalogue.local.assumed
+    event = read_message(message, catalogue)
     if isinstance(event, Event) and (complaint := compiled.limits.complaint(event)) is not None:
-        return BadEvent(original_text(message.original), complaint, event.term.label)
-    return event
+        event = BadEvent(original_text(message.original), complaint, event.term.label)
+    if isinstance(event, Event):
+        return event
+    catalogue.local.assumed = assumed  # what is said of times is said of those that count
+    label = _label(message, catalogue)
+    return _bare(message, catalogue) if label is not None and compiled.is_unread(label) else event
+
+
+def _bare(message: Message, catalogue: Catalogue) -> Event | None:
+    """An event of which only its name and its time are looked at; None if it does not say when it was."""
+    data = enveloped(message.data, catalogue)
+    label = label_in(data, catalogue.namespaces)
+    try:
+        return Event(Term(label, ()), interval_of(given_time(data, label, catalogue), catalogue), positional=True)
+    except BadMessage:
+        return None
+
+
+def _label(message: Message, catalogue: Catalogue) -> str | None:
+    """The name of an event, whatever else is wrong with it."""
+    data = enveloped(message.data, catalogue)
+    is_named = isinstance(data, Mapping) and isinstance(data.get("event"), str)
+    return label_in(data, catalogue.namespaces) if is_named else None
 
 
 class Keys:
@@ -148,8 +181,10 @@ class Reading:
         self.events += [event for _, event in sorted(good, key=lambda one: one[0])]
         self.bad += decoded.bad_events
 
-    def take(self, event: Event | BadEvent, *, as_text: bool) -> None:
+    def take(self, event: Event | BadEvent | None, *, as_text: bool) -> None:
         """One more that has been read, and whether its time was written as text."""
+        if event is None:
+            return
         if isinstance(event, BadEvent):
             self.bad.append(event)
             return

@@ -51,7 +51,7 @@ def messages(document: Iterable[bytes], name: str) -> Iterator[tuple[str, Messag
         yield f"{name}{after}", Message(name, None, str(error))
 
 
-def placed(event: Event | BadEvent, place: str) -> Event | BadEvent:
+def placed(event: Event | BadEvent | None, place: str) -> Event | BadEvent | None:
     """What was read of a message; if it is bad, the reason names the place."""
     return BadEvent(event.original, f"{place}: {event.reason}", event.label) if isinstance(event, BadEvent) else event
 

@@ -1,7 +1,8 @@
-"""This module tests formulas on whole batches; what cannot be tested by columns is tested row by row.
+"""This module tests formulas on whole batches; the rows that columns cannot vouch for are tested one by one.
 
-Differences of stamps, references and plain comparisons of numbers and texts are vectorised. A formula that is true,
-false or unknown keeps a row only where it is true, so a conjunction may be tested part by part.
+Differences of stamps, references, comparisons of expressions and tests for null are vectorised, also where they are
+joined and negated. A formula that is true, false or unknown keeps a row only where it is true, so a conjunction may be
+tested part by part.
 """
 
 from __future__ import annotations
@@ -12,23 +13,15 @@ from typing import Any
 import numpy as np
 
 from ephemera.algebra.attributes import Time, is_moment, microseconds, reference
-from ephemera.algebra.scalar import Distance, Every, Formula, Holds, SameEvent, Some
+from ephemera.algebra.scalar import Distance, Every, Formula, Holds, Negation, SameEvent, Some
 from ephemera.algebra.truth import Tester
-from ephemera.kernels.columns import Array, Batch, Column, Kind, Mask
-from ephemera.syntax.nodes import Comparison
-from ephemera.terms.nodes import Expression, Number, Text, Var
+from ephemera.kernels.arithmetic import Arithmetic
+from ephemera.kernels.columns import Batch, Mask
+from ephemera.kernels.truth_columns import Truth, compared, conjunction, disjunction, in_doubt, is_null, negation
+from ephemera.syntax.nodes import Comparison, IsNull
 
 Resolve = Callable[[Batch], Batch]
 """Puts events in place of references, for what is tested row by row."""
-
-_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
-    "<": np.less,
-    "<=": np.less_equal,
-    "=": np.equal,
-    ">=": np.greater_equal,
-    ">": np.greater,
-    "!=": np.not_equal,
-}
 
 
 class Filter:
@@ -37,76 +30,59 @@ class Filter:
     def __init__(self, tester: Tester, resolve: Resolve) -> None:
         self.tester = tester
         self._resolve = resolve
+        self._scope = tester.scope({})
 
     def keep(self, f: Formula, batch: Batch) -> Batch:
         """The rows for which the formula is true."""
+        arithmetic = Arithmetic(batch, self._scope)
         together: Mask | None = None
-        left: list[Formula] = []
+        open_parts: list[tuple[Formula, Mask]] = []
         for part in f.parts if isinstance(f, Every) else (f,):
-            mask = self._by_columns(part, batch)
-            if mask is None:
-                left.append(part)
-            else:
-                together = mask if together is None else together & mask
-        if together is not None:
-            batch = batch.take(together)
-        for part in left:
-            if len(batch):
-                batch = batch.take(self._by_rows(part, batch))
-        return batch
+            truth = self._truth(part, batch, arithmetic)
+            may_hold = truth.true
+            if truth.doubt is not None:
+                may_hold = truth.true | truth.doubt
+                open_parts.append((part, truth.doubt))
+            together = may_hold if together is None else together & may_hold
+        if together is None:
+            return batch
+        for part, doubt in open_parts:
+            rows = np.flatnonzero(together & doubt)
+            if len(rows):
+                together = together.copy()
+                together[rows] = self._by_rows(part, batch.take(rows))
+        return batch.take(together)
 
     def _by_rows(self, f: Formula, batch: Batch) -> Mask:
         rows = self._resolve(batch).rows()
         return np.fromiter((self.tester.truth(f, t) is True for t in rows), dtype=np.bool_, count=len(batch))
 
-    def _by_columns(self, f: Formula, batch: Batch) -> Mask | None:
+    def _truth(self, f: Formula, batch: Batch, arithmetic: Arithmetic) -> Truth:
         match f:
             case Distance(later, earlier, limit, strict):
                 distance = times(batch, later) - times(batch, earlier)
-                return np.asarray(distance < limit if strict else distance <= limit, dtype=np.bool_)
+                holds = np.asarray(distance < limit if strict else distance <= limit, dtype=np.bool_)
+                return Truth(np.broadcast_to(holds, (len(batch),)))
             case SameEvent(left, right, same):
                 a, b = batch.columns.get(reference(left)), batch.columns.get(reference(right))
                 if a is None or b is None:
-                    return None
-                return np.asarray((a.values == b.values) == same, dtype=np.bool_)
-            case Every(parts):
-                masks = [self._by_columns(p, batch) for p in parts]
-                return None if any(m is None for m in masks) else np.logical_and.reduce(masks)  # type: ignore[arg-type]
-            case Some(parts):
-                masks = [self._by_columns(p, batch) for p in parts]
-                return None if any(m is None for m in masks) else np.logical_or.reduce(masks)  # type: ignore[arg-type]
+                    return in_doubt(len(batch))
+                return Truth(np.asarray((a.values == b.values) == same, dtype=np.bool_))
+            case Every(parts) if parts:
+                return conjunction([self._truth(p, batch, arithmetic) for p in parts])
+            case Some(parts) if parts:
+                return disjunction([self._truth(p, batch, arithmetic) for p in parts])
+            case Negation(inner):
+                return negation(self._truth(inner, batch, arithmetic))
             case Holds(Comparison(operator, left, right)):
-                return _compared(operator, _operand(left, batch), _operand(right, batch))
+                return compared(operator, arithmetic.shares(left), arithmetic.shares(right), len(batch))
+            case Holds(IsNull(operand, negated)):
+                truth = is_null(arithmetic.shares(operand), len(batch))
+                return negation(truth) if negated else truth
             case _:
-                return None
+                return in_doubt(len(batch))
 
 
 def times(batch: Batch, time: Time) -> Any:
     """A stamp of each row, or a moment for all of them."""
     return microseconds(time) if is_moment(time) else batch[time]
-
-
-def _operand(e: Expression, batch: Batch) -> Column | tuple[Any, Kind] | None:
-    match e:
-        case Var(name):
-            return batch.columns.get(name)
-        case Number(value):
-            return value, "int" if isinstance(value, int) else "float"
-        case Text(value):
-            return value, "text"
-        case _:
-            return None
-
-
-def _compared(operator: str, a: Column | tuple[Any, Kind] | None, b: Column | tuple[Any, Kind] | None) -> Mask | None:
-    """By columns where both sides are of one kind; doubles and whole numbers compare exactly only one by one."""
-    if a is None or b is None:
-        return None
-    (x, kind), (y, other) = _plain(a), _plain(b)
-    if "any" in (kind, other) or kind != other or not (isinstance(x, np.ndarray) or isinstance(y, np.ndarray)):
-        return None
-    return np.asarray(_OPERATORS[operator](x, y), dtype=np.bool_)
-
-
-def _plain(a: Column | tuple[Any, Kind]) -> tuple[Array | Any, Kind]:
-    return (a.values, a.kind) if isinstance(a, Column) else a

@@ -17,6 +17,7 @@ import numpy as np
 
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import Batch, Column, Hashes, Ints, stack
+from ephemera.kernels.computed import Derived, Key
 from ephemera.kernels.keys import FEW as UNSORTED
 from ephemera.kernels.keys import Numbering, hash_columns, joins, numbered, same, sorted_by
 from ephemera.kernels.tail import FEW, MANY, Row, RowBatch, Tail, of_rows
@@ -67,7 +68,21 @@ class Run:
     """The greatest value of each stamp."""
     earliest: dict[str, int] = field(default_factory=dict)
     """The least value of some stamps, found when it is first asked for."""
-    indexes: dict[tuple[tuple[str, ...], str], Index] = field(default_factory=dict)
+    indexes: dict[tuple[tuple[Key, ...], str], Index] = field(default_factory=dict)
+    derived: dict[Derived, Column | None] = field(default_factory=dict)
+    """The columns of computed keys, made when they are first asked for."""
+
+    def column(self, key: Key) -> Column | None:
+        """The values of a key; None if it is computed, and the run cannot be searched by it."""
+        if isinstance(key, str):
+            return self.batch.columns[key]
+        if key not in self.derived:
+            self.derived[key] = key.column(self.batch)
+        return self.derived[key]
+
+    def columns(self, keys: Sequence[Key]) -> list[Column]:
+        """The values of the keys; all of them must be there."""
+        return [c for c in map(self.column, keys) if c is not None]
 
     def first(self, stamp: str) -> int:
         """The least value of a stamp."""
@@ -81,7 +96,7 @@ class Run:
             self.latest[stamp] = int(self.batch[stamp].max())
         return self.latest[stamp]
 
-    def index(self, keys: Sequence[str], stamp: str) -> Index:
+    def index(self, keys: Sequence[Key], stamp: str) -> Index:
         """The rows by some columns and a stamp."""
         wanted = (tuple(keys), stamp)
         if wanted not in self.indexes:
@@ -89,14 +104,14 @@ class Run:
         return self.indexes[wanted]
 
 
-def _index(run: Run, keys: Sequence[str], stamp: str) -> Index:
+def _index(run: Run, keys: Sequence[Key], stamp: str) -> Index:
     stamps: Ints = run.batch[stamp]
     first, last = run.first(stamp), run.last(stamp)
     span = last - first + 2
     if not keys:
         order = np.arange(len(stamps)) if _ascends(stamps) else np.argsort(stamps, kind="stable")
         return Index(order, None, True, stamps[order] - first, first, span, 1)
-    columns = [run.batch.columns[k] for k in keys]
+    columns = run.columns(keys)
     numbering, numbers = numbered(hash_columns(columns, len(stamps)))
     exact = len(numbering) == len(stamps)
     exact = exact or all(bool(same(c, c.take(numbering.rows[numbers])).all()) for c in columns)
@@ -137,6 +152,21 @@ class History:
 
     def __len__(self) -> int:
         return sum(len(run.batch) for run in self.stored) + (len(self.tail.entries) if self.tail is not None else 0)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.stored and (self.tail is None or not self.tail.entries)
+
+    @property
+    def last_use(self) -> int | None:
+        """From which bound on it may be empty, if nothing more comes; None if it is, or keeps something for ever."""
+        if self._needed is None or not all(self._needed):
+            return None
+        latest: list[Mapping[str, int]] = [run.latest for run in self.stored]
+        if self.tail is not None and self.tail.entries:
+            latest += [self.tail.entries[0][1], self.tail.entries[-1][1]]
+        ends = [min(one[stamp] + time for stamp, time in reader) for one in latest for reader in self._needed]
+        return max(ends, default=None)
 
     def flush(self) -> list[Run]:
         """Makes runs of the newest rows, too, so that all can be searched by columns; gives all runs."""
@@ -293,8 +323,8 @@ def _is_past(latest: Mapping[str, int], needed: Sequence[Sequence[tuple[str, int
 class Question:
     """What rows ask a history for: a key, and a range of a stamp."""
 
-    keys: tuple[str, ...]
-    """The columns of the history that the hashes are of."""
+    keys: tuple[Key, ...]
+    """The columns of the history that the hashes are of, some of them computed."""
     hashes: Hashes
     stamp: str
     least: Ints
@@ -336,8 +366,8 @@ def _keyed(run: Run, keys: Numbering, asked: Question, asking: Ints, *, exact: b
         asking, numbers = asking[found], numbers[found]
     if exact and asked.columns:
         rows = keys.rows[numbers]
-        for key, c in zip(asked.keys, asked.columns, strict=True):
-            agree = joins(c.take(asking), run.batch.columns[key].take(rows))
+        for own, c in zip(run.columns(asked.keys), asked.columns, strict=True):
+            agree = joins(c.take(asking), own.take(rows))
             if not agree.all():
                 asking, numbers, rows = asking[agree], numbers[agree], rows[agree]
     if len(asking) > UNSORTED and not _ascends(numbers):
@@ -381,6 +411,6 @@ def _checked(run: Run, asked: Question, rows: Ints, others: Ints) -> tuple[Ints,
     """The pairs that agree, where an index does not tell all stamps or all keys apart."""
     stamps = run.batch[asked.stamp][others]
     agree = (stamps >= asked.least[rows]) & (stamps <= asked.most[rows])
-    for key, c in zip(asked.keys, asked.columns, strict=False):
-        agree &= joins(c.take(rows), run.batch.columns[key].take(others))
+    for own, c in zip(run.columns(asked.keys), asked.columns, strict=False):
+        agree &= joins(c.take(rows), own.take(others))
     return rows[agree], others[agree]

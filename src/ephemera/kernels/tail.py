@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, Mask, column
+from ephemera.kernels.computed import Key
 from ephemera.terms.values import Value, key
 
 FEW = 16
@@ -32,7 +33,7 @@ class Tail:
 
     def __init__(self, entries: Iterable[Entry] = ()) -> None:
         self.entries: deque[Entry] = deque(entries)
-        self._by_key: dict[tuple[str, ...], dict[Any, deque[Entry]]] = {}
+        self._by_key: dict[tuple[Key, ...], dict[Any, deque[Entry]]] = {}
 
     def append(self, step: int, row: Row) -> None:
         """One more row."""
@@ -60,7 +61,7 @@ class Tail:
         found.reverse()
         return found
 
-    def with_key(self, keys: tuple[str, ...], values: Any) -> Sequence[Entry]:
+    def with_key(self, keys: tuple[Key, ...], values: Any) -> Sequence[Entry]:
         """The rows whose columns have these values, as `key_of` gives them."""
         if not keys:
             return self.entries
@@ -91,11 +92,20 @@ def of_rows(rows: Sequence[Row]) -> Batch:
     return Batch({name: column([row.get(name, UNBOUND) for row in rows]) for name in names}, len(rows))
 
 
-def key_of(row: Row, names: Sequence[str]) -> Any:
+def key_of(row: Row, keys: Sequence[Key]) -> Any:
     """What some values of a row are told apart by."""
-    if len(names) == 1:
-        return plain_key(row[names[0]])
-    return tuple(plain_key(row[name]) for name in names)
+    return key_of_values([_value(row, key) for key in keys])
+
+
+def key_of_values(values: Sequence[Value]) -> Any:
+    """The same, of the values themselves."""
+    if len(values) == 1:
+        return plain_key(values[0])
+    return tuple(plain_key(value) for value in values)
+
+
+def _value(row: Row, key: Key) -> Value:
+    return row[key] if type(key) is str else key.value(row)  # type: ignore[union-attr]
 
 
 def plain_key(value: Value) -> Any:

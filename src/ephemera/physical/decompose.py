@@ -7,7 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
-from ephemera.algebra.attributes import begin, end, is_blank, is_constant, is_moment, is_variable, occurrence, reference
+from ephemera.algebra.attributes import (
+    begin,
+    end,
+    is_blank,
+    is_constant,
+    is_end,
+    is_moment,
+    is_variable,
+    occurrence,
+    reference,
+)
 from ephemera.algebra.nodes import (
     AntiSemiJoin,
     Calendar,
@@ -30,9 +40,11 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.scalar import TRUE, Distance, Every, Formula, Holds, every
+from ephemera.algebra.parts import left_of, member_head, positive_part
+from ephemera.algebra.scalar import Distance, Every, Formula, computed_variables, every
 from ephemera.algebra.schema import Schema, schema
 from ephemera.base.errors import InternalError
+from ephemera.physical.constants import found_by
 from ephemera.physical.join_order import in_the_end, needs, orders, split
 from ephemera.physical.nodes import (
     AbsentRows,
@@ -47,8 +59,9 @@ from ephemera.physical.nodes import (
     WindowPlan,
 )
 from ephemera.rewrite.optimize import Rewritten
+from ephemera.rewrite.split_joins import stored_stamps
 from ephemera.rules.scope import pattern_bindings
-from ephemera.syntax.nodes import Comparison, Derive
+from ephemera.syntax.nodes import Derive
 from ephemera.terms.construct import direct_variables
 from ephemera.terms.nodes import Aggregate, Bool, Number, Text, Var
 
@@ -57,24 +70,23 @@ def rule_plan(
     point: Point, given: Rewritten, schemas: Mapping[str, Schema], read: Set[str | None] = frozenset()
 ) -> RulePlan:
     """A rule as engines run it; `read` are the labels that some rule asks for."""
-    if not isinstance(point.expression, Project) or not isinstance(point.expression.input, Merge):
-        raise InternalError("physical", f"{point.name} is no rule")
-    merge = point.expression.input
     head = member_head(point)
     positive = positive_part(head.input)
     leaf_of = partial(leaf, point=point.name, given=given, schemas=schemas)
     parts = _Parts(leaf_of)
     parts.take(positive)
     leaves = tuple(parts.leaves)
-    ends = (*(end(leaf.name) for leaf in leaves), *(end(t.name) for t in parts.timers))
-    early, late = split(parts.tests, leaves)
+    covers = _covered(point, leaves)
+    ends = (*(stamp for leaf in leaves for stamp in leaf.stamps if is_end(stamp)), *(end(t.name) for t in parts.timers))
+    tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
+    early, late = split(parts.tests, leaves, frozenset[str]().union(*tables))
     sure = frozenset[str]().union(*(leaf.sure for leaf in leaves))
     members = given.members(point.name)
     heads = {member.name: member_head(member) for member in members}
     alike = given.alike.get(point.name)
-    constants, late = _found_by(late, alike.names, sure) if alike is not None else ({}, late)
-    tables = [pattern_bindings(t.pattern).bound for t in parts.tables]
-    stamps = {side(name) for name in merge.events for side in (begin, end)}
+    constants, ranged, late = found_by(late, alike.names, sure) if alike is not None else ({}, None, late)
+    finding = [*constants.values(), *([ranged.variable] if ranged is not None else [])]
+    stamps = {side(name) for name in covers for side in (begin, end)}
     variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())
     windows = _Windows(variables | stamps, leaf_of)
     attempts, having = windows.attempts(head.input, positive)
@@ -83,10 +95,10 @@ def rule_plan(
     final = in_the_end(
         head,
         sure=sure,
-        covers=merge.events,
+        covers=covers,
         ends=ends,
         timers=parts.timers,
-        variables=windows.variables.union(*tables, constants.values(), *(_constants(leaf) for leaf in leaves), named),
+        variables=windows.variables.union(*tables, finding, *(_constants(leaf) for leaf in leaves), named),
         conditions=[*late, *windows.conditions],
     )
     return RulePlan(
@@ -102,10 +114,11 @@ def rule_plan(
         having=having,
         collects=frozenset(windows.collects),
         heads=heads,
-        events=merge.events,
+        events=covers,
         constants=constants,
+        ranged=ranged,
         gives_rows=not (parts.timers or parts.tables or attempts)
-        and (alike is None or constants.keys() >= set(alike.names))
+        and not late
         and all(map(_only_shows, heads.values()))
         and read.isdisjoint([None, *(member.label for member in members)]),
     )
@@ -116,13 +129,13 @@ def _constants(leaf: Leaf) -> frozenset[str]:
     return frozenset(v for v in leaf.variables if is_constant(v))
 
 
-def member_head(point: Point) -> Group | Imbed:
-    """The head of a rule."""
+def _covered(point: Point, leaves: Sequence[Leaf]) -> tuple[str, ...]:
+    """What the occurrence time of a rule covers; a stored join covers all that it joins."""
     match point.expression:
-        case Project(Merge(Group() | Imbed() as head)):
-            return head
+        case Project(Merge(_, _, events)):
+            return events
         case _:
-            raise InternalError("physical", f"{point.name} has no head")
+            return tuple(leaf.name for leaf in leaves)
 
 
 def _only_shows(head: Group | Imbed) -> bool:
@@ -132,63 +145,6 @@ def _only_shows(head: Group | Imbed) -> bool:
             return all(isinstance(argument, Var | Number | Text | Bool) for argument in arguments)
         case _:
             return False
-
-
-def accumulates(e: Expression) -> bool:
-    """Whether an operator gathers or forbids what lies in a window."""
-    match e:
-        case Join() | Cross() | SemiJoin():
-            return e.condition != TRUE
-        case AntiSemiJoin() | Union() | Difference():
-            return True
-        case _:
-            return False
-
-
-def positive_part(e: Expression) -> Expression:
-    """The part below all that accumulates."""
-    positive = e
-    while (left := _left(e)) is not None:
-        positive = left if accumulates(e) else positive
-        e = left
-    return positive
-
-
-def _left(e: Expression) -> Expression | None:
-    match e:
-        case Join(left) | Cross(left) | SemiJoin(left) | AntiSemiJoin(left) | Difference(left):
-            return left
-        case Union((first, *_)):
-            return first
-        case Select(inner) | RelativeTimer(inner) | Gap(inner):
-            return inner
-        case _:
-            return None
-
-
-def _found_by(
-    tests: Sequence[Formula], names: Sequence[str], sure: frozenset[str]
-) -> tuple[dict[str, str], tuple[Formula, ...]]:
-    """For each constant the variable that finds it: its own, or one that it is only asked to equal.
-
-    Also the tests without those that finding makes.
-    """
-    equal: dict[str, str] = {}
-    for test in tests:
-        equality = _equality(test, names)
-        if equality is not None and equality[1] in sure and equality[1] not in equal.values():
-            equal[equality[0]] = equality[1]
-    made = set(equal.items())
-    left = tuple(t for t in tests if _equality(t, names) not in made)
-    return {name: name for name in names if name in sure} | equal, left
-
-
-def _equality(test: Formula, names: Sequence[str]) -> tuple[str, str] | None:
-    match test:
-        case Holds(Comparison("=", Var(a), Var(b))) if (a in names) != (b in names):
-            return (a, b) if a in names else (b, a)
-        case _:
-            return None
 
 
 class _Windows:
@@ -231,7 +187,7 @@ class _Windows:
         above: list[Expression] = []
         failed = 0
         while e != positive:
-            left = _left(e)
+            left = left_of(e)
             if left is None:
                 raise InternalError("physical", f"{type(e).__name__} stands where nothing is accumulated")
             if isinstance(e, Difference):
@@ -354,7 +310,7 @@ class _Parts:
         match e:
             case Select(inner, condition, _):
                 self.take(inner)
-                self.tests.append(Test(condition, needs(condition)))
+                self.tests.append(Test(condition, needs(condition), computed_variables(condition)))
             case RelativeTimer(inner) | Gap(inner):
                 self.take(inner)
                 self.timers.append(e)
@@ -377,7 +333,9 @@ def leaf(e: Expression, point: str, given: Rewritten, schemas: Mapping[str, Sche
     match e:
         case Rename(Input(source), ((old, new),), renamed):
             sides = ((side(old), side(new)) for side in (begin, end, reference, occurrence))
-            return Leaf(new, source, {**dict(sides), **dict(renamed)}, variables, sure, given.facts.longest(source))
+            names: dict[str, str] = {**dict(sides), **dict(renamed)}
+            stored = stored_stamps(given.plan.points[source])
+            return Leaf(new, source, names, variables, sure, given.facts.longest(source), stored)
         case Calendar(name, _) | Detection(name):
             return Leaf(name, f"{point}/{name}", {}, variables, sure)
         case _:

@@ -1,22 +1,21 @@
-"""This module prints how a program runs: where each rule, by which searches, what travels, is kept, and is read."""
+"""This module tells how a program runs: where each rule, by which searches, what travels, is kept, and is read."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeAlias
 
-from ephemera.algebra.attributes import as_written, end, is_constant, is_moment
+from ephemera.algebra.attributes import as_written, end, is_constant
 from ephemera.algebra.explain import formula, operator
-from ephemera.algebra.nodes import Calendar, Point
-from ephemera.base.time import describe
+from ephemera.algebra.nodes import Calendar, Input, Point
+from ephemera.algebra.parts import member_head
+from ephemera.algebra.scalar import Holds
 from ephemera.base.tree import find
-from ephemera.physical.decompose import member_head
-from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, Range, RulePlan, Step, WindowPlan
+from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, RulePlan, Step, WindowPlan
 from ephemera.physical.placement import WHOLE, Group, position_of, shown_at
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rewrite.pushdown import constants
-from ephemera.syntax.nodes import Raise
+from ephemera.syntax.nodes import Comparison, Raise
 
 Plain: TypeAlias = dict[str, Any]
 
@@ -28,13 +27,14 @@ def as_json(plan: PhysicalPlan) -> Plain:
 
 class _Explained:
     def __init__(self, plan: PhysicalPlan) -> None:
-        self._physical = plan
-        self._plan = plan.logical
-        self._rewritten = plan.rewritten
+        self._physical = plan.distributed
+        self._plan = plan.plan
+        self._rewritten = self._physical.rewritten
         self._stages = plan.stages
 
     def all(self) -> Plain:
         return {
+            "asked": self._asked(),
             "levels": self._stages.levels,
             "groups": [self._group(number, group) for number, group in enumerate(self._stages.groups, 1)],
             "exchanges": list(self._exchanges()),
@@ -43,13 +43,36 @@ class _Explained:
             "reading": list(self._reading()),
         }
 
+    # ---- what is asked for ---------------------------------------------------------------------------------
+
+    def _asked(self) -> Plain | None:
+        """What is asked for, if that is not everything, and what was done since no more is."""
+        rewritten = self._rewritten
+        if not rewritten.emit:
+            return None
+        points = self._physical.logical.points
+        return {
+            "emit": sorted(rewritten.emit),
+            "not_run": [_named(point) for point in rewritten.unasked],
+            "pushed": [{**_named(points[name]), "test": formula(test)} for name, test in rewritten.pushed.items()],
+            "useless": [_named(point) for point in rewritten.useless],
+            "fused": [
+                {**_named(one.point), "reads": self._event_of(one.deriving), "instead_of": _named(one.deriving)}
+                for one in rewritten.fused.values()
+            ],
+        }
+
+    def _event_of(self, rule: Point) -> str:
+        """What the one event of a rule is asked for by."""
+        return next(find(rule.expression, Input)).point
+
     # ---- groups --------------------------------------------------------------------------------------------
 
     def _group(self, number: int, group: Group) -> Plain:
         return {
             "group": number,
             "level": group.level + 1,
-            "partitions": "one" if all(cut is None for cut in group.cuts.values()) else "all",
+            "partitions": "all" if any(group.cuts.values()) else "slices" if self._is_sliced(number - 1) else "one",
             "reads": [
                 {"query": self._shown_query(query), "label": self._label(query), "cut_by": self._cut(query, cut)}
                 for query, cut in group.cuts.items()
@@ -69,7 +92,7 @@ class _Explained:
         if cut is None or cut == WHOLE:
             return cut
         place = position_of(self._rewritten.plan, query, cut)
-        if place is None:
+        if place is None or self._is_stored(place[0]):
             return cut
         names = self._plan.catalogue.attributes(place[0])
         return names[place[1]] if names is not None else f"value{place[1] + 1}"
@@ -82,8 +105,10 @@ class _Explained:
             key = self._constant(physical, key)
         return {
             "rules": [{"rule": m.rule, "point": m.name} for m in self._members(name)],
+            "stored_join": self._is_stored(name),
             "cut_by": None if key is None else as_written(key),
             "because": placed.because,
+            "look_back": self._physical.rewritten.facts.look_back(name) if self._is_sliced(placed.group) else None,
             "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
             "detections": [operator(one.detection) for one in physical.detections],
             "timers": [operator(timer) for timer in physical.timers],
@@ -92,7 +117,13 @@ class _Explained:
             "attempts": [[[self._step(s) for s in branch] for branch in branches] for branches in physical.attempts],
             "having": [formula(test) for test in physical.having],
             "gives_rows": physical.gives_rows,
+            **({"range": as_written(physical.ranged.variable)} if physical.ranged is not None else {}),
         }
+
+    def _is_sliced(self, number: int) -> bool:
+        """Whether a group has no key, and can be cut along time."""
+        group = self._stages.groups[number]
+        return group.look_back is not None and None in group.cuts.values()
 
     def _members(self, name: str) -> Sequence[Point]:
         return sorted(self._rewritten.members(name), key=lambda member: member.rule or 0)
@@ -106,11 +137,14 @@ class _Explained:
         return key
 
     def _order(self, first: int, order: Order, physical: RulePlan) -> Plain:
-        names = [leaf.name for leaf in physical.leaves]
+        names = [leaf.name.removesuffix("+").strip("`") if leaf.stored else leaf.name for leaf in physical.leaves]
         return {
             "new": names[first],
             "tests": [formula(test) for test in order.tests],
-            "then": [{"search": names[probe.leaf], **_search(probe, probe.stamp)} for probe in order.probes],
+            "then": [
+                {"search": names[probe.leaf], **_search(probe, probe.stamp), "equations": _equations(probe)}
+                for probe in order.probes
+            ],
         }
 
     def _step(self, step: Step) -> Plain:
@@ -142,6 +176,7 @@ class _Explained:
             "histories": [
                 {
                     "history": self._shown_query(name),
+                    "if": formula(self._rewritten.tested[name]) if name in self._rewritten.tested else None,
                     "kept": one.reach,
                     "whole": name in lane.queries and lane.queries[name].keeps_events,
                 }
@@ -183,7 +218,13 @@ class _Explained:
 
     def _comes_from_outside(self, label: str | None) -> bool:
         catalogue = self._plan.catalogue
-        return label is None or label in catalogue.events or label not in catalogue.derived
+        is_inner = label in catalogue.derived or self._is_stored(label)
+        return label is None or label in catalogue.events or not is_inner
+
+    def _is_stored(self, label: str | None) -> bool:
+        """Whether a label is that of a stored join."""
+        point = self._rewritten.plan.points.get(label or "")
+        return point is not None and point.kind == "join"
 
     def _gathered(self) -> Iterator[Plain]:
         for label in sorted(self._stages.scattered):
@@ -211,7 +252,7 @@ class _Explained:
     def _reading(self) -> Iterator[Plain]:
         catalogue = self._plan.catalogue
         asked = self._rewritten.columns
-        pushed = constants([self._plan])
+        pushed = constants([self._rewritten.reading or self._plan])
         everything = {label: frozenset(catalogue.attributes(label) or ()) for label in catalogue.events}
         if asked is None:
             asked, pushed = everything, {}
@@ -236,6 +277,10 @@ class _Explained:
         return "its shape is left open" if schema.attributes is None else "an attribute has several values"
 
 
+def _named(point: Point) -> Plain:
+    return {"rule": point.rule, "point": point.name}
+
+
 def _search(by: Probe | WindowPlan, stamp: str) -> Plain:
     return {
         "by": list(by.keys),
@@ -245,134 +290,8 @@ def _search(by: Probe | WindowPlan, stamp: str) -> Plain:
     }
 
 
-# ---- text ----------------------------------------------------------------------------------------------------
-
-
-def as_text(plan: PhysicalPlan) -> str:
-    """The same for people."""
-    plain = as_json(plan)
-    paragraphs = [_paragraph(group, plain["exchanges"]) for group in sorted(plain["groups"], key=lambda g: g["level"])]
-    if plain["gathered"]:
-        paragraphs.append(["gathered at the end", *(f"  {g['label']}: {g['because']}" for g in plain["gathered"])])
-    paragraphs.append([line for lane in plain["lanes"] for line in _lane(lane)])
-    paragraphs.append(["read", *(f"  {line}" for line in map(_read, plain["reading"]))])
-    return "\n\n".join("\n".join(lines) for lines in paragraphs)
-
-
-def _paragraph(group: Plain, exchanges: Sequence[Plain]) -> list[str]:
-    where = "in one partition" if group["partitions"] == "one" else "in all partitions"
-    lines = [f"group {group['group']}  (level {group['level']}, {where})"]
-    lines += [
-        f"  receives {one['label'] or 'any event'} from {_from(one['from'])}, {_cut_by(one['cut_by'])}"
-        for one in exchanges
-        if one["to"] == group["group"]
+def _equations(probe: Probe) -> list[Plain]:
+    """Its computed keys, and which of them hold of whole numbers only."""
+    return [
+        {"key": formula(Holds(Comparison("=", one.own, one.known))), "whole": one.is_solved} for one in probe.equations
     ]
-    for rule in group["rules"]:
-        lines += [f"  {line}" for line in _rule(rule)]
-    return lines
-
-
-def _from(sources: Sequence[str]) -> str:
-    return " and ".join("the input" if source == "input" else source for source in sources)
-
-
-def _cut_by(cuts: Sequence[str | None]) -> str:
-    told = {None: "all to one place", WHOLE: "anywhere"}
-    return ", and ".join(told.get(cut) or f"by {cut}" for cut in cuts)
-
-
-def _rule(rule: Plain) -> Iterator[str]:
-    members = rule["rules"]
-    numbers = ", ".join(str(m["rule"]) for m in members)
-    names = ", ".join(m["point"] for m in members)
-    alike = "; alike but for constants, they run as one" if len(members) > 1 else ""
-    yield f"{names}  (rule{'s' if len(members) > 1 else ''} {numbers}{alike})"
-    if rule["cut_by"] is None:
-        yield f"  one partition: {rule['because']}"
-    elif rule["cut_by"] == WHOLE:
-        yield "  any partition: each answer is made of one event"
-    else:
-        yield f"  cut by {rule['cut_by']}"
-    for order in rule["orders"]:
-        tested = f", if {' and '.join(order['tests'])}" if order["tests"] else ""
-        searches = "; then ".join(f"search {step['search']}{_searched(step)}" for step in order["then"])
-        if searches or tested:
-            yield f"  {order['new']} is new{tested}{': ' if searches else ''}{searches}"
-    yield from (f"  {line}" for line in (*rule["detections"], *rule["timers"], *rule["tables"]))
-    if rule["tests"]:
-        yield f"  if {' and '.join(rule['tests'])}"
-    for number, branches in enumerate(rule["attempts"]):
-        for branch in branches:
-            steps = "; then ".join(map(_accumulated, branch)) or "with nothing"
-            yield f"  {'if nothing came of that,' if number else 'then'} {steps}"
-    if rule["having"]:
-        yield f"  then if {' and '.join(rule['having'])}"
-
-
-def _accumulated(step: Plain) -> str:
-    if "test" in step:
-        return f"if {step['test']}"
-    if "absent" in step:
-        return f"without {step['absent']}"
-    wanted = ", ".join(["how many", *(f"{function} of {name}" for function, name in step["wanted"])])
-    kinds = {"absence": "without", "presence": "with", "collection": "collect", "summary": f"count ({wanted})"}
-    unfolded = "" if step["exact"] or step["kind"] == "collection" else ", unfolded"
-    return f"{kinds[step['kind']]} {step['window']} as {step['as']}{_searched(step)}{unfolded}"
-
-
-def _lane(lane: Plain) -> Iterator[str]:
-    """What the rules of a lane wait for, and what it keeps."""
-    sources = [source or "the input" for source in lane["sources"]]
-    yield f"lane of {' and '.join(sources) or 'the clock'}"
-    yield f"  runs {', '.join(rule['point'] for rule in lane['rules'])}"
-    yield from (f"  again and again until nothing is new: {', '.join(points)}" for points in lane["cycles"])
-    yield from (f"  reads the days of {name}" for name in lane["days"])
-    for history in lane["histories"]:
-        whole = ", with whole events" if history["whole"] else ""
-        yield f"  keeps {history['history']} {_kept(history['kept'])}{whole}"
-
-
-def _kept(reach: int | None) -> str:
-    if reach is None or reach <= 0:
-        return "forever" if reach is None else "while it is new"
-    is_strict = reach % 1_000 != 0 and (reach + 1) % 1_000 == 0
-    return f"for less than {describe(reach + 1)}" if is_strict else f"for {describe(reach)}"
-
-
-def _searched(step: Plain) -> str:
-    by = [f"same {name}" for name in step["by"]]
-    by += [_range(step["stamp"], Range(r["of"], r["before"], r["after"])) for r in step["ranges"]]
-    tested = f", if {' and '.join(step['tests'])}" if step["tests"] else ""
-    return f"{' by ' if by else ' whole'}{', '.join(by)}{tested}"
-
-
-def _range(stamp: str, r: Range) -> str:
-    """Where a stamp lies; times are whole microseconds, so a limit one short of a longer unit is told as that unit."""
-    first = None if r.earliest is None else _limit(r.known, -r.earliest, ">")
-    last = None if r.latest is None else _limit(r.known, r.latest, "<")
-    return f"{stamp} {' and '.join(limit for limit in (first, last) if limit is not None)}"
-
-
-def _limit(known: str, by: int, sign: str) -> str:
-    further = by - 1 if sign == ">" else by + 1
-    is_strict = by % 1_000 != 0 and further % 1_000 == 0
-    shown = f"{known}us" if is_moment(known) else known
-    return f"{sign}{'' if is_strict else '='} {shown}{_moved(further if is_strict else by)}"
-
-
-def _moved(by: int) -> str:
-    return "" if not by else f" {'-' if by < 0 else '+'} {describe(abs(by))}"
-
-
-def _read(one: Plain) -> str:
-    label = one["label"] or "any event"
-    if one["how"] == "python" and one["derived"]:
-        return f"{label}: derived; what comes from outside is read in Python, since {one['because']}"
-    if one["how"] == "python":
-        return f"{label}: in Python, since {one['because']}"
-    columns = ", ".join(one["columns"]) or "none but its time"
-    told = [
-        " and ".join(f"{n} = {json.dumps(c, ensure_ascii=False)}" for n, c in use.items()) for use in one["filters"]
-    ]
-    where = f", where {' or '.join(told)}" if told else ""
-    return f"{label}: by columns ({columns}){where}"

@@ -1,15 +1,16 @@
 """This module decides in which order a rule's events are joined, and by what each is searched.
 
-From whichever event is new, the next is one that shares variables with what is known, else one that lies within a
-range of time, else the next in the body. The range of a stamp follows from all distances of the rule, not only from
-the conditions that name it (the closure of its temporal distance graph). What the ranges see to is not tested again.
+From whichever event is new, the next is one that shares variables with what is known, or for which both sides of an
+equation can be computed; else one for which an equation was solved (`key_equations`); else one that lies within a range
+of time; else the next in the body. The range of a stamp follows from all distances of the rule, not only from the
+conditions that name it (the closure of its temporal distance graph). What keys and ranges see to is not tested again.
 Joins carry only the columns that are still needed, where the head shows variables and constants: any other head may
 have no value, and then says all that was bound. So does an answer whose timer ends too late to be one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from ephemera.algebra.attributes import Stamp, begin, end, event_of, is_reference, is_stamp, occurrence, reference
@@ -17,9 +18,10 @@ from ephemera.algebra.nodes import Gap, Group, Imbed, RelativeTimer
 from ephemera.algebra.scalar import Distance, Every, Formula, Holds, InsideCalendar, Matches, SameEvent, Some
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import walk
-from ephemera.physical.nodes import Leaf, Order, Probe, Range, Test
+from ephemera.physical.key_equations import equations
+from ephemera.physical.nodes import KeyEquation, Leaf, Order, Probe, Range, Test
 from ephemera.rules.scope import event_names, variable_names
-from ephemera.syntax.nodes import Derive
+from ephemera.syntax.nodes import Comparison, Derive
 from ephemera.terms.nodes import Bool, Number, Text, Var
 
 SIDES = (begin, end, reference, occurrence)
@@ -27,11 +29,14 @@ MANY = 6
 """Of more leaves it is not asked what their ranges see to."""
 
 
-def split(tests: Sequence[Test], leaves: Sequence[Leaf]) -> tuple[tuple[Test, ...], tuple[Formula, ...]]:
-    """What can be tested on events alone, and what cannot."""
+def split(
+    tests: Sequence[Test], leaves: Sequence[Leaf], tables: frozenset[str]
+) -> tuple[tuple[Test, ...], tuple[Formula, ...]]:
+    """What can be tested on events alone, and what cannot; `tables` are the variables of tables."""
     known = _attributes(leaves)
-    early = tuple(t for t in tests if t.needs <= known)
-    return early, tuple(t.condition for t in tests if not t.needs <= known)
+    is_early = [t.needs <= known and t.computes.isdisjoint(tables) for t in tests]
+    early = tuple(t for t, now in zip(tests, is_early, strict=True) if now)
+    return early, tuple(t.condition for t, now in zip(tests, is_early, strict=True) if not now)
 
 
 def orders(
@@ -49,57 +54,71 @@ def _from(
     left = [k for k in range(len(leaves)) if k != first]
     granted = _Granted()
     granted.add_leaf(leaves[first])
-    at_first = _now(tests, (), known, granted)
+    waiting = list(tests)
+    at_first = _now(waiting, known, [leaves[k] for k in left], granted)
     probes: list[Probe] = []
     while left:
-        candidates = [_probe(k, leaves[k], known, distances) for k in left]
-        best = max(candidates, key=lambda p: (bool(p.keys), _tightness(p), -_width(p), -p.leaf))
+        candidates = [_probe(k, leaves, left, known, distances, waiting) for k in left]
+        best = max(candidates, key=lambda p: (_is_keyed(p), _tightness(p), -_width(p), -p.leaf))
         leaf = leaves[best.leaf]
         left.remove(best.leaf)
         if len(leaves) <= MANY:
             best = replace(best, ranges=granted.needed(best.ranges))
             granted.add_leaf(leaf)
             granted.add_ranges(best)
-        probes.append(replace(best, tests=_now(tests, known, [*known, leaf], granted)))
+        granted.keys = _settled(best, leaves, left, known, waiting)
         known.append(leaf)
+        probes.append(replace(best, tests=_now(waiting, known, [leaves[k] for k in left], granted)))
     kept = _along(probes, leaves, final)
     if final is not None:
-        kept[0] = (kept[0] or frozenset()).union(*(_columns_of(f) for f in at_first))
+        kept[0] = (kept[0] or frozenset()).union(*(columns_of(f) for f in at_first))
     carried = tuple(replace(probe, kept=names) for probe, names in zip(probes, kept[1:], strict=True))
     return Order(at_first, kept[0], carried)
 
 
 def _attributes(leaves: Sequence[Leaf]) -> frozenset[str]:
     stamps = (side(leaf.name) for leaf in leaves for side in SIDES)
-    return frozenset(stamps).union(*(leaf.variables for leaf in leaves))
+    return frozenset(stamps).union(*(leaf.variables | frozenset(leaf.stored) for leaf in leaves))
 
 
-def _now(tests: Sequence[Test], before: Sequence[Leaf], now: Sequence[Leaf], granted: _Granted) -> tuple[Formula, ...]:
-    """What can be tested now, and could not before, without what is granted."""
-    already, known = _attributes(before), _attributes(now)
+def _now(waiting: list[Test], known: Sequence[Leaf], left: Sequence[Leaf], granted: _Granted) -> tuple[Formula, ...]:
+    """What can be tested now, without what is granted; it does not wait any more."""
+    due = _due(waiting, known, left)
+    waiting[:] = [test for test in waiting if test not in due]
     found: list[Formula] = []
-    for test in tests:
-        if test.needs <= known and not (before and test.needs <= already):
-            f = test.condition
-            parts = tuple(p for p in (f.parts if isinstance(f, Every) else (f,)) if not granted.implies(p))
-            if parts:
-                found.append(parts[0] if len(parts) == 1 else Every(parts))
+    for test in due:
+        f = test.condition
+        parts = tuple(p for p in (f.parts if isinstance(f, Every) else (f,)) if not granted.implies(p))
+        if parts:
+            found.append(parts[0] if len(parts) == 1 else Every(parts))
     return tuple(found)
 
 
+def _due(waiting: Sequence[Test], known: Sequence[Leaf], left: Sequence[Leaf]) -> list[Test]:
+    """What can be tested once some leaves are known.
+
+    What computes with a variable waits for all leaves that have it: where 1 and 1.0 meet, the sum is that of 1.
+    """
+    here = _attributes(known)
+    to_come = frozenset[str]().union(*(leaf.variables for leaf in left))
+    return [test for test in waiting if test.needs <= here and test.computes.isdisjoint(to_come)]
+
+
 class _Granted:
-    """Distances that hold for tuples that were found by their ranges: how far one stamp lies behind another at most."""
+    """What holds for tuples that were found: how far one stamp lies behind another at most, and what is a key."""
 
     def __init__(self) -> None:
+        self.keys: frozenset[str] = frozenset()
+        """The conditions that the last search saw to by its keys, spelled out: 1 and 1.0 are equal, not the same."""
         self._stamps: list[str] = []
         self._most: dict[tuple[str, str], int] = {}
 
     def add_leaf(self, leaf: Leaf) -> None:
-        opens, closes = begin(leaf.name), end(leaf.name)
-        self._stamps += [opens, closes]
-        self._add(opens, closes, 0)
-        if leaf.longest is not None:
-            self._add(closes, opens, leaf.longest)
+        self._stamps += leaf.stamps
+        for opens, closes in zip(leaf.stamps[::2], leaf.stamps[1::2], strict=True):
+            self._add(opens, closes, 0)
+            if leaf.longest is not None:
+                self._add(closes, opens, leaf.longest)
 
     def add_ranges(self, probe: Probe) -> None:
         for r in probe.ranges:
@@ -125,9 +144,9 @@ class _Granted:
         return 0 if later == earlier else self._most.get((later, earlier))
 
     def implies(self, f: Formula) -> bool:
-        """Whether a condition is a distance that holds anyway."""
+        """Whether a condition is a key, or a distance that holds anyway."""
         if not isinstance(f, Distance):
-            return False
+            return bool(self.keys) and repr(f) in self.keys
         most = self.most(f.later, f.earlier)
         return most is not None and most <= f.limit - f.strict
 
@@ -147,11 +166,48 @@ class _Granted:
         return tuple(r for r in found if r.earliest is not None or r.latest is not None)
 
 
-def _probe(k: int, leaf: Leaf, known: Sequence[Leaf], distances: _Distances) -> Probe:
+def _probe(  # noqa: PLR0913, PLR0917 - which leaf, what is known, and what is to come
+    k: int,
+    leaves: Sequence[Leaf],
+    left: Sequence[int],
+    known: Sequence[Leaf],
+    distances: _Distances,
+    waiting: Sequence[Test],
+) -> Probe:
+    leaf = leaves[k]
     keys = tuple(sorted(leaf.sure & frozenset[str]().union(*(other.sure for other in known))))
-    stamps = [stamp for other in known for stamp in (begin(other.name), end(other.name))]
-    found = [Probe(k, keys, stamp, distances.ranges(stamp, stamps)) for stamp in (end(leaf.name), begin(leaf.name))]
+    stamps = [stamp for other in known for stamp in other.stamps]
+    computed = tuple(one for one, _ in _equations(k, leaves, left, known, waiting))
+    exact = tuple(one for one in computed if not one.is_solved)
+    chosen = exact if keys or exact else computed[:1]
+    sides = reversed(leaf.stamps)
+    found = [Probe(k, keys, stamp, distances.ranges(stamp, stamps), equations=chosen) for stamp in sides]
     return max(found, key=lambda p: (_tightness(p), -_width(p)))
+
+
+def _equations(
+    k: int, leaves: Sequence[Leaf], left: Sequence[int], known: Sequence[Leaf], waiting: Sequence[Test]
+) -> Iterator[tuple[KeyEquation, Formula]]:
+    """The computed keys of a leaf that is searched next, with the conditions that they come from."""
+    due = _due(waiting, [*known, leaves[k]], [leaves[other] for other in left if other != k])
+    return equations((test.condition for test in due), leaves[k], known)
+
+
+def _settled(
+    probe: Probe, leaves: Sequence[Leaf], left: Sequence[int], known: Sequence[Leaf], waiting: Sequence[Test]
+) -> frozenset[str]:
+    """The conditions that hold for all that a search finds by its computed keys."""
+    if not probe.equations:
+        return frozenset()
+    found = _equations(probe.leaf, leaves, left, known, waiting)
+    return frozenset(repr(condition) for one, condition in found if not one.is_solved)
+
+
+def _is_keyed(probe: Probe) -> int:
+    """Whether the search has no key, one that holds of whole numbers only, or one that holds of all values."""
+    if probe.keys or any(not one.is_solved for one in probe.equations):
+        return 2
+    return 1 if probe.equations else 0
 
 
 def _width(probe: Probe) -> int:
@@ -211,7 +267,7 @@ def needs(f: Formula) -> frozenset[str]:
     return frozenset(named)
 
 
-def _columns_of(f: Formula) -> frozenset[str]:
+def columns_of(f: Formula) -> frozenset[str]:
     """What a formula may look at; one that is not only about distances may look at all of an event."""
     named = needs(f)
     if all(isinstance(part, Distance | Every | Some) for part in walk(f)):
@@ -239,7 +295,7 @@ def in_the_end(  # noqa: PLR0913
     shown: set[str] = set()
     for argument in head.head.arguments:
         match argument:
-            case Var(name) if name in sure:
+            case Var(name) if name in sure or is_stamp(name):
                 shown.add(name)
             case Number() | Text() | Bool():
                 continue
@@ -249,7 +305,7 @@ def in_the_end(  # noqa: PLR0913
     for timer in timers:
         anchors = (timer.anchor,) if isinstance(timer, RelativeTimer) else (timer.first, timer.last)
         shown |= {side(name) for name in anchors for side in (begin, end)}
-    return frozenset(shown).union(variables, *(_columns_of(c) for c in conditions))
+    return frozenset(shown).union(variables, *(columns_of(c) for c in conditions))
 
 
 def _along(
@@ -261,7 +317,8 @@ def _along(
     needed = final
     found: list[frozenset[str] | None] = []
     for probe in reversed(probes):
-        kept = needed.union(*(_columns_of(f) for f in probe.tests))
+        kept = needed.union(*(columns_of(f) for f in probe.tests))
         found.append(kept)
         needed = kept | leaves[probe.leaf].variables | frozenset(r.known for r in probe.ranges)
+        needed = needed.union(*(columns_of(Holds(Comparison("=", one.known, one.known))) for one in probe.equations))
     return [needed, *reversed(found)]

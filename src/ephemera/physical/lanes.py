@@ -12,6 +12,7 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Se
 from dataclasses import replace
 
 from ephemera.algebra.attributes import EVENT, begin, end, moved
+from ephemera.algebra.fingerprint import stored_joins
 from ephemera.algebra.nodes import Base, Calendar, Detection, Expression, Input, Match, Plan, Rename
 from ephemera.algebra.scalar import Matches
 from ephemera.analysis.nodes import Relevance
@@ -19,8 +20,10 @@ from ephemera.analysis.relevance import waiting_time
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.physical.nodes import HistoryPlan, HistoryUse, LanePlan, Needed, QueryPlan, RulePlan
+from ephemera.rewrite.drop_unasked import all_read
 from ephemera.rewrite.optimize import Rewritten
-from ephemera.rules.nodes import Ruleset
+from ephemera.rewrite.split_joins import stored_stamps
+from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.patterns import pattern_label
 from ephemera.syntax.nodes import Event
 
@@ -46,12 +49,21 @@ class Lanes:
         return {sources: lane for sources, lane in restricted.items() if lane.uses}
 
 
-def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str]) -> Lanes:
-    """The lanes of the rules of a plan, and what they tell each other."""
+def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str], written: Plan) -> Lanes:
+    """The lanes of the rules of a plan, and what they tell each other.
+
+    What a rule waits for is what it waits for in the plan as it was `written`, so that no rewrite changes how far time
+    has come, and so which events come too late.
+    """
     plan = given.plan
-    depends, every = _dependencies(plan, calendars)
+    every = _every_source(written, calendars)
+    depends = _dependencies(written, calendars, every)
+    for name, fused in given.fused.items():
+        depends[name] = depends[fused.reader]
+    for name, rule in stored_joins(plan).items():
+        depends[name] = depends[rule]
     for name, one in given.alike.items():  # rules that run as one wait for the sources of all of them
-        depends[name] = depends[name].union(*(depends[m.name] for m in one.members))
+        depends[name] = CLOCK.union(*(depends[m.name] for m in one.members))
     free = [name for name in rules if not depends[name]]
     ahead = any(depends[name] not in (CLOCK, every) and not all_read(plan, [name]).isdisjoint(free) for name in rules)
     names: dict[frozenset[str], list[str]] = {}
@@ -65,18 +77,6 @@ def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str
         every,
         frozenset(m for name in free for m in (name, *(m.name for m in given.members(name)))) if ahead else CLOCK,
     )
-
-
-def all_read(plan: Plan, names: Iterable[str]) -> set[str]:
-    """Some points, and all that they read, directly or through others."""
-    reached: set[str] = set()
-    left = list(names)
-    while left:
-        name = left.pop()
-        if name not in reached:
-            reached.add(name)
-            left += [use.point for use in find(plan.points[name].expression, Input)]
-    return reached
 
 
 # ---- what a lane holds ---------------------------------------------------------------------------------------
@@ -105,8 +105,10 @@ def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> I
     expression = given.plan.points[rule.point].expression
     told_apart = _told_apart(expression)
     for query in dict.fromkeys(i.point for i in find(expression, Input)):
-        needed = _needed((one for one in relevance if one.input == query), EVENT)
-        yield HistoryUse(query, (begin(EVENT), end(EVENT)), needed, is_whole=query in told_apart)
+        stored = stored_stamps(given.plan.points[query])
+        needed = _needed((one for one in relevance if one.input == query), None if stored else EVENT)
+        stamps = (*stored, begin(EVENT), end(EVENT))
+        yield HistoryUse(query, stamps, needed, is_whole=query in told_apart)
     for name in dict.fromkeys(timer.name for timer in find(expression, Calendar)):
         needed = _needed((one for one in relevance if one.name == name), name)
         yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
@@ -116,14 +118,14 @@ def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> I
         yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
 
 
-def _needed(relevance: Iterable[Relevance], event: str) -> Needed:
-    """For each reader of a history how long before now some stamps count."""
+def _needed(relevance: Iterable[Relevance], event: str | None) -> Needed:
+    """For each reader of a history how long before now some stamps count: those of its event, or (None) as named."""
     readers: list[tuple[tuple[str, int], ...]] = []
     for one in relevance:
         if not one.minimal:
             return None
-        times = [(moved(bound.stamp, event), bound.time) for bound in one.minimal if bound.time is not None]
-        readers.append(tuple((stamp, time.bound - time.is_strict) for stamp, time in times))
+        times = [(b.stamp if event is None else moved(b.stamp, event), b.time) for b in one.minimal]
+        readers.append(tuple((stamp, t.bound - t.is_strict) for stamp, t in times if t is not None))
     return tuple(readers)
 
 
@@ -213,29 +215,33 @@ def by_the_clock(rules: Ruleset, calendars: Set[str]) -> frozenset[int]:
         timed |= needs
 
 
-def _dependencies(plan: Plan, calendars: Container[str]) -> tuple[dict[str, frozenset[str]], frozenset[str]]:
-    """For each point the sources that its tuples depend on, and all sources."""
+def _source(catalogue: Catalogue, label: str, calendars: Container[str]) -> frozenset[str]:
+    """What a label is read from; calendars, and what rules derive and no stream carries, need no source."""
+    name = next((one.name for one in reversed(catalogue.sources) if label in one.carries), UNNAMED)
+    is_inner = label in calendars or (name == UNNAMED and label in catalogue.derived)
+    return CLOCK if is_inner else frozenset([name])
+
+
+def _every_source(plan: Plan, calendars: Container[str]) -> frozenset[str]:
+    labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
+    used = CLOCK.union(*(_source(plan.catalogue, label, calendars) for label in labels if label is not None))
+    return used | frozenset(one.name for one in plan.catalogue.sources) or frozenset([UNNAMED])
+
+
+def _dependencies(plan: Plan, calendars: Container[str], every: frozenset[str]) -> dict[str, frozenset[str]]:
+    """For each point the sources that its tuples depend on."""
     depends: dict[str, frozenset[str]] = {}
     derived = plan.catalogue.derived
-    sources = plan.catalogue.sources
-    carried_by = {label: one.name for one in sources for label in one.carries}
-
-    def source(label: str) -> frozenset[str]:
-        """What a label is read from; calendars, and what rules derive and no stream carries, need no source."""
-        name = carried_by.get(label, UNNAMED)
-        is_inner = label in calendars or (name == UNNAMED and label in derived)
-        return CLOCK if is_inner else frozenset([name])
-
-    labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
-    used = CLOCK.union(*(source(label) for label in labels if label is not None))
-    every = used | frozenset(one.name for one in sources) or frozenset([UNNAMED])
     by_number: dict[int | None, list[str]] = {}
     inputs: dict[str, list[str]] = {}
     for name, point in plan.points.items():
         if point.kind == "rule":
             by_number.setdefault(point.rule, []).append(name)
         depends[name] = CLOCK.union(
-            *(every if b.label is None else source(b.label) for b in find(point.expression, Base))
+            *(
+                every if b.label is None else _source(plan.catalogue, b.label, calendars)
+                for b in find(point.expression, Base)
+            )
         )
         inputs[name] = [i.point for i in find(point.expression, Input)]
     same = [[name for number in numbers for name in by_number.get(number, ())] for numbers in derived.values()]
@@ -251,4 +257,4 @@ def _dependencies(plan: Plan, calendars: Container[str]) -> tuple[dict[str, froz
             both = CLOCK.union(*(depends[name] for name in names))
             changed = changed or any(depends[name] != both for name in names)
             depends |= dict.fromkeys(names, both)
-    return depends, every
+    return depends

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Literal, TypeAlias
 
-from ephemera.algebra.attributes import Time
+from ephemera.algebra.attributes import Stamp, Time, begin, end
 from ephemera.algebra.nodes import Calendar, Detection, Gap, Group, Imbed, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.terms.nodes import Pattern
+from ephemera.terms.nodes import Expression, Pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +26,13 @@ class Leaf:
     sure: frozenset[str]
     longest: int | None = None
     """How long its events last at most; None is any time. If they have no length, one stamp says all."""
+    stored: tuple[Stamp, ...] = ()
+    """The stamps of the events of a stored join, if it is one."""
+
+    @property
+    def stamps(self) -> tuple[Stamp, ...]:
+        """The stamps that conditions speak of: its own, or those of the events that it joins."""
+        return self.stored or (begin(self.name), end(self.name))
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +46,18 @@ class Range:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyEquation:
+    """A computed key: what a leaf computes of its own variables must equal what is computed of what is known."""
+
+    own: Expression
+    known: Expression
+    is_solved: bool = False
+    """Whether a condition was solved for `own`: then it holds of whole numbers only, and the condition is tested."""
+
+
+@dataclass(frozen=True, slots=True)
 class Probe:
-    """How a leaf is searched: by the values of some variables, and by a range of one of its stamps."""
+    """How a leaf is searched: by the values of some variables, by computed keys, by a range of one of its stamps."""
 
     leaf: int
     keys: tuple[str, ...]
@@ -50,6 +67,8 @@ class Probe:
     """What is tested then, apart from what the ranges see to."""
     kept: frozenset[str] | None = None
     """The columns that are needed then; None is all of them."""
+    equations: tuple[KeyEquation, ...] = ()
+    """The computed keys; a solved one is the only key of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +79,8 @@ class Test:
 
     condition: Formula
     needs: frozenset[str]
+    computes: frozenset[str] = frozenset()
+    """The variables that it computes with; it waits until they have met all others of their name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +135,24 @@ class DetectionPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ConstantRange:
+    """A variable that constants of rules which are alike limit: each rule asks for values in a range of its own."""
+
+    variable: str
+    least: str | None = None
+    """The constant from which on values count, if there is one."""
+    most: str | None = None
+    above: bool = False
+    """Whether values must be more than the least."""
+    below: bool = False
+    """Whether they must be less than the most."""
+
+    @property
+    def constants(self) -> frozenset[str]:
+        return frozenset(name for name in (self.least, self.most) if name is not None)
+
+
+@dataclass(frozen=True, slots=True)
 class RulePlan:
     """A rule as engines run it: positive events first, from whichever of them is new, then all else."""
 
@@ -140,6 +179,8 @@ class RulePlan:
     """What the occurrence time covers."""
     constants: Mapping[str, str] = field(default_factory=dict)
     """Where it stands for rules that are alike: the constants of these that tuples find by a column, and by which."""
+    ranged: ConstantRange | None = None
+    """Where it stands for rules that are alike: the constants that tuples find by a range."""
     gives_rows: bool = False
     """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
 
@@ -162,7 +203,8 @@ class HistoryUse:
     """What a rule needs of a history that it reads."""
 
     history: str
-    stamps: tuple[str, str]
+    stamps: tuple[str, ...]
+    """All that its tuples have; the last says when they happen."""
     needed: Needed
     is_whole: bool = False
     """Whether it tests the events again, or tells them apart."""
@@ -172,7 +214,7 @@ class HistoryUse:
 class HistoryPlan:
     """A history of a lane, for all its readers."""
 
-    stamps: tuple[str, str]
+    stamps: tuple[str, ...]
     needed: Needed
     reach: int | None
     """How far before the bound a tuple may end and still matter; None is any time."""

@@ -3,7 +3,9 @@
 A rule may be cut by a variable that all its events carry: events that can meet in it have equal values, and so the
 same partition. Rules share a group, which is one engine in each partition, if they agree on how every query they read
 is cut. What a rule derives stays where it is if the next rule wants it there; otherwise the next rule belongs to a
-later level, with an exchange between them. A rule without such a variable has one partition for itself and all like it.
+later level, with an exchange between them. A rule without such a variable has one partition for itself and all like it,
+or is cut along time, if its answers are short: all that an answer depends on lies within its occurrence time, so that a
+slice of time with a look-back of that length has all that its own answers need.
 """
 
 from __future__ import annotations
@@ -16,9 +18,10 @@ from itertools import islice, product
 from ephemera.algebra.attributes import is_constant, is_reference
 from ephemera.algebra.nodes import Group as Grouping
 from ephemera.algebra.nodes import Input, Match, Plan, Point
+from ephemera.algebra.parts import member_head
 from ephemera.base.lazy_dataclass import dataclass
+from ephemera.base.time import LATEST
 from ephemera.base.tree import find
-from ephemera.physical.decompose import member_head
 from ephemera.physical.nodes import RulePlan
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rewrite.pushdown import blanks
@@ -59,6 +62,9 @@ class Group:
     rules: tuple[str, ...]
     cuts: Mapping[str, str | None]
     """For each query its variable whose value says where a match belongs; None is one place for all."""
+    look_back: int | None = None
+    """How long before the end of an answer all begins that it depends on, where that lets slices of time be places of
+    their own; None if they cannot be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +81,14 @@ class Placement:
         return max((g.level for g in self.groups), default=-1) + 1
 
 
-def stages(given: Rewritten, rules: Mapping[str, RulePlan], calendars: frozenset[str]) -> Placement:
-    """How the rules of a plan are spread over partitions; the days of calendars are everywhere."""
-    return _Spreading(given, rules, calendars).spread()
+def stages(
+    given: Rewritten, rules: Mapping[str, RulePlan], calendars: frozenset[str], clocked: frozenset[int]
+) -> Placement:
+    """How the rules of a plan are spread over partitions; the days of calendars are everywhere.
+
+    The clocked rules, by their numbers, answer by the clock.
+    """
+    return _Spreading(given, rules, calendars, clocked).spread()
 
 
 @dataclass(slots=True)
@@ -87,11 +98,15 @@ class _Growing:
     level: int
     rules: list[str] = field(default_factory=list)
     cuts: dict[str, str | None] = field(default_factory=dict)
+    is_pinned: bool = False
 
 
 class _Spreading:
-    def __init__(self, given: Rewritten, rules: Mapping[str, RulePlan], calendars: frozenset[str]) -> None:
+    def __init__(
+        self, given: Rewritten, rules: Mapping[str, RulePlan], calendars: frozenset[str], clocked: frozenset[int]
+    ) -> None:
         self._days = calendars
+        self._clocked = clocked
         self._given = given
         self._plan = given.plan
         self._physical = rules
@@ -104,6 +119,7 @@ class _Spreading:
             for member in self._members[p.name]:
                 if member.label is not None:
                     self._producers.setdefault(member.label, []).append(p.name)
+        self._look_backs = {p.name: self._look_back_of(p) for p in self._rules}
         self._votes = self._count()
         self._groups: list[_Growing] = []
         self._placed: dict[str, Placed] = {}
@@ -124,7 +140,8 @@ class _Spreading:
         for group in self._groups:
             rules = sorted(group.rules, key=places.__getitem__)
             queries = dict.fromkeys(use.query for name in rules for use in self._uses[name])
-            groups.append(Group(group.level, tuple(rules), {query: group.cuts[query] for query in queries}))
+            cuts = {query: group.cuts[query] for query in queries}
+            groups.append(Group(group.level, tuple(rules), cuts, self._along_time(rules)))
         order = sorted(range(len(groups)), key=lambda number: places[groups[number].rules[0]])
         numbers = {old: new for new, old in enumerate(order)}
         placed = {name: replace(self._placed[name], group=numbers[self._placed[name].group]) for name in self._placed}
@@ -192,6 +209,22 @@ class _Spreading:
         is_driven = rule.detections or any(leaf.source in self._plan.points for leaf in rule.leaves)
         return not is_driven and any(leaf.source not in self._plan.points for leaf in rule.inputs())
 
+    def _look_back_of(self, point: Point) -> int | None:
+        """How long before the end of an answer of a rule all begins that it depends on; None if that is no help.
+
+        What the clock tells depends on where time begins, and recursion is stopped by what one engine has counted.
+        """
+        is_clocked = any(member.rule in self._clocked for member in self._given.members(point.name))
+        if is_clocked or any(point.name in cycle for cycle in self._plan.cycles):
+            return None
+        longest = self._given.facts.look_back(point.name)
+        return longest if longest is not None and longest <= LATEST else None
+
+    def _along_time(self, rules: Sequence[str]) -> int | None:
+        """The look-back of rules that share a group."""
+        known = [one for name in rules if (one := self._look_backs[name]) is not None]
+        return max(known) if len(known) == len(rules) else None
+
     def _shown(self, rule: str, key: str) -> Iterator[tuple[str, int]]:
         for member in self._members[rule]:
             yield from shown_at(member, key)
@@ -235,12 +268,15 @@ class _Spreading:
         is_new = number == len(self._groups)
         if not is_new and self._is_pinned(number) != (None in keys.values()):
             return None  # by the clock, what has one place would be derived wherever the others are
-        cuts = {} if is_new else dict(self._groups[number].cuts)
+        if not is_new and None in keys.values() and not self._are_cut_alike(self._groups[number].rules, [*keys]):
+            return None  # those that can be cut along time would have one place, with the others
+        settled = {} if is_new else self._groups[number].cuts
+        cuts: dict[str, str | None] = {}
         level = 0 if is_new else self._groups[number].level
         for name, key in keys.items():
             for use in self._uses[name]:
                 own = use.own.get(key, key) if key is not None and key != WHOLE else key
-                if cuts.setdefault(use.query, own) != own:
+                if cuts.setdefault(use.query, settled.get(use.query, own)) != own:
                     return None
                 for producer in self._read_from(use):
                     if producer not in keys and producer not in self._placed:
@@ -257,8 +293,12 @@ class _Spreading:
         shown = sum(any(self._shown(name, key)) for name, key in keys.items() if key is not None)
         return (is_cut, -level, int(not is_new), score, shown)
 
+    def _are_cut_alike(self, rules: Sequence[str], others: Sequence[str]) -> bool:
+        """Whether all of some rules and of others can be cut along time, or none of either can all be."""
+        return (self._along_time(rules) is None) == (self._along_time(others) is None)
+
     def _is_pinned(self, number: int) -> bool:
-        return any(self._placed[name].key is None for name in self._groups[number].rules)
+        return self._groups[number].is_pinned
 
     def _level(self, producer: str, level: int, keys: Mapping[str, str | None]) -> int:
         return level if producer in keys else self._groups[self._placed[producer].group].level
@@ -301,6 +341,7 @@ class _Spreading:
             group.rules.append(name)
             because = self._why_whole(self._plan.points[name]) if key is None else None
             self._placed[name] = Placed(number, key, because)
+            group.is_pinned = group.is_pinned or key is None
             for use in self._uses[name]:
                 group.cuts[use.query] = use.own.get(key, key) if key is not None and key != WHOLE else key
 
@@ -313,6 +354,8 @@ class _Spreading:
             for label, k in self._shown(rule, placed.key) if placed.key is not None else ():
                 shown.setdefault((rule, label), set()).add(k)
         for label, producers in self._producers.items():
+            if self._plan.points[producers[0]].kind == "join":  # what is stored twice is only found twice
+                continue
             if len({self._placed[p].group for p in producers}) > 1:
                 found.add(label)
                 continue

@@ -19,7 +19,9 @@ from ephemera.physical.lanes import Lanes, by_the_clock, lanes_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.placement import Placement, stages
 from ephemera.rewrite import REWRITES
-from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize
+from ephemera.rewrite.drop_unasked import needed
+from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize, optimize_more
+from ephemera.rewrite.split_joins import split_joins
 from ephemera.rules.nodes import Catalogue, Ruleset
 
 
@@ -42,20 +44,43 @@ class PhysicalPlan:
     """The types of events that should come from outside."""
     reach: int
     """How far before an answer an absolute timer of it may lie."""
+    running: frozenset[int]
+    """The numbers of the rules that run: all but those that nobody asked for."""
+
+    @cached_property
+    def distributed(self) -> PhysicalPlan:
+        """The same as it runs on several machines: rules that join on different keys have stored joins."""
+        rewritten = optimize_more(self.rewritten, (split_joins,))
+        if rewritten is self.rewritten:
+            return self
+        rules = rule_plans(rewritten)
+        lanes = lanes_of(rewritten, rules, self.calendars, self.logical)
+        return replace(self, rewritten=rewritten, rules=rules, lanes=lanes)
 
     @cached_property
     def stages(self) -> Placement:
         """How the rules are spread over partitions; only who spreads them asks."""
-        return stages(self.rewritten, self.rules, self.calendars)
+        if self.distributed is not self:
+            return self.distributed.stages
+        return stages(self.rewritten, self.rules, self.calendars, self.clocked)
 
     def __getstate__(self) -> dict[str, object]:
         """What travels is going to be spread: that is decided once, here."""
-        return {**self.__dict__, "stages": self.stages}
+        return {**self.__dict__, "distributed": self.distributed, "stages": self.stages}
 
     @property
     def plan(self) -> Plan:
         """The rewritten plan."""
         return self.rewritten.plan
+
+    @property
+    def emit(self) -> frozenset[str]:
+        """The names of the events that are asked for; none are all."""
+        return self.rewritten.emit
+
+    def gives(self, label: str) -> bool:
+        """Whether events of a label are asked for."""
+        return not self.emit or label in self.emit
 
     @property
     def catalogue(self) -> Catalogue:
@@ -73,12 +98,18 @@ class Compiled:
     limits: Limits
     physical: PhysicalPlan
 
+    def is_unread(self, label: str) -> bool:
+        """Whether events of a type only say that something happened: nothing declares it, and no rule reads it."""
+        read = self.physical.rewritten.columns
+        return read is not None and label not in read and label not in self.rules.resolved.catalogue.events
+
     def beside(self, calendars: Iterable[str]) -> Compiled:
         """The same as it runs with some calendars."""
         names = frozenset(calendars)
         if names == self.physical.calendars:
             return self
-        return replace(self, physical=physical_plan(self.rules, self.plan, self.facts, names))
+        planned = physical_plan(self.rules, self.plan, self.facts, names, emit=self.physical.emit)
+        return replace(self, physical=planned)
 
     def carrying(self, only: str | None) -> Compiled:
         """The same as a stream is read by it that carries one type, or several."""
@@ -89,34 +120,48 @@ class Compiled:
         return replace(self, rules=replace(self.rules, resolved=scoped))
 
 
-def prepare(rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = ()) -> Compiled:
-    """A program as engines need it, with how it runs."""
-    return Compiled(rules, plan, facts, Limits(plan, facts), physical_plan(rules, plan, facts, calendars))
+def prepare(
+    rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = (), emit: Iterable[str] = ()
+) -> Compiled:
+    """A program as engines need it, with how it runs; `emit` names what is asked for, if that is not everything."""
+    asked = frozenset(emit)
+    physical = physical_plan(rules, plan, facts, calendars, emit=asked)
+    return Compiled(rules, plan, facts, Limits(needed(plan, asked), facts), physical)
 
 
-def physical_plan(
-    rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = (), rewrites: Sequence[Rewrite] = REWRITES
+def physical_plan(  # noqa: PLR0913 - what a plan is made of, most of it optional
+    rules: Ruleset,
+    plan: Plan,
+    facts: Facts,
+    calendars: Iterable[str] = (),
+    rewrites: Sequence[Rewrite] = REWRITES,
+    *,
+    emit: frozenset[str] = frozenset(),
 ) -> PhysicalPlan:
-    """The physical plan of a program that runs with some calendars."""
+    """The physical plan of a program that runs with some calendars, and is asked for some events."""
     names = frozenset(calendars)
-    rewritten = optimize(plan, facts, rewrites)
-    known = schemas(rewritten.plan)
-    read = frozenset(
-        rewritten.plan.points[i.point].label
-        for point in rewritten.plan.points.values()
-        for i in find(point.expression, Input)
-    )
-    ruled = {point.name: rule_plan(point, rewritten, known, read) for point in rewritten.rules}
+    rewritten = optimize(plan, facts, rewrites, emit)
+    running = frozenset(range(1, len(rules.resolved.rules) + 1)) - {point.rule for point in rewritten.unasked}
+    ruled = rule_plans(rewritten)
     return PhysicalPlan(
         logical=plan,
         rewritten=rewritten,
         rules=ruled,
-        lanes=lanes_of(rewritten, ruled, names),
+        lanes=lanes_of(rewritten, ruled, names, plan),
         calendars=names,
-        clocked=by_the_clock(rules, names),
+        clocked=by_the_clock(rules, names) & running,
         awaited=_awaited(plan, names),
         reach=facts.reach,
+        running=running,
     )
+
+
+def rule_plans(given: Rewritten) -> dict[str, RulePlan]:
+    """How each rule of a rewritten plan is evaluated."""
+    known = schemas(given.plan)
+    points = given.plan.points
+    read = frozenset(points[i.point].label for point in points.values() for i in find(point.expression, Input))
+    return {point.name: rule_plan(point, given, known, read) for point in given.rules}
 
 
 def _awaited(plan: Plan, calendars: frozenset[str]) -> frozenset[str]:

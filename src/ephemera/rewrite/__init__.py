@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+from ephemera.rewrite.drop_unasked import drop_unasked
+from ephemera.rewrite.fuse_construction import fuse_construction
 from ephemera.rewrite.optimize import Rewrite
+from ephemera.rewrite.push_constants import push_constants
 from ephemera.rewrite.pushdown import narrow_columns
+from ephemera.rewrite.select_before_windows import select_before_windows
 from ephemera.rewrite.share_alike_rules import share_alike_rules
 
-REWRITES: tuple[Rewrite, ...] = (narrow_columns, share_alike_rules)
-"""All rewrites, in the order in which they are done: what is read is judged by the rules as they were written."""
+REWRITES: tuple[Rewrite, ...] = (
+    drop_unasked,
+    push_constants,
+    fuse_construction,
+    narrow_columns,
+    share_alike_rules,
+    select_before_windows,
+)
+"""All rewrites, in the order in which they are done: rules that are not run read nothing, and what the others read is
+judged before some of them are put together."""

@@ -34,7 +34,7 @@ MANY = 64
 
 def narrow_columns(given: Rewritten) -> Rewritten:
     """The same, with what has to be read of each type of event."""
-    return replace(given, columns=wanted(given.plan))
+    return replace(given, columns=wanted(given.plan), reading=given.plan)
 
 
 def wanted(plan: Plan) -> dict[str, frozenset[str]] | None:

@@ -28,7 +28,7 @@ from ephemera.algebra.nodes import (
 )
 from ephemera.algebra.renaming import Renaming
 from ephemera.algebra.scalar import Holds
-from ephemera.analysis.nodes import Facts
+from ephemera.analysis.nodes import Relevance
 from ephemera.base.tree import find, rebuild
 from ephemera.rewrite.optimize import Alike, Rewritten
 from ephemera.syntax.nodes import Derive
@@ -43,25 +43,30 @@ def share_alike_rules(given: Rewritten) -> Rewritten:
     """The plan with one rule for all that are alike."""
     plan, facts = given.plan, given.facts
     in_cycles = {name for cycle in plan.cycles for name in cycle}
+    relevance: dict[str, list[Relevance]] = {}
+    for one in facts.relevance:
+        relevance.setdefault(one.point, []).append(one)
     groups: dict[object, list[_Abstract]] = {}
     for point in plan.points.values():
         if point.kind == "rule" and point.name not in in_cycles:
             found = _Abstract(point, plan, given.prints[point.name])
             if found.is_plain:
-                groups.setdefault((found.signature, _bounds(facts, found)), []).append(found)
+                groups.setdefault((found.signature, _bounds(relevance.get(point.name, ()), found)), []).append(found)
     several = {group[0].point.name: group for group in groups.values() if len(group) > 1}
-    return _put_together(given, several) if several else given
+    return _put_together(given, several, relevance) if several else given
 
 
-def _bounds(facts: Facts, rule: _Abstract) -> object:
+def _bounds(relevance: Sequence[Relevance], rule: _Abstract) -> object:
     named = rule.canonical
     return tuple(
         (named.event(r.name), r.negated, tuple((named.attribute(b.stamp), b.time) for b in r.minimal))
-        for r in facts.of(rule.point.name)
+        for r in relevance
     )
 
 
-def _put_together(given: Rewritten, several: Mapping[str, list[_Abstract]]) -> Rewritten:
+def _put_together(
+    given: Rewritten, several: Mapping[str, list[_Abstract]], of_points: Mapping[str, Sequence[Relevance]]
+) -> Rewritten:
     plan, facts = given.plan, given.facts
     points: dict[str, Point] = {}
     alike: dict[str, Alike] = {}
@@ -83,9 +88,7 @@ def _put_together(given: Rewritten, several: Mapping[str, list[_Abstract]]) -> R
             alike[own] = _alike(group, written)
             known[own] = known[name]
             cases[own] = facts.cases.get(name, ())
-            relevance += [
-                replace(r, point=own, input=inputs.get(r.input, r.input)) for r in facts.relevance if r.point == name
-            ]
+            relevance += [replace(r, point=own, input=inputs.get(r.input, r.input)) for r in of_points.get(name, ())]
         points[name] = point
     made = replace(facts, known=known, cases=cases, relevance=tuple(relevance))
     return replace(given, plan=replace(plan, points=points), facts=made, alike=alike, queries=queries)

@@ -12,6 +12,7 @@ from ephemera.base.span import Span
 from ephemera.base.time import SECOND, UNITS, microseconds
 from ephemera.rules.findings import Findings, Vocabulary
 from ephemera.rules.nodes import Catalogue, Resolved, Schema, Source
+from ephemera.rules.places import check_places
 from ephemera.syntax.format_declarations import attribute as format_attribute
 from ephemera.syntax.nodes import (
     Attribute,
@@ -56,6 +57,7 @@ def declare(program: Program, findings: Findings, *, namespaces: Namespaces = NO
         local=LocalTime(zone, is_declared=any(isinstance(s, TimeZone) for s in program.statements)),
     )
     _check_renamed(program, catalogue, findings)
+    check_places(program, findings)
     labels = tuple(sorted({*events, *tables, *catalogue.derived}))
     findings.vocabulary = Vocabulary(labels, frozenset(name.split(":")[0] for name in labels if ":" in name))
     return Resolved(catalogue, rules, blocks)

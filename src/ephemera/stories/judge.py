@@ -13,8 +13,10 @@ from ephemera.base.diagnostic import render_text
 from ephemera.base.errors import EphemeraError
 from ephemera.base.span import Source
 from ephemera.formats.json_events import BadEvent, read_object, read_time
+from ephemera.physical.plan import Compiled
 from ephemera.pipeline import check
 from ephemera.program import Program
+from ephemera.rules.emitted import unknown_emitted
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.semantics.arrival import Arrival, late_arrivals
 from ephemera.stories.read import Rows, Story
@@ -40,6 +42,16 @@ class Ready:
         """The latest time until which time passes, if the story says any."""
         catalogue = self.program.catalogue
         return max(self.story.advances, key=lambda t: read_time(t, catalogue.unit, catalogue.local), default=None)
+
+    @property
+    def emit(self) -> frozenset[str]:
+        """What the program is asked for; nothing is everything."""
+        return self.story.emit or frozenset()
+
+    @property
+    def compiled(self) -> Compiled:
+        """The program as it runs for what it is asked for."""
+        return self.program._planned(self.emit)
 
 
 @dataclass(slots=True)
@@ -110,6 +122,9 @@ def prepared(name: str, story: Story) -> Ready | list[str]:
     checked = check(Source(name, story.program))
     if checked.rules is None:
         return ["the program does not pass:", *render_text(checked.report).splitlines()]
+    unknown = unknown_emitted(story.emit or (), [checked.rules.resolved])
+    if unknown is not None:
+        return [f"Emit: {unknown}"]
     program = Program(checked)
     tables = {label: typed_rows(program.catalogue.tables[label], rows) for label, rows in story.tables.items()}
     return Ready(story, program, tables)
@@ -135,7 +150,7 @@ def _wrong(one: Ready, found: Found) -> list[str]:
 
 def _run_on(one: Ready, engine: str) -> Found:
     if one.story.is_live and engine == "local":
-        return _run_live(one.program, one.story, one.tables)
+        return _run_live(one)
     return _run_whole(one, engine)
 
 
@@ -145,7 +160,7 @@ def _run_whole(one: Ready, engine: str) -> Found:
     arrivals = _arrivals(program, story)
     late = late_arrivals(arrivals, program.catalogue) if story.is_live else []
     given = [step.event for k, step in enumerate(story.steps) if step.event is not None and k not in late]
-    run = program.run_all(given, engine=engine, tables=one.tables, until=one.until, allow_unbounded=True)
+    run = program.run_all(given, engine=engine, tables=one.tables, until=one.until, emit=one.emit, allow_unbounded=True)
     return Found([*run.answers, *run.messages], None, run.bad, [e for k in late if (e := arrivals[k].event)])
 
 
@@ -168,11 +183,12 @@ def clock_of(story: Story, unit: int) -> list[int]:
     return found
 
 
-def _run_live(program: Program, story: Story, tables: Tables) -> Found:
+def _run_live(one: Ready) -> Found:
     """Row by row, by the clock of the story."""
+    program, story = one.program, one.story
     clock = clock_of(story, program.catalogue.unit)
     now = clock[0] if clock else 0
-    live = program.engine(now=lambda: now, tables=tables, allow_unbounded=True)
+    live = program.engine(now=lambda: now, emit=one.emit, tables=one.tables, allow_unbounded=True)
     answers: list[tuple[int, dict[str, Any]]] = []
     for number, step in enumerate(story.steps, 1):
         now = clock[number - 1]

@@ -18,14 +18,16 @@ from ephemera.stories.judge import Found, Ready
 from ephemera.terms.events import Event
 
 
-def run_on_spark(stories: Sequence[Ready]) -> list[Found]:
-    """What the programs of some stories make of them."""
+def run_on_spark(stories: Sequence[Ready], *, in_slices: bool = False) -> list[Found]:
+    """What the programs of some stories make of them; rules without a key may be cut along time, in the middle."""
     spark = session(more={"spark.sql.codegen.wholeStage": "false", "spark.sql.adaptive.enabled": "false"})
-    jobs = [Job(one.program._compiled, one.program._world(one.tables, None, one.until)) for one in stories]
+    jobs = [Job(one.compiled, one.program._world(one.tables, None, one.until)) for one in stories]
     given = [[line_of(event) for event in one.story.events] for one in stories]
-    spans = [span([e.time.end for e in _events(one)], job.world) for one, job in zip(stories, jobs, strict=True)]
+    ends = [sorted(e.time.end for e in _events(one)) for one in stories]
+    spans = [span(own, job.world) for own, job in zip(ends, jobs, strict=True)]
     found = [Found() for _ in stories]
-    started = start_lines(spark, jobs, given, spans, places_of(spark))
+    limits = [[own[len(own) // 2]] if own else [] for own in ends] if in_slices else ()
+    started = start_lines(spark, jobs, given, spans, places_of(spark), limits)
     try:
         computed = Computed(started)
         for row in computed.lines().select("program", "line").collect():
@@ -41,13 +43,13 @@ def run_on_spark(stories: Sequence[Ready]) -> list[Found]:
 
 def bad_event(one: Ready, letter: Mapping[str, Any]) -> BadEvent:
     """What a dead letter tells of a row that is no event; of which type it would be stands in the row."""
-    read = read_event(letter["event"], one.program._compiled)
+    read = read_event(letter["event"], one.compiled)
     label = read.label if isinstance(read, BadEvent) else None
     return BadEvent(letter["event"], letter["reason"], label or json.loads(letter["event"])["event"])
 
 
 def _events(one: Ready) -> list[Event]:
-    reading = one.program._reading()
+    reading = one.program._reading(one.emit)
     for event in one.story.events:
         reading.add(event)
     return reading.events

@@ -63,13 +63,13 @@ def beats(number: int, one: Ready, *, at_once: bool) -> Iterator[Beat]:
 
 def _end(one: Ready, event: dict[str, Any]) -> int:
     """When an event of a story ends; what is none comes first."""
-    read = read_event(line_of(event), one.program._compiled)
+    read = read_event(line_of(event), one.compiled)
     return read.time.end if isinstance(read, Event) else -FAR
 
 
 def run_on_stream(stories: Sequence[Ready], *, at_once: bool, small: int = 10_000) -> list[Found]:
     """What the programs of some stories make of them, live; batches of fewer events than `small` run in one task."""
-    jobs = [Job(one.program._compiled, one.program._world(one.tables, None, None)) for one in stories]
+    jobs = [Job(one.compiled, one.program._world(one.tables, None, None)) for one in stories]
     told = [list(beats(n, one, at_once=at_once)) for n, one in enumerate(stories)]
     came = Told()
     tell(jobs, [[lines for _, lines in own] for own in told], came.sinks, small=small)
@@ -150,7 +150,7 @@ def _found(came: Told, told: Sequence[Sequence[Beat]], stories: Sequence[Ready])
     for letter in came.letters:
         number = int(letter[PROGRAM])
         if letter["reason"] == TOO_LATE:
-            event = read_event(letter["event"], stories[number].program._compiled)
+            event = read_event(letter["event"], stories[number].compiled)
             found[number].late += [event] if isinstance(event, Event) else []
         elif "rule" not in letter:
             found[number].bad.append(bad_event(stories[number], letter))

@@ -11,12 +11,13 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from ephemera.algebra.nodes import Match
+from ephemera.base.errors import InternalError
 from ephemera.base.tree import find
 from ephemera.engine.cluster.message import (
     Answers,
@@ -29,12 +30,14 @@ from ephemera.engine.cluster.message import (
     pack,
     unpack,
 )
+from ephemera.engine.cluster.run_stats import RunStats
+from ephemera.engine.cluster.time_slices import WORTHWHILE, EndSample, Slicing, TimeSlices, time_slices
 from ephemera.engine.driver import SLICE, drive
 from ephemera.engine.engine import Engine, Found, Part
 from ephemera.engine.operators.match import Matcher, asked_for
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.columns import Batch, Ints, Mask, ints
-from ephemera.kernels.event_columns import END, REFERENCE, Events, distinct, of_events
+from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, of_events
 from ephemera.kernels.history import FAR
 from ephemera.kernels.keys import hash_columns
 from ephemera.physical.placement import WHOLE, Placement, position_of
@@ -57,17 +60,18 @@ class DistributedProgram:
     first: int
     last: int
     """The earliest and the latest end of all events; time passes from the one to the other."""
-    emit: frozenset[str] = frozenset()
-    """The labels that are asked for; none are all."""
+    slices: Mapping[int, TimeSlices] = field(default_factory=dict)
+    """The groups that are cut along time, and how; each slice has a place of its own."""
 
     def __getstate__(self) -> dict[str, object]:
         """What is made when it is first asked for does not travel."""
-        return {k: v for k, v in self.__dict__.items() if k not in ("_routes", "_terms", "clock_group", "group_names")}
+        made = ("_routes", "_stored", "_terms", "clock_group", "group_names")
+        return {k: v for k, v in self.__dict__.items() if k not in made}
 
     @property
     def plan(self) -> PhysicalPlan:
         """How the program runs."""
-        return self.compiled.physical
+        return self.compiled.physical.distributed
 
     @property
     def stages(self) -> Placement:
@@ -90,14 +94,21 @@ class DistributedProgram:
         return found
 
     def route(self, parts: Iterable[Events], after: int = -1) -> Iterator[Shipment]:
-        """Events to all groups of later levels that read them."""
+        """Events to all groups of later levels that read them; what comes from outside is no stored join."""
         for part in parts:
+            if after < 0 and part.label in self._stored:
+                continue
             asking = [*self._routes.get(part.label, ()), *self._routes.get(None, ())]
             groups = {number for number, _, _ in asking if self.stages.groups[number].level > after}
             for number in sorted(groups):
                 queries = [(query, cut) for other, query, cut in asking if other == number]
                 for place, packed in _packed(part, *self._places(part, number, queries)):
                     yield EventsFor(self.number, place, number, packed)
+
+    @cached_property
+    def _stored(self) -> frozenset[str]:
+        """What stored joins are called where events have labels."""
+        return frozenset(name for name, point in self.plan.plan.points.items() if point.kind == "join")
 
     def _places(self, part: Events, group: int, queries: Sequence[tuple[Matcher, str | None]]) -> tuple[Ints, Ints]:
         """The rows of some events that a group needs, and the places where it needs them."""
@@ -111,6 +122,10 @@ class DistributedProgram:
                 found.append((rows, self._place_of(matched, rows, part, group, cut)))
         if not found:
             return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+        if group in self.slices:
+            rows = np.unique(np.concatenate([r for r, _ in found]))
+            again, numbers = self.slices[group].needing(part.batch[BEGIN][rows], part.batch[END][rows])
+            return rows[again], (numbers + self.pinned(group)) % self.places
         rows = np.concatenate([r for r, _ in found])
         places = np.concatenate([p for _, p in found])
         if len(found) == 1 and len(rows) <= len(part) and bool((np.diff(rows) > 0).all()):
@@ -129,8 +144,36 @@ class DistributedProgram:
         return np.asarray(hashes % np.uint64(self.places), dtype=np.int64)
 
     def pinned(self, group: int) -> int:
-        """The one place of the rules of a group that cannot be cut."""
+        """The one place of the rules of a group that cannot be cut; cut along time they have those behind it, too."""
         return zlib.crc32(f"{self.number}/{self.group_names[group]}".encode()) % self.places
+
+    def slice_of(self, group: int, place: int) -> int | None:
+        """Which slice of time a group without a key has in a place; None is none, and all of time is slice 0."""
+        number = (place - self.pinned(group)) % self.places
+        return number if number < (len(self.slices[group]) if group in self.slices else 1) else None
+
+    def cut_along_time(self, sample: EndSample, cores: int, slicing: Slicing = WORTHWHILE) -> DistributedProgram:
+        """The same with those groups in slices for which that is worth it, by some ends of the input."""
+        chosen = {
+            number: time_slices(sample, look_back, self.places, cores, slicing)
+            for number, look_back in self.look_backs.items()
+        }
+        return replace(self, slices={number: slices for number, slices in chosen.items() if slices is not None})
+
+    def cut_at(self, limits: Sequence[int]) -> DistributedProgram:
+        """The same with all groups that can be cut along time cut at the same times, fewer than there are places."""
+        if not limits:
+            return self
+        if len(limits) >= self.places:
+            raise InternalError("engine", f"{len(limits)} limits make more slices than {self.places} places")
+        known = tuple(limits)
+        return replace(self, slices={number: TimeSlices(known, one) for number, one in self.look_backs.items()})
+
+    @property
+    def look_backs(self) -> dict[int, int]:
+        """The groups that have no key and can be cut along time, and how far each slice looks back."""
+        groups = enumerate(self.stages.groups)
+        return {n: g.look_back for n, g in groups if g.look_back is not None and None in g.cuts.values()}
 
     @cached_property
     def group_names(self) -> list[str]:
@@ -156,19 +199,14 @@ class DistributedProgram:
         """What the engine of a group makes of its shipments in one place, which come by their earliest end."""
         engine = self.engine(group, place)
         engine.sources.limit(self.first, self.last)
-        received = 0
-        peaks: dict[str, int] = {}
-
-        def counted() -> Iterator[EventsFor]:
-            nonlocal received
-            for shipment in shipments:
-                received += shipment.events.count
-                yield shipment
-
-        bounds = dict.fromkeys(engine.sources.names, FAR)
+        after, until = (
+            self.slices[group].span(self.slice_of(group, place) or 0) if group in self.slices else (-FAR, FAR)
+        )
+        stats = RunStats(after)
         level = self.stages.groups[group].level
-        yield from self.drive(engine, level, place, counted(), bounds, lambda: _measure(engine, peaks))
-        yield EngineStats(self.number, place, self._told(engine, group, received, peaks))
+        yield from self.drive(engine, level, place, shipments, dict.fromkeys(engine.sources.names, until), stats)
+        told = {"group": group, "level": level, **stats.told(engine)}
+        yield EngineStats(self.number, place, told)
 
     def drive(  # noqa: PLR0913, PLR0917 - an engine, where it is, and what it runs on
         self,
@@ -177,24 +215,28 @@ class DistributedProgram:
         place: int,
         shipments: Iterable[EventsFor],
         bounds: Mapping[str, int],
-        measure: Callable[[], None] = lambda: None,
+        stats: RunStats | None = None,
     ) -> Iterator[Shipment]:
-        """What an engine makes of shipments, and of the bounds that hold behind them; it is measured after each step.
+        """What an engine makes of shipments, and of the bounds that hold behind them; it may be measured.
 
         What goes wrong says which events were the last to come in.
         """
         last: EventsFor | None = None
+        counted = RunStats() if stats is None else stats
 
         def opened() -> Iterator[tuple[int, list[Events]]]:
             nonlocal last
             for shipment in shipments:
-                yield shipment.events.first, [unpack(shipment.events, self.plan.catalogue)]
+                part = unpack(shipment.events, self.plan.catalogue)
+                counted.saw(part)
+                yield shipment.events.first, [part]
                 last = shipment  # asked for the next one, the driver has taken it in
 
         try:
-            for found in drive(engine, opened(), bounds):
+            for found in drive(engine, opened(), bounds, after=counted.after):
                 yield from self.given(found, level, place)
-                measure()
+                if stats is not None:
+                    stats.measure(engine)
         except Exception as error:
             if last is not None:
                 error.add_note(f"the last event taken in was {self._shown(last)}")
@@ -229,7 +271,8 @@ class DistributedProgram:
         found: dict[str, Callable[[Batch], Batch]] = {}
         for name, cut in cuts.items():
             if cut is None:
-                found[name] = (lambda batch: batch) if place == self.pinned(group) else (lambda batch: batch.cut(0, 0))
+                is_here = self.slice_of(group, place) is not None
+                found[name] = (lambda batch: batch) if is_here else (lambda batch: batch.cut(0, 0))
             elif cut != WHOLE and not self._is_alone(name, cuts):
                 found[name] = lambda batch, cut=cut: self._belonging(batch, cut, place)  # type: ignore[misc]
         return found
@@ -255,13 +298,13 @@ class DistributedProgram:
         """What an engine of a level found: to those who asked, and to the groups of later levels."""
         few = of_events(found.few, self.plan.catalogue.attributes)
         for part in [*found.events, *few]:
-            if len(part) and (not self.emit or part.label in self.emit):
+            if len(part) and self.plan.gives(part.label):
                 if part.label in self.stages.scattered:
                     yield from self._scatter(part)
                 else:
                     yield Answers(self.number, place, 0, pack(part))
         for rule, part in found.messages:
-            if len(part) and (not self.emit or part.label in self.emit):
+            if len(part) and self.plan.gives(part.label):
                 yield from self._scatter(part, rule)
         yield from self.route([part for part in found.derived if len(part)], level)
 
@@ -315,20 +358,6 @@ class DistributedProgram:
         head = self.compiled.rules.resolved.rules[rule - 1].head if rule else None
         return {"recipient": head.recipient, "transport": head.transport} if isinstance(head, Raise) else {}
 
-    def _told(self, engine: Engine, group: int, received: int, peaks: Mapping[str, int]) -> dict[str, object]:
-        rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
-        reaches = {name: h.relevant for lane in engine.lanes.values() for name, h in lane.histories.items()}
-        return {
-            "group": group,
-            "level": self.stages.groups[group].level,
-            "events": received,
-            "examined": sum(rule.examined for rule in rules),
-            "given": engine.given,
-            "matched": sorted(engine.matched),
-            "histories": {name: [peak, reaches[name]] for name, peak in peaks.items()},
-            "peak_mb": peak_memory(),
-        }
-
 
 def _packed(part: Events, rows: Ints, places: Ints) -> Iterator[tuple[int, PackedEvents]]:
     """Rows of some events, packed for each of the places that they go to."""
@@ -346,13 +375,6 @@ def _hash_of(events: Events) -> np.ndarray:
     return hash_columns(columns, len(events))
 
 
-def _measure(engine: Engine, peaks: dict[str, int]) -> None:
-    """The most tuples that each history has held after a step."""
-    for lane in engine.lanes.values():
-        for name, history in lane.histories.items():
-            peaks[name] = max(peaks.get(name, 0), len(history))
-
-
 def letter_line(letter: DeadLetter) -> bytes:
     """A head without a value as a line of JSON."""
     told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
@@ -361,12 +383,3 @@ def letter_line(letter: DeadLetter) -> bytes:
 
 def _plain(variables: Mapping[str, object]) -> dict[str, object]:
     return {name: to_text(v) if isinstance(v, Term) else v for name, v in variables.items()}
-
-
-def peak_memory() -> float:
-    """The most memory that this process has had, in MB, where the system tells."""
-    try:
-        import resource  # noqa: PLC0415 - not on every system
-    except ImportError:
-        return 0.0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

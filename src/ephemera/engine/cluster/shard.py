@@ -15,7 +15,8 @@ import pyarrow as pa
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.cluster.admission import turned_away
 from ephemera.engine.cluster.message import EngineStats, EventsFor, Shipment, run_groups
-from ephemera.engine.cluster.routing import DistributedProgram, peak_memory
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.cluster.run_stats import peak_memory
 from ephemera.engine.cluster.source_progress import Progress
 from ephemera.engine.driver import missed
 from ephemera.engine.engine import Engine

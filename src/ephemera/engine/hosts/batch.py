@@ -166,6 +166,8 @@ class Run:
     """What is said of the input in any case, such as that times had no zone."""
     warnings: tuple[str, ...] = ()
     """What is likely wrong with the input as a whole, such as a key that was missing in every event of its type."""
+    as_numbers: bool = True
+    """Whether times are numbers, as in the input."""
     notes: tuple[str, ...] = ()
     """All that people should know of the run besides: what is said of the input, and probable mistakes in it."""
 
@@ -190,6 +192,11 @@ class Run:
         return self.never.matched
 
     @property
+    def never_run(self) -> tuple[int, ...]:
+        """The numbers of the rules that were not run, since nobody asked for what they derive."""
+        return self.never.run
+
+    @property
     def complaint(self) -> str | None:
         """What could not be used, in a line; None if everything could."""
         told: list[str] = []
@@ -206,7 +213,6 @@ class Run:
 def run_reading(
     reading: Reading,
     world: World,
-    emit: frozenset[str] = frozenset(),
     evaluate: Evaluate | None = None,
     progress: Callable[[float], None] = lambda _part: None,
 ) -> Run:
@@ -217,16 +223,17 @@ def run_reading(
     else:
         batch = BatchRun(compiled, reading.events, world)
         outcome = batch.run(batch.slices(), progress)
-    outcome.only(emit)
+    outcome.only(compiled.physical.emit)
     catalogue = compiled.rules.resolved.catalogue
     answers = [write_event(e, catalogue, as_numbers=reading.as_numbers) for e in outcome.events]
     messages = written_messages(outcome, compiled, as_numbers=reading.as_numbers)
     keys = [e.key for e in outcome.events] + [m.event.key for m in outcome.messages]
     labels = {e.term.label for e in reading.events}
     read = len(reading.events) + len(reading.bad)
-    found = run_of(compiled, answers, messages, outcome, reading.bad, labels, read, emit)
+    found = run_of(compiled, answers, messages, outcome, reading.bad, labels, read)
     output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
-    return replace(found, output=output, said=reading.notes, warnings=(*reading.warnings, *reading.keys.notes()))
+    warnings = (*reading.warnings, *reading.keys.notes())
+    return replace(found, output=output, said=reading.notes, warnings=warnings, as_numbers=reading.as_numbers)
 
 
 def written_messages(outcome: Outcome, compiled: Compiled, *, as_numbers: bool) -> list[dict[str, Any]]:
@@ -243,17 +250,18 @@ def run_of(  # noqa: PLR0913, PLR0917 - all that is known of a run
     bad: Sequence[BadEvent],
     labels: Iterable[str],
     read: int,
-    emit: frozenset[str],
 ) -> Run:
     """A run, with what it lacked."""
     missing = compiled.physical.awaited.difference(labels, (b.label for b in bad))
-    lacking = never(compiled.rules, compiled.plan, missing, outcome.matched, emit)
+    lacking = never(compiled, missing, outcome.matched)
     return Run(answers, messages, list(bad), outcome.dead_letters, read=read, never=lacking)
 
 
 def notes_of(never: Never, rules: Ruleset, source: Source) -> tuple[str, ...]:
     """What a run lacked, as people read it."""
     types = [f"`{label}`" for label in never.came]
+    unasked = list(dict.fromkeys(f"`{emitted_label(rules.resolved.rules[number - 1].head)}`" for number in never.run))
+    dropped = "1 rule was" if len(never.run) == 1 else f"{len(never.run):,} rules were"
     return tuple(
         f"{what}: {_some(names)}"
         for what, names in (
@@ -261,7 +269,7 @@ def notes_of(never: Never, rules: Ruleset, source: Source) -> tuple[str, ...]:
             ("never matched", [_rule(number, rules, source) for number in never.matched]),
         )
         if names
-    )
+    ) + ((f"{dropped} not run: nobody asked for {_some(unasked)}",) if unasked else ())
 
 
 def _rule(number: int, rules: Ruleset, source: Source) -> str:

@@ -200,7 +200,7 @@ class LiveEngine:
             event = self._read(given)
             if isinstance(event, BadEvent):
                 bad.append(event)
-            else:
+            elif event is not None:
                 good.append(event)
                 originals.append(given)
         if bad:
@@ -280,15 +280,17 @@ class LiveEngine:
         with self._lock:
             return self._written(self._engine.finish())
 
-    def _read(self, given: Given) -> Event | BadEvent:
+    def _read(self, given: Given) -> Event | BadEvent | None:
         message = given_message(given)
-        quick = self._quick.read(message.data) if self._stamp == "event" else None
+        is_plain = self._stamp == "event" and message.complaint is None
+        quick = self._quick.read(message.data) if is_plain else None
         if quick is not None:  # at a time that is a number
             self._note_form(True)
             self._keys.note(message.data)
             return quick
         if self._stamp == "arrival" and isinstance(message.data, Mapping):
-            message = Message(message.original, at_time(message.data, _as_text(self._arrival()), self._catalogue))
+            stamped_now = at_time(message.data, _as_text(self._arrival()), self._catalogue)
+            message = Message(message.original, stamped_now, message.complaint)
         event = read_event(message, self._compiled)
         if isinstance(event, Event):
             self._keys.note(message.data)
@@ -303,6 +305,8 @@ class LiveEngine:
         return self._now()
 
     def _written(self, found: Found) -> list[Answer]:
+        if self._compiled.physical.emit:
+            found = self._asked(found)
         if not found.few and not found.events and not found.messages:
             return []
         if sum(map(len, found.events)) > FEW:
@@ -321,6 +325,15 @@ class LiveEngine:
                     for e in sorted(part.events(), key=lambda e: e.key)
                 ]
         return answers
+
+    def _asked(self, found: Found) -> Found:
+        """What was found without what nobody asked for."""
+        gives = self._compiled.physical.gives
+        return Found(
+            [part for part in found.events if gives(part.label)],
+            [event for event in found.few if gives(event.term.label)],
+            [(number, part) for number, part in found.messages if gives(part.label)],
+        )
 
     # ---- state ---------------------------------------------------------------------------------------------
 
@@ -378,11 +391,14 @@ class LiveEngine:
         with self._lock:
             return stats_of(self._engine, self._received, self._bad_count)
 
-    def never(self, emit: Collection[str] = ()) -> Never:
-        """What has been lacking so far: types of events that never came, and rules that never matched."""
+    def never(self, emit: Collection[str] | None = None) -> Never:
+        """What has been lacking so far: types of events that never came, and rules that never matched.
+
+        `emit` names some of the events that are asked for; then only what these need counts.
+        """
         with self._lock:
             engine = self._engine
-            return never(self._compiled.rules, self._compiled.plan, engine.awaited, engine.matched, emit)
+            return never(self._compiled, engine.awaited, engine.matched, emit)
 
     # ---- time ----------------------------------------------------------------------------------------------
 

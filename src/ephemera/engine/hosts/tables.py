@@ -13,7 +13,6 @@ same JSON object would be: other types and undeclared labels, and whatever may b
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import Any
@@ -60,11 +59,10 @@ def is_table(given: object) -> bool:
     return _kind(given) is not None
 
 
-def run_given(  # noqa: PLR0913 - what a run needs, most of it optional
+def run_given(
     compiled: Compiled,
     events: Any,
     world: World,
-    emit: frozenset[str] = frozenset(),
     evaluate: Evaluate | None = None,
     *,
     lenient: bool = False,
@@ -74,28 +72,26 @@ def run_given(  # noqa: PLR0913 - what a run needs, most of it optional
         reading = Reading(compiled)
         for event in several(events):
             reading.add(event)
-        return run_reading(reading, world, emit, evaluate)
-    table = run_table(compiled, events, world, evaluate, emit, lenient=lenient)
+        return run_reading(reading, world, evaluate)
+    table = run_table(compiled, events, world, evaluate, lenient=lenient)
     bad = bad_events(table.bad, table.given)
     labels = [part.label for part in table.read.parts]
     messages = json_objects(table.messages, compiled.rules.resolved.catalogue, as_numbers=table.read.numbers)
-    found = run_of(compiled, table.answers, messages, table.outcome, bad, labels, table.given.num_rows, emit)
+    found = run_of(compiled, table.answers, messages, table.outcome, bad, labels, table.given.num_rows)
     return replace(found, said=table.said)
 
 
-def run_table(  # noqa: PLR0913 - what a run needs, most of it optional
+def run_table(
     compiled: Compiled,
     given: Any,
     world: World,
     evaluate: Evaluate | None = None,
-    emit: Collection[str] = (),
     *,
     lenient: bool = False,
 ) -> TableRun:
     """All that a program derives from the rows of a table, as a table of the same kind.
 
-    `evaluate` runs the events instead of the engine; `emit` names what is asked for, if that is not everything. A
-    column that is missing is an error, or null if that is lenient.
+    `evaluate` runs the events instead of the engine. A column that is missing is an error, or null if that is lenient.
     """
     local = compiled.rules.resolved.catalogue.local
     assumed = local.assumed
@@ -110,8 +106,8 @@ def run_table(  # noqa: PLR0913 - what a run needs, most of it optional
         batch = BatchRun(compiled, (), world, read.parts)
         batch.go_through(batch.slices())
         outcome, answers = batch.rest(), batch.answers
-    asked = [part for part in answers if not emit or part.events.label in emit]
-    written = Writer(rules, read, emit).table(asked)
+    asked = [part for part in answers if compiled.physical.gives(part.events.label)]
+    written = Writer(rules, read, compiled.physical.emit).table(asked)
     messages = [part for part in asked if part.message is not None]
     bad = sorted(read.bad, key=lambda bad: bad.row)
     return TableRun(like(given, written), bad, outcome, table, read, messages, local.note_since(assumed))

@@ -1,4 +1,8 @@
-"""This module builds what rules derive: from whole columns where a head only shows variables, else group by group."""
+"""This module builds what rules derive: from whole columns where a head shows values, else group by group.
+
+The values of an arrow head are computed by columns. Rows for which columns cannot vouch, and those that have no value,
+are built one by one, so that what had no value is told as ever.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +26,11 @@ from ephemera.algebra.attributes import (
 from ephemera.algebra.nodes import Group, Imbed
 from ephemera.algebra.truth import Tester
 from ephemera.base.time import LATEST, TOO_FAR
+from ephemera.engine.operators.head_columns import bound, exact, ranging, shown
 from ephemera.engine.operators.window import COUNT, named
-from ephemera.kernels.columns import Batch, Column, column, constant, earliest, ints, latest, objects
+from ephemera.kernels.arithmetic import Arithmetic
+from ephemera.kernels.columns import Batch, Column, Mask, column, earliest, ints, latest, objects
+from ephemera.kernels.computed import gathered
 from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, flat_term
 from ephemera.kernels.groups import aggregate, average, grouped
 from ephemera.rules.nodes import Catalogue
@@ -107,9 +114,27 @@ class HeadBuilder:
 
     def _plain(self, batch: Batch, head: Head) -> list[Events]:
         if isinstance(head, Derive) and self._series is None:
-            columns = _complete([_shown(a, batch) for a in head.arguments])
-            if columns is not None:
+            columns, sure = self._values(head, batch)
+            if sure is None:
                 return [self._flat(head, columns, batch)]
+            found = [self._flat(head, [c.take(sure) for c in columns], batch.take(sure))] if sure.any() else []
+            return [*found, *self._one_by_one(batch.take(~sure), head)]
+        return self._one_by_one(batch, head)
+
+    def _values(self, head: Derive, batch: Batch) -> tuple[list[Column], Mask | None]:
+        """The values of an arrow head, and the rows on which columns vouch for all of them; None is all rows."""
+        arithmetic = Arithmetic(batch, self._tester.scope({}))
+        columns: list[Column] = []
+        together: Mask | None = None
+        for argument in head.arguments:
+            plain = bound(argument, batch)
+            c, sure = (plain, None) if plain is not None else gathered(arithmetic.shares(argument), len(batch))
+            columns.append(c)
+            if sure is not None:
+                together = sure if together is None else together & sure
+        return columns, together
+
+    def _one_by_one(self, batch: Batch, head: Head) -> list[Events]:
         first, last = self._times(batch)
         made = _Made(head, first, last, self._catalogue)
         for number, t in enumerate(batch.rows()):
@@ -134,22 +159,22 @@ class HeadBuilder:
         if collected is None or collected.kind != "int":  # nothing was collected for some
             return None
         ranged = frozenset(e.collections[0].binds)
-        if not all(isinstance(a, Aggregate) or _shown(a, batch) is not None for a in head.arguments):
+        scope = self._tester.scope({})
+        if not all(isinstance(a, Aggregate) or exact(a, batch, scope) is not None for a in head.arguments):
             return None
         groups = grouped(batch, [name for name in e.by if not is_stamp(name)])
         firsts = batch.take(groups.first)
         columns: list[Column | None] = []
         for argument in head.arguments:
             if not isinstance(argument, Aggregate):
-                columns.append(_shown(argument, firsts))
+                columns.append(exact(argument, firsts, scope))
             elif argument.group_by or argument.collective:
                 return None
             elif argument.argument is None:
                 columns.append(aggregate("count", None, groups))
-            elif isinstance(argument.argument, Var) and argument.argument.name in ranged & batch.columns.keys():
-                columns.append(aggregate(argument.function, batch.columns[argument.argument.name], groups))
             else:
-                return None
+                values = ranging(argument.argument, batch, ranged, scope)
+                columns.append(None if values is None else aggregate(argument.function, values, groups))
         made = _complete(columns)
         return None if made is None else [self._flat(head, made, firsts)]
 
@@ -171,7 +196,7 @@ class HeadBuilder:
                     extreme = np.minimum if function == "min" else np.maximum
                     columns.append(Column(extreme.reduceat(c.values, groups.starts), c.kind))
                 case _:
-                    columns.append(_shown(argument, firsts) or self._computed(argument, firsts))
+                    columns.append(shown(argument, firsts) or self._computed(argument, firsts))
         return [self._flat(head, columns, firsts)]
 
     def _flat(self, head: Derive, columns: Sequence[Column], batch: Batch) -> Events:
@@ -251,17 +276,6 @@ def _complete(columns: Sequence[Column | None]) -> list[Column] | None:
     """The columns, if all of them could be had."""
     found = [c for c in columns if c is not None]
     return found if len(found) == len(columns) else None
-
-
-def _shown(e: Expression, batch: Batch) -> Column | None:
-    match e:
-        case Var(name):
-            c = batch.columns.get(name)
-            return c if c is not None and c.kind != "any" else None
-        case Number(value) | Text(value) | Bool(value):
-            return constant(value, len(batch))
-        case _:
-            return None
 
 
 class _Made:

@@ -11,25 +11,29 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ephemera.algebra.attributes import begin, end, hidden
+from ephemera.algebra.attributes import begin, end, event_of, hidden, is_stamp
 from ephemera.algebra.nodes import Gap, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
 from ephemera.algebra.timers import offsets
 from ephemera.base.time import LATEST
 from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.join_rows import RowJoin
-from ephemera.engine.operators.window import Pending, in_window, look, question, summarized
+from ephemera.engine.operators.probe_keys import Asked, ProbeKeys
+from ephemera.engine.operators.window import Pending, in_window, look, summarized
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
 from ephemera.kernels.filter import Filter
-from ephemera.kernels.history import FAR, History, Question, search
+from ephemera.kernels.history import FAR, History
 from ephemera.kernels.keys import joins, paired
 from ephemera.kernels.tail import Row, of_rows
-from ephemera.physical.nodes import AbsentRows, Branch, Leaf, Probe, RulePlan, WindowPlan
+from ephemera.physical.join_order import columns_of
+from ephemera.physical.nodes import AbsentRows, Branch, Leaf, RulePlan, WindowPlan
 
 ROW = hidden("row")
 """The column that tells the tuples of a step apart."""
 PLACE = hidden("place")
-"""The same within a window that is looked into."""
+"""The same within a window that is looked into, or among pairs that are tested."""
+MANY = 1 << 10
+"""Of so many pairs first only the columns are made that are tested."""
 
 Histories = Callable[[str], History]
 Rows = Callable[[Table], Batch]
@@ -51,6 +55,10 @@ class RuleJoin:
         self._histories = histories
         self._rows = rows
         self._filter = tests
+        self._keys = [
+            [ProbeKeys(probe, plan.leaves[probe.leaf], tests.tester.scope) for probe in order.probes]
+            for order in plan.orders
+        ]
         self._few = RowJoin(plan, histories, tests.tester, parameters) if RowJoin.can(plan) else None
         self.pending = Pending(plan.ends)
         self.seen = 0
@@ -138,25 +146,24 @@ class RuleJoin:
         order = self.plan.orders[first]
         batch = self._tested(_of_leaf(stack(runs), leaf, order.kept), order.tests)
         known = self._parameters is None
-        for probe in (None, *order.probes):
-            if probe is not None:
-                batch = self._probed(batch, probe, tick if probe.leaf < first else self.seen)
+        for keys in (None, *self._keys[first]):
+            if keys is not None:
+                batch = self._probed(batch, keys, tick if keys.probe.leaf < first else self.seen)
             if not known and self._parameters is not None and self._parameters.by <= batch.columns.keys():
                 batch, known = self._parameters.may(batch), True
             if not len(batch):
                 return None
         return batch
 
-    def _probed(self, batch: Batch, probe: Probe, until: int) -> Batch:
-        leaf = self.plan.leaves[probe.leaf]
-        asked = question(batch, leaf, probe.keys, probe.stamp, probe.ranges)
-        return self._searched(batch, leaf, asked, until, probe.tests, probe.kept)
+    def _probed(self, batch: Batch, keys: ProbeKeys, until: int) -> Batch:
+        probe = keys.probe
+        return self._searched(batch, keys.leaf, keys.asked(batch), until, probe.tests, probe.kept)
 
     def _searched(  # noqa: PLR0913, PLR0917
         self,
         batch: Batch,
         leaf: Leaf,
-        asked: Question,
+        asked: Asked,
         until: int,
         tests: Sequence[Formula],
         kept: frozenset[str] | None = None,
@@ -164,17 +171,32 @@ class RuleJoin:
     ) -> Batch:
         """The pairs of a tuple and one of the leaf that agree on the variables they share, and pass some tests."""
         found: list[Batch] = []
-        told = {leaf.names.get(k, k) for k in asked.keys}
+        told = {leaf.names.get(k, k) for k in asked.names}
         for run in self._histories(leaf.source).flush():
             if run.step > until:
                 continue
-            for rows, others in search(run, asked):
-                self._looked_at += len(rows)
+            for pair in asked.search(run):
+                self._looked_at += len(pair[0])
                 other = _of_leaf(run.batch, leaf, None)
-                pairs = self._tested(_agreeing(batch, rows, other, others, told, kept, settled), tests)
+                rows, others = _agreeing(batch, pair[0], other, pair[1], told)
+                if tests and len(rows) > MANY:
+                    rows, others = self._passing(batch, rows, other, others, tests, settled)
+                    pairs = paired(batch, rows, other, others, kept, settled)
+                else:
+                    pairs = self._tested(paired(batch, rows, other, others, kept, settled), tests)
                 if len(pairs):
                     found.append(pairs)
         return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))
+
+    def _passing(  # noqa: PLR0913, PLR0917
+        self, batch: Batch, rows: Ints, other: Batch, others: Ints, tests: Sequence[Formula], settled: frozenset[str]
+    ) -> tuple[Ints, Ints]:
+        """Of many pairs those that pass some tests; only what is tested is looked at."""
+        named = frozenset[str]().union(*map(columns_of, tests))
+        named |= {side(event_of(n)) for n in named if is_stamp(n) for side in (begin, end)}
+        pairs = paired(batch, rows, other, others, named, settled)
+        left = self._tested(pairs.with_columns({PLACE: ints(np.arange(len(pairs)))}), tests)[PLACE]
+        return rows[left], others[left]
 
     def _tested(self, batch: Batch, tests: Sequence[Formula]) -> Batch:
         for test in tests:
@@ -247,7 +269,8 @@ class RuleJoin:
 
     def _unfolded(self, window: WindowPlan, batch: Batch, outer: frozenset[str]) -> Batch:
         """Each tuple with each of what lies in its window."""
-        return self._searched(batch, window.leaf, in_window(batch, window), FAR, window.tests, settled=outer)
+        asked = Asked((in_window(batch, window),))
+        return self._searched(batch, window.leaf, asked, FAR, window.tests, settled=outer)
 
 
 def _among(rows: Ints, count: int) -> Mask:
@@ -271,22 +294,14 @@ def _of_leaf(batch: Batch, leaf: Leaf, kept: frozenset[str] | None) -> Batch:
     return Batch(columns, len(batch))
 
 
-def _agreeing(  # noqa: PLR0913, PLR0917
-    batch: Batch,
-    rows: Ints,
-    other: Batch,
-    others: Ints,
-    told: set[str],
-    kept: frozenset[str] | None,
-    settled: frozenset[str],
-) -> Batch:
+def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[str]) -> tuple[Ints, Ints]:
     """The pairs that agree on the variables they share; on the keys they agree already."""
     for name, c in other.columns.items():
         if name in batch.columns and name not in told:
             agree = joins(batch.columns[name].take(rows), c.take(others))
             if not agree.all():
                 rows, others = rows[agree], others[agree]
-    return paired(batch, rows, other, others, kept, settled)
+    return rows, others
 
 
 def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:

@@ -9,9 +9,11 @@ import numpy as np
 from ephemera.algebra.attributes import hidden
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
 from ephemera.kernels.keys import hash_columns, joins, paired
+from ephemera.kernels.ranges import ORDERS, Limits, Order, Ranges, order_of
 from ephemera.kernels.tail import FEW, Row, key_of
-from ephemera.physical.nodes import RulePlan
+from ephemera.physical.nodes import ConstantRange, RulePlan
 from ephemera.rewrite.optimize import Alike
+from ephemera.terms.values import Value
 
 MEMBER = hidden("member")
 """The column that says which of the rules a tuple is an answer of."""
@@ -59,21 +61,87 @@ class Constants:
         return found
 
 
+class RangedConstants:
+    """Rows of constants, searched by the columns that must be equal, and by one value that must lie in a range."""
+
+    def __init__(self, columns: Sequence[Column], limits: Sequence[Limits]) -> None:
+        names = [str(k) for k in range(len(columns))]
+        groups: dict[object, int] = {}
+        own: list[int] = []
+        for values in zip(*(c.tolist() for c in columns), strict=True) if columns else [()] * len(limits):
+            key = key_of(dict(zip(names, values, strict=True)), names)
+            own.append(groups.setdefault(key, len(groups)))
+        firsts = np.unique(np.array(own, dtype=np.int64), return_index=True)[1]
+        self._equal = Constants([c.take(firsts) for c in columns], len(firsts)) if columns else None
+        self._ranges: dict[Order, Ranges] = {}
+        for order in ORDERS:
+            members = [k for k, one in enumerate(limits) if _is_of(one, order)]
+            if members:
+                chosen = [limits[k] for k in members]
+                self._ranges[order] = Ranges(order, chosen, members, [own[k] for k in members])
+
+    def of_row(self, row: Row, names: Sequence[str]) -> Sequence[int]:
+        """The rows of constants for some values of a row, of which the last lies in a range."""
+        value = row[names[-1]]
+        order = order_of(value)
+        ranges = self._ranges.get(order) if order is not None else None
+        if ranges is None:
+            return ()
+        groups = self._equal.of_row(row, names[:-1]) if self._equal is not None else (0,)
+        return ranges.of(value, groups[0]) if groups else ()
+
+    def pairs(self, columns: Sequence[Column], length: int) -> tuple[Ints, Ints]:
+        """The pairs of a row and a row of constants for it."""
+        groups = self._groups(columns[:-1], length)
+        found = [ranges.pairs(columns[-1], groups) for ranges in self._ranges.values()]
+        nothing = np.empty(0, dtype=np.int64)
+        rows = np.concatenate([nothing, *(r for r, _ in found)])
+        return rows, np.concatenate([nothing, *(n for _, n in found)])
+
+    def known(self, batch: Batch, names: Sequence[str]) -> Mask:
+        """Which rows have some row of constants."""
+        groups = self._groups([batch.columns[n] for n in names[:-1]], len(batch))
+        found: Mask = np.zeros(len(batch), dtype=np.bool_)
+        for ranges in self._ranges.values():
+            found |= ranges.holds(batch.columns[names[-1]], groups)
+        return found
+
+    def _groups(self, columns: Sequence[Column], length: int) -> Ints:
+        """For each row the number of what must be equal, or -1."""
+        if self._equal is None:
+            return np.zeros(length, dtype=np.int64)
+        groups = np.full(length, -1, dtype=np.int64)
+        rows, numbers = self._equal.pairs(columns, length)
+        groups[rows] = numbers
+        return groups
+
+
+def _is_of(limits: Limits, order: Order) -> bool:
+    """Whether values of an order can lie in a range: both its ends are of it."""
+    return all(order_of(end) == order for end in (limits.least, limits.most) if end is not None)
+
+
 class JoinConstants:
     """The constants of rules that are alike, and how tuples find them."""
 
     def __init__(self, plan: RulePlan, alike: Alike) -> None:
         values = dict(zip(alike.names, zip(*alike.rows, strict=True), strict=True)) if alike.names else {}
         table = {name: column(found) for name, found in values.items()}
-        found = plan.constants
-        self._names = tuple(found.values())
+        found, ranged = plan.constants, plan.ranged
+        self._names = (*found.values(), *([ranged.variable] if ranged is not None else []))
         self.by = frozenset(self._names)
         """The columns of tuples that find their constants."""
-        self._rest = {name: c for name, c in table.items() if name not in found} | {
+        done = found.keys() | (ranged.constants if ranged is not None else frozenset())
+        self._rest = {name: c for name, c in table.items() if name not in done} | {
             MEMBER: ints(np.arange(len(alike.members)))
         }
         self.count = len(alike.members)
-        self.constants = Constants([table[name] for name in found], self.count) if found else None
+        columns = [table[name] for name in found]
+        self.constants: Constants | RangedConstants | None = None
+        if ranged is not None:
+            self.constants = RangedConstants(columns, _limits(ranged, values, self.count))
+        elif found:
+            self.constants = Constants(columns, self.count)
 
     def may(self, batch: Batch) -> Batch:
         """The tuples that have constants."""
@@ -101,6 +169,14 @@ class JoinConstants:
     def members_of(self, row: Row) -> Sequence[int]:
         """The rules that a tuple is an answer of, by number."""
         return range(self.count) if self.constants is None else self.constants.of_row(row, self._names)
+
+
+def _limits(ranged: ConstantRange, values: Mapping[str, Sequence[Value]], count: int) -> list[Limits]:
+    """For each rule the range that it asks for."""
+    open_end: Sequence[Value] = [None] * count
+    least = values[ranged.least] if ranged.least is not None else open_end
+    most = values[ranged.most] if ranged.most is not None else open_end
+    return [Limits(a, b, ranged.above, ranged.below) for a, b in zip(least, most, strict=True)]
 
 
 def known_constants(alike: Alike, names: Mapping[str, str]) -> tuple[Constants, tuple[str, ...]]:

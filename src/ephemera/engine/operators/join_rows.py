@@ -9,24 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from ephemera.algebra.attributes import is_moment
 from ephemera.algebra.scalar import Distance, Every, Formula, Holds, Matches
 from ephemera.algebra.truth import Tester
-from ephemera.base.tree import find
+from ephemera.base.tree import find, walk
 from ephemera.engine.operators.join_constants import JoinConstants
-from ephemera.kernels.columns import column
-from ephemera.kernels.history import FAR, History, Question, Run, search
-from ephemera.kernels.keys import hash_columns
-from ephemera.kernels.tail import Row, key_of, plain_key
-from ephemera.physical.nodes import Leaf, Probe, RulePlan
+from ephemera.engine.operators.probe_keys import ProbeKeys
+from ephemera.kernels.history import FAR, History
+from ephemera.kernels.tail import Row, key_of_values, plain_key
+from ephemera.physical.nodes import Leaf, RulePlan
 from ephemera.syntax.nodes import Comparison
-from ephemera.terms.compute import compare
-from ephemera.terms.nodes import Expression, Number, Text, Var
+from ephemera.terms.compute import Undefined, arithmetic, compare
+from ephemera.terms.nodes import Binary, ComparisonOperator, Expression, Negative, Number, Text, Var
 from ephemera.terms.values import Value, merged
 
 Check = Callable[[Mapping[str, Any]], bool]
+Of = Callable[[Mapping[str, Any]], Any]
+"""A value of a row."""
 
 
 class RowJoin:
@@ -90,31 +89,22 @@ class RowJoin:
             return
         history = self._histories(step.leaf.source)
         stamp = step.stamp
-        values = key_of(row, step.probe.keys)
+        values = step.values(row)
+        if not step.is_solved and None in values:  # null equals nothing
+            return
         tail = history.tail
-        if tail is not None and (not step.probe.keys or not _has_null(values)):
-            for number, other in tail.with_key(step.keys, values):
+        if tail is not None:
+            for number, other in tail.with_key(step.tail_keys, key_of_values(values)):
                 self.examined += 1
                 if number <= until and least <= other[stamp] <= most:
                     yield other
         stored = [run for run in history.stored if run.step <= until and run.latest[stamp] >= least]
         if stored:
-            yield from self._stored(row, step, stored, least, most)
-
-    def _stored(self, row: Row, step: _Step, runs: Sequence[Run], least: int, most: int) -> Iterator[Row]:
-        if step.probe.keys and _has_null(key_of(row, step.probe.keys)):
-            return
-        columns = [column([row[k]]) for k in step.probe.keys]
-        limits = (np.array([least], dtype=np.int64), np.array([most], dtype=np.int64))
-        asked = Question(step.keys, hash_columns(columns, 1), step.stamp, *limits, tuple(columns))
-        for run in runs:
-            for _, others in search(run, asked):
-                self.examined += len(others)
-                yield from run.batch.take(others).rows()
-
-
-def _has_null(values: Any) -> bool:
-    return values == (0,) or (isinstance(values, tuple) and (0,) in values)
+            asked = step.asked_by(values, least, most)
+            for run in stored:
+                for _, others in asked.search(run):
+                    self.examined += len(others)
+                    yield from run.batch.take(others).rows()
 
 
 class _Named:
@@ -140,12 +130,16 @@ class _Named:
 class _Step(_Named):
     """How the next leaf is searched."""
 
-    def __init__(self, probe: Probe, leaf: Leaf, checks: Sequence[Check], known: frozenset[str]) -> None:
-        super().__init__(leaf, checks, known)
-        own = {new: old for old, new in leaf.names.items()}
-        self.probe = probe
-        self.keys = tuple(own.get(k, k) for k in probe.keys)
-        self.stamp = own.get(probe.stamp, probe.stamp)
+    def __init__(self, keys: ProbeKeys, checks: Sequence[Check], known: frozenset[str]) -> None:
+        super().__init__(keys.leaf, checks, known)
+        self.probe = keys.probe
+        self.stamp = keys.stamp
+        self.is_solved = keys.is_solved
+        self.tail_keys = () if keys.is_solved else keys.keys
+        """A solved equation says nothing of doubles, so the newest rows are looked at one by one."""
+        self.asked_by = keys.asked_by
+        names = keys.probe.keys
+        self.values = keys.values if keys.probe.equations else lambda row: [row[k] for k in names]
 
     def range(self, row: Row) -> tuple[int, int]:
         least, most = -FAR, FAR
@@ -173,7 +167,7 @@ class _Start(_Named):
             asked = True
         for probe in order.probes:
             more = [check(f, tester) for f in probe.tests]
-            self.steps.append(_Step(probe, plan.leaves[probe.leaf], more, known))
+            self.steps.append(_Step(ProbeKeys(probe, plan.leaves[probe.leaf], tester.scope), more, known))
             known = self.steps[-1].known
             if not asked and parameters is not None and parameters.by <= known:
                 more.append(_has_constants(parameters))
@@ -194,12 +188,25 @@ def check(f: Formula, tester: Tester) -> Check:
             checks = [check(p, tester) for p in parts]
             return lambda row: all(c(row) for c in checks)
         case Holds(Comparison(operator, left, right)) if _is_plain(left) and _is_plain(right):
-            a, b = _value(left), _value(right)
+            a, b = _value(left, 1), _value(right, 1)
             if operator == "=":
                 return lambda row: _are_equal(a(row), b(row))
             return lambda row: compare(operator, a(row), b(row)) is True
+        case Holds(Comparison(operator, left, right)) if _is_arithmetic(left) and _is_arithmetic(right):
+            unit = tester.scope({}).unit
+            return _compared(operator, _value(left, unit), _value(right, unit))
         case _:
             return lambda row: tester.truth(f, row) is True
+
+
+def _compared(operator: ComparisonOperator, a: Of, b: Of) -> Check:
+    def holds(row: Mapping[str, Any]) -> bool:
+        try:
+            return compare(operator, a(row), b(row)) is True
+        except Undefined:
+            return False
+
+    return holds
 
 
 def _are_equal(a: Value, b: Value) -> bool:
@@ -211,11 +218,22 @@ def _is_plain(e: Expression) -> bool:
     return isinstance(e, Var | Number | Text)
 
 
-def _value(e: Expression) -> Callable[[Mapping[str, Any]], Any]:
+def _is_arithmetic(e: Expression) -> bool:
+    """Whether an expression only joins variables, numbers and texts by operators."""
+    return all(isinstance(part, Var | Number | Text | Negative | Binary) for part in walk(e))
+
+
+def _value(e: Expression, unit: int) -> Of:
     match e:
         case Var(name):
             return lambda row: row[name]
         case Number(value) | Text(value):
             return lambda _row: value
+        case Negative(operand):
+            only = _value(operand, unit)
+            return lambda row: arithmetic("-", 0, only(row), unit)
+        case Binary(operator, left, right):
+            a, b = _value(left, unit), _value(right, unit)
+            return lambda row: arithmetic(operator, a(row), b(row), unit)
         case _:
             raise TypeError(f"{type(e).__name__} is not plain")

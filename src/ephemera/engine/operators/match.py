@@ -13,9 +13,12 @@ import numpy as np
 
 from ephemera.algebra.attributes import EVENT, begin, end, event_of, is_occurrence, occurrence, position, reference
 from ephemera.algebra.nodes import Calendar
+from ephemera.algebra.scalar import Formula
+from ephemera.algebra.truth import Tester
 from ephemera.engine.operators.join_constants import known_constants
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, column, constant, ints, objects, stack
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
+from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import History
 from ephemera.kernels.keys import joins, meeting
 from ephemera.kernels.tail import Row, RowBatch, of_rows, plain_key
@@ -202,12 +205,26 @@ class AbsoluteTimer:
 
 
 def asked_for(rewritten: Rewritten, query: str) -> Callable[[Batch], Batch] | None:
-    """Which matches rules ask for of a query that was made for several, where they are alike."""
+    """Which matches rules ask for: of a query that is tested, or that was made for several, where they are alike."""
+    if query in rewritten.tested:
+        return _passing(rewritten.tested[query], Tester(rewritten.plan.catalogue, {}))
     if query not in rewritten.queries:
         return None
     rule, names = rewritten.queries[query]
-    constants, own = known_constants(rewritten.alike[rule], names)
-    return lambda batch: batch.take(constants.known(batch, own))
+    constants, known = known_constants(rewritten.alike[rule], names)
+    return lambda batch: batch.take(constants.known(batch, known))
+
+
+def _passing(test: Formula, tester: Tester) -> Callable[[Batch], Batch]:
+    """The matches that pass a test of their values; a few are tested row by row."""
+    by_columns, scope = Filter(tester, lambda batch: batch), tester.scope({})
+
+    def passing(batch: Batch) -> Batch:
+        if isinstance(batch, RowBatch):
+            return RowBatch([row for row in batch.given if tester.truth(test, row, scope) is True])
+        return by_columns.keep(test, batch)
+
+    return passing
 
 
 def _both(a: Mask | None, b: Mask) -> Mask:

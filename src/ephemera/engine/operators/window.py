@@ -38,12 +38,10 @@ def question(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, limits: 
     own = {new: old for old, new in leaf.names.items()}
     columns = tuple(batch.columns[k] for k in keys)
     hashes = hash_columns(columns, len(batch))
-    return Question(
-        tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), *_between(batch, limits), columns
-    )
+    return Question(tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), *between(batch, limits), columns)
 
 
-def _between(batch: Batch, limits: Sequence[Range]) -> tuple[Ints, Ints]:
+def between(batch: Batch, limits: Sequence[Range]) -> tuple[Ints, Ints]:
     """For each row the least and the greatest stamp that is asked for."""
     least = np.full(len(batch), -FAR, dtype=np.int64)
     most = np.full(len(batch), FAR, dtype=np.int64)
@@ -216,6 +214,11 @@ class Pending:
 
     def __len__(self) -> int:
         return sum(map(len, self._parts))
+
+    @property
+    def next(self) -> int | None:
+        """When the first of them happens, if there is one."""
+        return self._next
 
     def expiry(self, batch: Batch) -> Ints:
         """When each of some tuples happens."""

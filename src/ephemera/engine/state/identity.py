@@ -5,6 +5,9 @@ and comments. Nor has where a source is read, in which format, or how many of it
 every rule by its fingerprint, every declaration, the unit and the zone of times, and the names of calendars. Whatever
 a program can declare one day counts, too, unless it is left out here.
 
+Of all rules only those run that are needed for what is asked for, and only these have a state. So which of them run
+counts, too; but not by which names they were asked for.
+
 The rows of tables and the days of calendars are data. They may change between two starts, which is told.
 """
 
@@ -17,15 +20,22 @@ from dataclasses import replace
 from ephemera.algebra import explain
 from ephemera.algebra.fingerprint import digest, rule_names
 from ephemera.algebra.nodes import Plan
+from ephemera.algebra.renaming import Renaming
 from ephemera.base.errors import EphemeraError
 from ephemera.base.time import describe
 from ephemera.physical.plan import Compiled
+from ephemera.rewrite.optimize import Rewritten
 from ephemera.rules.nodes import Catalogue, Schema, Source
 from ephemera.rules.outcome import World
 
 DETAILS = "the declarations in every detail"
 RULE = "rule "
 """How the names of rules begin; behind it stands what a rule is called where its state is stored."""
+UNASKED = "not run: rule "
+"""How the names of rules begin that are not run, since nobody asked for what they derive."""
+RESHAPED = "derives less: rule "
+"""How the names of rules begin that derive only what their readers ask for, or nothing; then follows what that is."""
+_ASKED = (UNASKED, RESHAPED)
 
 
 class AnotherProgram(EphemeraError):
@@ -42,8 +52,12 @@ def program_of(compiled: Compiled, world: World) -> dict[str, str]:
     A rule has its text for people, which is not compared.
     """
     plan, catalogue = compiled.plan, compiled.rules.resolved.catalogue
-    names = rule_names(compiled.physical.rewritten.prints)
+    rewritten = compiled.physical.rewritten
+    names = rule_names({name: one for name, one in rewritten.prints.items() if name in plan.points})
     found = {f"{RULE}{names[name]}": _rule(plan, name) for name in names}
+    found |= {f"{UNASKED}{names[point.name]}": point.name for point in rewritten.unasked}
+    found |= {f"{RESHAPED}{names[name]} {how}": name for name, how in _reshaped(rewritten).items()}
+    found |= _stored(rewritten)
     found["TIME UNIT"] = describe(catalogue.unit)
     found["TIME ZONE"] = catalogue.zone
     found |= {f"NAMESPACE {prefix}": uri for uri, prefix in catalogue.namespaces.prefixes.items()}
@@ -53,6 +67,22 @@ def program_of(compiled: Compiled, world: World) -> dict[str, str]:
     found |= {f"calendar {name}": "is given" for name in sorted(world.calendars)}
     found[DETAILS] = digest(_with_meaning(catalogue))
     return dict(sorted(found.items()))
+
+
+def _reshaped(rewritten: Rewritten) -> dict[str, str]:
+    """For each rule that derives less than is written what it derives: only some, or nothing, since others stand in."""
+    prints = rewritten.prints
+    pushed = {
+        name: digest(Renaming(prints[name].events, prints[name].variables).of(test))
+        for name, test in rewritten.pushed.items()
+    }
+    fused = {one.deriving.name: prints[name].fingerprint for name, one in rewritten.fused.items()}
+    return pushed | fused | {point.name: "nothing" for point in rewritten.useless}
+
+
+def _stored(rewritten: Rewritten) -> dict[str, str]:
+    """The queries of which less is stored than matches; state that has more, of a version before, is another."""
+    return {f"{name} is stored": f"if {explain.formula(test)}" for name, test in rewritten.tested.items()}
 
 
 def _rule(plan: Plan, name: str) -> str:
@@ -108,14 +138,15 @@ def _digest_of_all(rows: Iterable[object]) -> str:
 
 def compared(program: Mapping[str, str]) -> dict[str, str]:
     """What a state belongs to without what is only there for people."""
-    return {name: "" if name.startswith(RULE) else told for name, told in program.items()}
+    return {name: "" if name.startswith((RULE, *_ASKED)) else told for name, told in program.items()}
 
 
 def compare(theirs: Mapping[str, str], ours: Mapping[str, str], what: str) -> None:
     """Refuses what belongs to another program, with what differs."""
     _compare_rules(theirs, ours, what)
+    _compare_asked(theirs, ours, what)
     for name in sorted(dict.fromkeys([*theirs, *ours]), key=lambda name: name == DETAILS):
-        if name.startswith(RULE):
+        if name.startswith((RULE, *_ASKED)):
             continue
         if name not in ours:
             raise AnotherProgram(f"the {what} is of another program: it has `{name}`, and this has not")
@@ -140,6 +171,24 @@ def _compare_rules(theirs: Mapping[str, str], ours: Mapping[str, str], what: str
         raise AnotherProgram(f"the {what} is of another program: it has `{label}`, and this has not:\n{was}")
     for label, _, now in new:
         raise AnotherProgram(f"the {what} is of another program: it lacks `{label}`:\n{now}")
+
+
+def _compare_asked(theirs: Mapping[str, str], ours: Mapping[str, str], what: str) -> None:
+    """Refuses what was asked for other events, if that is why other rules run."""
+    were, are = ({name for name in told if name.startswith(_ASKED)} for told in (theirs, ours))
+    if were == are:
+        return
+    less = sorted({_label(theirs[name]) for name in were - are})
+    more = sorted({_label(ours[name]) for name in are - were})
+    why = f"it has not all of {_quoted(less)}" if less else f"it has all of {_quoted(more)}"
+    raise AnotherProgram(
+        f"the {what} is of a run that was asked for other events: {why}, from which follows what is stored "
+        "there; ask for the same (`--emit`, `emit=`) as before"
+    )
+
+
+def _quoted(labels: Iterable[str]) -> str:
+    return ", ".join(f"`{label}`" for label in labels)
 
 
 def _label(rule: str) -> str:

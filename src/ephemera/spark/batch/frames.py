@@ -81,23 +81,21 @@ class _FirstReason(AccumulatorParam[str]):
 
 
 def run_frame(
-    compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str] = frozenset(), *, lenient: bool = False
+    compiled: Compiled, frame: DataFrame, world: World, *, lenient: bool = False
 ) -> tuple[DataFrame, tuple[str, ...]]:
     """All that a program derives from the rows of a data frame: `event`, `begin`, `end` and the values; and notes."""
     with told_of_java():
         columns = _layout(compiled, frame, world)
-        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)], lenient=lenient)
+        started = start(frame.sparkSession, [Job(compiled, world)], [Input(frame)], lenient=lenient)
         first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
         return map_in_arrow(started.shipped, ToFrame(columns, first), from_arrow_schema(columns.schema)), started.notes
 
 
-def run_whole_frame(
-    compiled: Compiled, frame: DataFrame, world: World, emit: frozenset[str], *, lenient: bool = False
-) -> Run:
+def run_whole_frame(compiled: Compiled, frame: DataFrame, world: World, *, lenient: bool = False) -> Run:
     """The same at once, with what could not be used. Spark keeps the answers as long as somebody has them in hand."""
     try:
         columns = _layout(compiled, frame, world)
-        started = start(frame.sparkSession, [Job(compiled, world, emit)], [Input(frame)], lenient=lenient)
+        started = start(frame.sparkSession, [Job(compiled, world)], [Input(frame)], lenient=lenient)
         kept = started.shipped.localCheckpoint()
         computed = Computed(replace(started, shipped=kept))
         letters = [letter for _, letter in computed.letters()]

@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.cluster.time_slices import WORTHWHILE, Slicing, sample_of
 from ephemera.formats.check_columns import check_columns
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled
@@ -20,6 +21,7 @@ from ephemera.rules.outcome import World
 from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, Form, ScannedEvents
 from ephemera.spark.read.parquet import GroupsOfRows, groups_of_rows
 from ephemera.spark.read.route_rows import FromLines, FromSource
+from ephemera.spark.read.sample_ends import sample_ends
 from ephemera.spark.read.scan import Input, apart, format_of, read, read_rest
 from ephemera.spark.read.text_files import TextFiles, text_files
 from ephemera.spark.read.time_form import counts, messages_there
@@ -31,11 +33,10 @@ from ephemera.terms.events import Event
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A program to run: what it runs on besides events, and what is asked for."""
+    """A program to run, as it is planned for what is asked for, and what it runs on besides events."""
 
     compiled: Compiled
     world: World = field(default_factory=World)
-    emit: frozenset[str] = frozenset()
 
     @property
     def asks_the_clock(self) -> bool:
@@ -66,15 +67,19 @@ def cores_of(spark: SparkSession) -> int:
     return int(spark.sparkContext.defaultParallelism)
 
 
-def start(
+def start(  # noqa: PLR0913 - what a run needs
     spark: SparkSession,
     jobs: Sequence[Job],
     inputs: Sequence[Input],
     places: int | None = None,
     *,
     lenient: bool = False,
+    slicing: Slicing = WORTHWHILE,
 ) -> Started:
-    """Programs over the same input, each in its own namespace; `lenient` reads columns that are missing as null."""
+    """Programs over the same input, each in its own namespace; `lenient` reads columns that are missing as null.
+
+    Rules without a key are cut along time where that is worth it.
+    """
     ship(spark)
     count = places or places_of(spark)
     frames: list[DataFrame] = []
@@ -97,6 +102,7 @@ def start(
         asks_the_clock = any(job.asks_the_clock for job in alike)  # then Spark looks for the first and last ends
         others = read(spark, [given for given, files in found if files is not None and asks_the_clock], *asked)
         own = [_spread(n, jobs[n], [*by_spark, *others], count) for n in same]
+        own = _cut_along_time(own, [*here, *by_spark], wanted_columns(alike), cores_of(spark), slicing)
         spreads += own
         notes += catalogue.local.note_since(assumed)
         filtered |= set(_constants(alike)) if any(source.form in ("rows", "cells") for source in by_spark) else set()
@@ -145,22 +151,42 @@ def declaring_alike(jobs: Sequence[Job], inputs: Sequence[Input] = ()) -> list[l
 
 
 def _spread(number: int, job: Job, sources: Sequence[ScannedEvents], places: int) -> DistributedProgram:
-    return DistributedProgram(job.compiled, job.world, number, places, *_span(sources, job), job.emit)
+    return DistributedProgram(job.compiled, job.world, number, places, *_span(sources, job))
 
 
-def start_lines(
+def _cut_along_time(
+    spreads: list[DistributedProgram],
+    sources: Sequence[GroupsOfRows | TextFiles | ScannedEvents],
+    wanted: Mapping[str, frozenset[str]],
+    cores: int,
+    slicing: Slicing,
+) -> list[DistributedProgram]:
+    """Programs over the same input with their slices of time; the input is only looked at if some may have any."""
+    if not any(spread.look_backs for spread in spreads) or not slicing.may_help(spreads[0].places, cores):
+        return spreads
+    sample = sample_of([sample_ends(source, spreads[0], wanted) for source in sources])
+    return [spread.cut_along_time(sample, cores, slicing) for spread in spreads]
+
+
+def start_lines(  # noqa: PLR0913, PLR0917 - what a run needs
     spark: SparkSession,
     jobs: Sequence[Job],
     given: Sequence[Sequence[str]],
     spans: Sequence[tuple[int, int]],
     places: int,
+    limits: Sequence[Sequence[int]] = (),
 ) -> Started:
-    """Programs each over lines of its own, all in one go; the spans are the first and last ends of their events."""
+    """Programs each over lines of its own, all in one go; the spans are the first and last ends of their events.
+
+    Limits say of each program where its rules without a key are cut along time.
+    """
     ship(spark)
     spreads = tuple(
-        DistributedProgram(job.compiled, job.world, number, places, *span, job.emit)
+        DistributedProgram(job.compiled, job.world, number, places, *span)
         for number, (job, span) in enumerate(zip(jobs, spans, strict=True))
     )
+    if limits:
+        spreads = tuple(spread.cut_at(own) for spread, own in zip(spreads, limits, strict=True))
     rows = [(number, line.encode()) for number, lines in enumerate(given) for line in lines]
     frame = spark.createDataFrame(rows, "program int, line binary").repartition(places)
     programs = Programs(spreads)
@@ -190,7 +216,7 @@ def _constants(jobs: Sequence[Job]) -> Mapping[str, tuple[Asked, ...]]:
     if any(job.asks_the_clock for job in jobs):
         return {}
     plans = [job.compiled.physical for job in jobs]
-    return constants([plan.logical for plan in plans])
+    return constants([plan.rewritten.reading or plan.logical for plan in plans])
 
 
 def _number(event: Column, labels: Sequence[str]) -> Column:

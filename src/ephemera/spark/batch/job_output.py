@@ -51,7 +51,10 @@ class Computed:
         counted = (
             self._kept.groupBy("kind", "program", f.when(is_a(Answers, ReadCount), f.col("label")).alias("label"))
             .agg(
-                f.sum("count").alias("count"),
+                # Equal letters of different places are one, as they are in one place.
+                f.when(is_a(UndefinedHead), f.size(f.collect_set(f.when(is_a(UndefinedHead), f.xxhash64("load")))))
+                .otherwise(f.sum("count"))
+                .alias("count"),
                 f.collect_list(f.when(is_a(EngineStats, ReadNotes), f.struct(*NAMES))).alias("words"),
             )
             .collect()
@@ -76,7 +79,7 @@ class Computed:
         asked = spread.plan.rewritten.columns
         expected = spread.plan.awaited if asked is None else spread.plan.awaited & asked.keys()
         missing = expected - self._started.filtered - summary.came.get(number, set())
-        return never(spread.compiled.rules, spread.compiled.plan, missing, summary.matched.get(number, ()), spread.emit)
+        return never(spread.compiled, missing, summary.matched.get(number, ()))
 
     def close(self) -> None:
         """Frees what Spark keeps of it."""

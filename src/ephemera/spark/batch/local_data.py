@@ -33,29 +33,25 @@ from ephemera.spark.runtime.java import GONE, told_of_java
 from ephemera.spark.runtime.session import session
 
 
-def run_local_data(
-    compiled: Compiled, events: Any, world: World, emit: frozenset[str], *, lenient: bool = False
-) -> Run:
+def run_local_data(compiled: Compiled, events: Any, world: World, *, lenient: bool = False) -> Run:
     """All that comes of events, or of the rows of a table."""
     if not is_table(events):
-        return _run_events(session(), compiled, several(events), world, emit)
+        return _run_events(session(), compiled, several(events), world)
     spark = session()
     frame = spark.createDataFrame(_for_spark(to_arrow(events)))
-    found = run_whole_frame(compiled, frame, world, emit, lenient=lenient)
+    found = run_whole_frame(compiled, frame, world, lenient=lenient)
     answers = found.answers.toArrow()
     order = ["end", "begin", *(name for name in answers.column_names if name not in ("begin", "end"))]
     return replace(found, answers=like(events, answers.sort_by([(name, "ascending") for name in order])))
 
 
-def _run_events(
-    spark: SparkSession, compiled: Compiled, events: Iterable[Given], world: World, emit: frozenset[str]
-) -> Run:
+def _run_events(spark: SparkSession, compiled: Compiled, events: Iterable[Given], world: World) -> Run:
     given = list(events)
     lines = pa.table({"value": pa.array([line_of(event) for event in given], pa.string())})
     numbers = counts((given_message(event) for event in given), compiled)
     try:
         with told_of_java():
-            started = start(spark, [Job(compiled, world, emit)], [Input(spark.createDataFrame(lines), "json")])
+            started = start(spark, [Job(compiled, world)], [Input(spark.createDataFrame(lines), "json")])
             computed = Computed(replace(started, as_numbers=numbers))
             try:
                 written = [json.loads(line) for block in computed.lines_in_order() for line in block.splitlines()]
@@ -71,6 +67,7 @@ def _run_events(
         [DeadLetter(one["rule"], one["variables"], one["reason"]) for one in letters if "rule" in one],
         read=sum(computed.summary.read.values()),
         never=computed.never(),
+        as_numbers=numbers,
         said=computed.summary.notes,
         warnings=computed.summary.warnings,
     )

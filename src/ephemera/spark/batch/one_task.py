@@ -47,10 +47,10 @@ def is_small(files: Sequence[Files]) -> bool:
     """Whether one task is done with some files sooner than several would be."""
     part = 0.0
     for one in files:
-        for path in map(Path, one.paths):
+        for path in map(Path, one.files):
             if not path.is_file():
                 return False
-            most = _PARQUET if one.format == "parquet" else _PACKED if path.suffix in {".gz", ".zst"} else _TEXT
+            most = _PARQUET if one.format == "parquet" else _PACKED if path.suffix.lower() in {".gz", ".zst"} else _TEXT
             part += path.stat().st_size / most
     return part <= 1
 
@@ -151,7 +151,7 @@ class OneTask:
         yield from told_by("engine", self._run())
 
     def _run(self) -> Iterator[_Told | _Refused]:
-        runs = [ProgramRun(j.compiled.beside(j.world.calendars), j.world, j.emit) for j in self.jobs]
+        runs = [ProgramRun(j.compiled.beside(j.world.calendars), j.world) for j in self.jobs]
         files, readers = [files for files, _ in self.inputs], [readers for _, readers in self.inputs]
         sink, letters = File(f"{self.folder}/{_ANSWERS}"), partial(_Letters, Path(self.folder))
         try:

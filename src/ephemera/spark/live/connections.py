@@ -11,7 +11,9 @@ from pyspark.sql import DataFrame
 from ephemera.base.errors import warn
 from ephemera.connect import live_sink, live_source
 from ephemera.connect import sink as any_sink
-from ephemera.connect.declared_streams import declared_places
+from ephemera.connect.atomic_files import CannotWrite
+from ephemera.connect.declared_streams import declared_places, overlap
+from ephemera.connect.overwriting import Target, clash_among, inputs_kept, is_local, path_of
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.read.scan import Format, Input, format_of
 
@@ -33,7 +35,10 @@ def inputs_of(source: Any, catalogue: Catalogue) -> LiveInputs:
     """One source or several, as values, paths or frames; without any, what the program declares."""
     if source is None:
         places = declared_places([catalogue])
-        inputs = tuple(Input(one.location, _DECLARED.get(one.format or ""), one.only) for one in places)
+        shared = overlap(places)
+        if shared is not None:
+            raise ValueError(shared)
+        inputs = tuple(Input(one.location, _DECLARED.get((one.format or "").lower()), one.only) for one in places)
         if not inputs:
             raise ValueError(NOTHING)
         return LiveInputs(inputs, None)
@@ -57,7 +62,7 @@ def _input(source: Any) -> Input:
         case live_source.Frame(frame, only):
             return Input(frame, only=only)
         case live_source.Folder(path, form, _, only):
-            return Input(path, form or _format(path), only)
+            return Input(str(path), form or _format(str(path)), only)
         case live_source.Socket(host, port):
             return Input(f"socket://{f'[{host}]' if ':' in host else host}:{port}", "json")
         case live_source.SparkTable(name, only):
@@ -80,7 +85,7 @@ def ways_of(sink: Any) -> dict[str, Any]:
         case None:
             return {}
         case live_sink.Folder(path, form):
-            return {"output": path, "format": form}
+            return {"output": str(path), "format": form}
         case live_sink.Table(name, location):
             return {"table": name, "location": location}
         case any_sink.Callback(function):
@@ -93,6 +98,21 @@ def ways_of(sink: Any) -> dict[str, Any]:
             return {"console": True}
         case _:
             raise TypeError(f"the answers of a live query go to {_SINKS}, and this is a {type(sink).__name__}")
+
+
+def check_targets(inputs: Iterable[Input], ways: Mapping[str, Any], more: Mapping[str, Any]) -> None:
+    """Raises what a query would write over: what it reads, or another of its folders."""
+    named = {
+        "the sink": ways.get("output"),
+        "the table's location": ways.get("location"),
+        "dead_letters": more.get("dead_letters"),
+        "checkpoint": more.get("checkpoint"),
+    }
+    here = {what: str(name) for what, name in named.items() if name is not None and is_local(str(name))}
+    targets = [Target(what, path_of(name), is_folder=True) for what, name in here.items()]
+    clash = clash_among(targets, inputs_kept(path for one in inputs if one.format != "table" for path in one.paths))
+    if clash is not None:
+        raise CannotWrite(clash)
 
 
 def old_ways(given: Mapping[str, Any], stacklevel: int) -> dict[str, Any]:

@@ -221,8 +221,6 @@ def spread_live(
 ) -> tuple[DistributedProgram, ...]:
     """The programs of a live query, spread over as many shards as the checkpoint has."""
     ship(spark)
-    one = [
-        DistributedProgram(job.compiled, job.world, number, 1, -FAR, FAR, job.emit) for number, job in enumerate(jobs)
-    ]
+    one = [DistributedProgram(job.compiled, job.world, number, 1, -FAR, FAR) for number, job in enumerate(jobs)]
     places = ledger.open(one, shards, max(2, places_of(spark) // 2))
-    return tuple(DistributedProgram(s.compiled, s.world, s.number, places, -FAR, FAR, s.emit) for s in one)
+    return tuple(DistributedProgram(s.compiled, s.world, s.number, places, -FAR, FAR) for s in one)

@@ -21,6 +21,7 @@ from ephemera.engine.cluster.admission import Admission
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress
+from ephemera.formats.arrow_rows import shown_rows
 from ephemera.formats.check_columns import Offer, WrongColumns, check_columns
 from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.json_events import BadEvent, Message, decode_line, original_text, uses_text
@@ -222,7 +223,8 @@ class FromFiles:
         except WrongColumns as error:
             told = str(error).partition("\n")[0]
             for entrance in here:
-                rows = (original_text(row) for row in pq.read_table(path).to_pylist())
+                table = pq.read_table(path)
+                rows = map(original_text, shown_rows(table, range(len(table))))
                 yield from entrance.add_each(BadEvent(row, told) for row in rows)
             return
         texts = not counts(units, catalogue)
@@ -264,6 +266,8 @@ class ToldLines:
                 gate.ends = gate.ends or bool(row["ends"])
                 continue
             event = read_event(line, entrance.spread.compiled)
+            if event is None:
+                continue
             gate.texts = gate.texts or (
                 isinstance(event, Event) and _use_texts([decode_line(line.encode())], entrance.spread.plan.catalogue)
             )
@@ -274,7 +278,7 @@ class ToldLines:
 
 def _use_texts(messages: Iterable[Message], catalogue: Catalogue) -> bool:
     """Whether one of some messages writes its time as text."""
-    return any(uses_text(message.data, catalogue) for message in messages)
+    return any(message.complaint is None and uses_text(message.data, catalogue) for message in messages)
 
 
 def told_line(program: int, line: str | None = None, **told: object) -> str:

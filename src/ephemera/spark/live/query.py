@@ -22,7 +22,7 @@ from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import World
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.checkpoint import Checkpoint
-from ephemera.spark.live.connections import inputs_of, old_ways, ways_of
+from ephemera.spark.live.connections import check_targets, inputs_of, old_ways, ways_of
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.host import Host, QuerySinks, spread_live
 from ephemera.spark.live.intake import Heartbeat
@@ -161,14 +161,14 @@ def streaming_of(  # noqa: PLR0913 - all of them named
     source: Any,
     sink: Any,
     *,
-    emit: frozenset[str],
     old: Mapping[str, Any],
     **more: Any,
 ) -> Streaming:
     """A live query of one program; `old` are keywords that sinks have taken the place of."""
     read = inputs_of(source, compiled.rules.resolved.catalogue)
     ways = {"most_files": read.most_files} | ways_of(sink) | old_ways(old, stacklevel=4)
-    return Streaming(spark, [Job(compiled, world, emit)], read.inputs, **ways, **more)
+    check_targets(read.inputs, ways, more)
+    return Streaming(spark, [Job(compiled, world)], read.inputs, **ways, **more)
 
 
 def _folder(path: str | None) -> Folder | None:
@@ -230,7 +230,7 @@ class LiveQuery:
         spread = self.host.spreads[number]
         missing = spread.plan.awaited - {label for program, label in self.totals.came if program == number}
         matched = {rule for program, rule in self.totals.matched if program == number}
-        return never(spread.compiled.rules, spread.compiled.plan, missing, matched, spread.emit)
+        return never(spread.compiled, missing, matched)
 
     def progress(self) -> dict[str, Any] | None:
         """What Spark tells of the last batch, with what there is to tell of the program under `ephemera`."""

@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.formats.check_columns import row_label, stamp_columns, time_columns
-from ephemera.formats.decode_csv import header_of, is_blank
+from ephemera.formats.decode_csv import header_of, is_empty
 from ephemera.rewrite.pushdown import Asked
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.spark.read.file_bytes import lines_of, name_of, pieces_of
@@ -108,7 +108,8 @@ def _written(uri: str) -> str:
 
 def first_line(spark: SparkSession, uri: str) -> bytes:
     """The first line of a file that is not blank; nothing if there is none."""
-    return next((line for line in lines_of(pieces_of(spark, uri)) if not is_blank(line)), b"").removesuffix(b"\n")
+    lines = enumerate(lines_of(pieces_of(spark, uri)), 1)
+    return next((line for number, line in lines if not is_empty(line, number)), b"").removesuffix(b"\n")
 
 
 # ---- cells by columns ------------------------------------------------------------------------------------------

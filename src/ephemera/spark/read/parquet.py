@@ -23,6 +23,7 @@ from ephemera.algebra.attributes import position
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.arrow_columns import with_instants
+from ephemera.formats.arrow_rows import shown_rows, values_of
 from ephemera.formats.check_columns import Offer, refused_types, row_label, stamp_columns
 from ephemera.formats.decode_arrow import Reader, offer_of
 from ephemera.formats.decode_csv import BadFile
@@ -172,9 +173,10 @@ class FromParquet:
 
     def read(self, path: str, group: int) -> Iterator[tuple[list[Events], list[BadEvent]]]:
         """The events of a group of rows, some at a time, and what is none."""
-        for table, rows in self._tables(path, group):
+        for table, rows in self.tables(path, group):
             found = Reader(table, self._compiled, self._refused(path) if self.complete else None).read()
-            bad = [BadEvent(_row(path, group, int(rows[b.row])), b.reason, b.label) for b in found.bad]
+            shown = _shown(path, group, [int(rows[b.row]) for b in found.bad])
+            bad = [BadEvent(row, b.reason, b.label) for b, row in zip(found.bad, shown, strict=True)]
             yield [pruned(part, self.wanted) for part in found.parts], bad
 
     def _refused(self, path: str) -> Mapping[str, str]:
@@ -184,7 +186,7 @@ class FromParquet:
         for spread in self.spreads:
             yield from spread.route(parts)
 
-    def _tables(self, path: str, group: int) -> Iterator[tuple[pa.Table, np.ndarray]]:
+    def tables(self, path: str, group: int) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """The rows of a group that may be events of the programs, some at a time, and where they stand in it."""
         file = pq.ParquetFile(path)
         names = file.schema_arrow.names
@@ -216,7 +218,10 @@ class FromParquet:
         """Which rows are events of the programs, or have no name, which somebody has to be told."""
         if not pa.types.is_dictionary(event.type):
             return np.ones(len(event), dtype=np.bool_)
-        known = [label is None or label in self.wanted for label in event.dictionary.to_pylist()]
+        known = [
+            not isinstance(label, str) or label in self.wanted
+            for label in values_of(event.dictionary, range(len(event.dictionary)))
+        ]
         numbers = event.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
         mine: np.ndarray = np.array([*known, True])[numbers]
         return mine
@@ -232,7 +237,7 @@ def pruned(part: Events, wanted: Mapping[str, frozenset[str]]) -> Events:
     return Events(part.label, Batch(kept, len(part)), part.arity, part.names)
 
 
-def _row(path: str, group: int, row: int) -> str:
-    """A row that is bad, as a JSON object."""
-    found = pq.ParquetFile(path).read_row_group(group).slice(row, 1).to_pylist()[0]
-    return json.dumps(found, default=str, ensure_ascii=False)
+def _shown(path: str, group: int, rows: Sequence[int]) -> list[str]:
+    """Rows that are bad, as JSON objects."""
+    found = shown_rows(pq.ParquetFile(path).read_row_group(group), rows) if rows else []
+    return [json.dumps(row, default=str, ensure_ascii=False) for row in found]

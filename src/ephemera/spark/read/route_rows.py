@@ -242,7 +242,7 @@ class FromLines:
                 event = read_event(line, self.spreads[number].compiled)
                 if isinstance(event, BadEvent):
                     yield bad_input(self.spreads[number], event)
-                else:
+                elif event is not None:
                     events.setdefault(number, []).append(event)
             for number, found in events.items():
                 spread = self.spreads[number]

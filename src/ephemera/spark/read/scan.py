@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.base.errors import InternalError
+from ephemera.formats.arrow_rows import shown_rows
 from ephemera.formats.check_columns import Offer, check_columns, refused_types
 from ephemera.formats.decode_arrow import Reader
 from ephemera.formats.decode_csv import (
@@ -89,7 +90,7 @@ class Input:
     @property
     def holds_parquet(self) -> bool:
         """Whether these are Parquet files, as they say or their name does."""
-        named = self.format is None and bool(self.paths) and self.paths[0].rstrip("/").endswith(".parquet")
+        named = self.format is None and bool(self.paths) and self.paths[0].rstrip("/").lower().endswith(".parquet")
         return bool(self.paths) and (self.format == "parquet" or named)
 
 
@@ -217,7 +218,15 @@ def apart(batch: pa.RecordBatch, form: Form) -> tuple[pa.RecordBatch, pa.RecordB
 def read_rest(
     compiled: Compiled, form: Form, batch: pa.RecordBatch, *, complete: bool = False, keys: Keys | None = None
 ) -> Iterator[Event | BadEvent]:
-    """The events of what columns could not vouch for, and what is none with the reason.
+    """The events of what columns could not vouch for, and what is none with the reason."""
+    found = _read_rest(compiled, form, batch, complete=complete, keys=keys)
+    return (event for event in found if event is not None)
+
+
+def _read_rest(
+    compiled: Compiled, form: Form, batch: pa.RecordBatch, *, complete: bool, keys: Keys | None
+) -> Iterator[Event | BadEvent | None]:
+    """The same, with what is of no use to anybody.
 
     The program is as it reads that source: what is of a stream of one type need not name it.
     If rows are to be `complete`, those of a type for which not all columns are there are bad. What keys lines have is
@@ -248,8 +257,8 @@ def read_rest(
             for part in found.parts:
                 yield from part.events()
             for bad in found.bad:
-                row = batch.slice(bad.row, 1).to_pylist()[0]
-                yield _as_given(BadEvent("", bad.reason, bad.label), row)
+                (given,) = shown_rows(table, [bad.row])
+                yield _as_given(BadEvent("", bad.reason, bad.label), given)
 
 
 def rest_messages(compiled: Compiled, form: Form, batch: pa.RecordBatch) -> Iterator[Message]:
@@ -296,7 +305,7 @@ def _rows(batch: pa.RecordBatch) -> Iterator[tuple[str, Row]]:
         yield name_of(given["file"]), row
 
 
-def _read_one(compiled: Compiled, given: Given, original: object) -> Event | BadEvent:
+def _read_one(compiled: Compiled, given: Given, original: object) -> Event | BadEvent | None:
     return _told_with(original, read_event, given, compiled)
 
 

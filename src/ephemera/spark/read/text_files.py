@@ -16,13 +16,14 @@ from typing import Literal
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from ephemera.connect.file_source import GZIP, ZSTANDARD, Files
+from ephemera.connect.file_source import Files
+from ephemera.connect.found_files import is_packed
 from ephemera.connect.time_order import Input as Reading
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.check_columns import Offer
 from ephemera.formats.decode import Batch, Cells, Decoder, Lines, Noticed
-from ephemera.formats.decode_csv import BOM, header_of, is_blank, row_of
+from ephemera.formats.decode_csv import BOM, header_of, is_empty, row_of
 from ephemera.formats.decoded import Decoded
 from ephemera.formats.reading import Keys
 from ephemera.physical.plan import Compiled
@@ -58,7 +59,7 @@ class TextFiles:
         for path in self.paths:
             size = Path(path).stat().st_size
             first = self.headers[path][1] if path in self.headers else 0
-            if _is_packed(path):
+            if is_packed(path):
                 found.append((path, 0, 0))
             else:
                 found += [(path, at, min(at + _SLICE, size)) for at in range(first, size, _SLICE)]
@@ -95,21 +96,17 @@ def text_files(
     """What there is to read in some files; None if Spark should read it."""
     if not is_local(spark) or programs > _MOST or not paths or not all(Path(path).is_file() for path in paths):
         return None
-    if form == "csv" and any(map(_is_packed, paths)):
+    if form == "csv" and any(map(is_packed, paths)):
         return None
     found = {path: _header(path) for path in paths} if form == "csv" else {}
     return TextFiles(tuple(paths), form, {path: header for path, header in found.items() if header is not None}, only)
 
 
-def _is_packed(path: str) -> bool:
-    return path.endswith((GZIP, ZSTANDARD))
-
-
 def _header(path: str) -> tuple[tuple[str, ...], int] | None:
     """What the first line of a file names, and where the second begins; None if the file is empty."""
     with Path(path).open("rb") as file:
-        for line in file:
-            if not is_blank(line):
+        for number, line in enumerate(file, 1):
+            if not is_empty(line, number):
                 return header_of(line, path), file.tell()
     return None
 
@@ -167,7 +164,7 @@ class FromText:
 
     def read(self, path: str, first: int, last: int) -> Iterator[Batch]:
         """The lines of a slice; those of CSV are counted from its first one."""
-        if _is_packed(path):
+        if is_packed(path):
             opened = Files([path], self.format).open()
             while (batch := opened.read()) is not None:
                 yield batch

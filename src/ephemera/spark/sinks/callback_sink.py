@@ -48,8 +48,10 @@ class Rules:
         plan = physical.logical
         self._known: dict[tuple[str, str, str], tuple[str, ...]] = {}
         self._rules: list[tuple[str | None, tuple[str, str], str]] = []
-        for name, one in physical.rewritten.prints.items():
-            point = plan.points[name]
+        for name, point in plan.points.items():
+            if point.kind != "rule":
+                continue
+            one = physical.rewritten.prints[name]
             head = plan.normal[point.normal or 0].head
             to = (head.recipient, head.transport) if isinstance(head, Raise) else ("", "")
             label = construct_label(head.term) if isinstance(head, Raise) else point.label
