@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ephemera
+from ephemera.analysis.sources import UNNAMED
 from ephemera.engine.engine import Engine
 from ephemera.engine.state.changelog import Changelog
 from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
-from ephemera.physical.lanes import CLOCK, UNNAMED
+from ephemera.physical.lanes import CLOCK
 from ephemera.rules.outcome import World
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term

@@ -99,10 +99,10 @@ def test_a_part_of_a_lane_holds_what_its_rules_need() -> None:
 def test_a_program_is_planned_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made = 0
 
-    def counted(*given: object) -> object:
+    def counted(*given: object, **more: object) -> object:
         nonlocal made
         made += 1
-        return original(*given)  # type: ignore[arg-type]
+        return original(*given, **more)  # type: ignore[arg-type]
 
     original = optimize
     monkeypatch.setattr(plan, "optimize", counted)

@@ -18,7 +18,8 @@ import ephemera
 from ephemera.algebra.interpret import events_of, interpret
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan
-from ephemera.analysis.bounds import CLOCK, UNNAMED, BoundFunction, Bounds, derive_bounds
+from ephemera.analysis.bounds import CLOCK, BoundFunction, Bounds, derive_bounds
+from ephemera.analysis.sources import UNNAMED
 from ephemera.base.diagnostic import render_text
 from ephemera.base.span import Source
 from ephemera.base.time import HOUR, MINUTE

@@ -186,8 +186,8 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
     wanted = {name: one.fingerprint for name, one in prints.items()}
     wanted |= {name: digest(["alike", *sorted(members)]) for name, members in made_of.items()}
     joins = stored_joins(plan)
-    wanted |= {rule: digest(["what is left of", wanted[rule]]) for rule in joins.values()}
-    wanted |= {name: digest(["join", *_parts(plan, name, prints[rule])]) for name, rule in joins.items()}
+    wanted |= {rule: digest(["what is left of", wanted[rule]]) for owners in joins.values() for rule in owners}
+    wanted |= {name: digest(["join", *_parts(plan, name, prints, owners)]) for name, owners in joins.items()}
     rules = _distinct(wanted)
     histories: dict[str, str] = {}
     columns: dict[str, Mapping[str, str]] = {}
@@ -195,7 +195,7 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
     for name, point in plan.points.items():
         if point.kind not in ("rule", "join") or name in replaced:
             continue
-        owner = joins.get(name, name)
+        owner = joins[name][0] if name in joins else name
         own = prints[owner] if owner in prints else _of_several(prints[alike[name][0]], point)
         columns[name] = own.columns()
         calendars, detections = find(point.expression, Calendar), find(point.expression, Detection)
@@ -217,30 +217,37 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
     return StateNames(rules, histories | _distinct(queries), columns)
 
 
-def stored_joins(plan: Plan) -> dict[str, str]:
-    """The stored joins, and the rule that each is a part of: the one that reads it, maybe through others of them."""
-    found: dict[str, str] = {}
-    owners: dict[str, str] = {}
+def stored_joins(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """The stored joins, and the rules that each is a part of, by the names of the first of which it speaks.
+
+    Those are the rules that read it, maybe through others of them.
+    """
+    found: dict[str, dict[str, None]] = {}
+    owners: dict[str, dict[str, None]] = {}
     for name, point in reversed(list(plan.points.items())):
-        owner = owners.get(name, name)
+        own = owners.get(name, {name: None})
         if point.kind == "join":
-            found[name] = owner
+            found[name] = own
         if point.kind in ("rule", "join", "query"):
             for read in find(point.expression, Input):
                 if plan.points[read.point].kind == "join" or _reads_a_join(plan, read.point):
-                    owners[read.point] = owner
-    return found
+                    owners.setdefault(read.point, {}).update(own)
+    return {
+        name: tuple(sorted(own, key=lambda rule: plan.points[rule].normal != plan.points[name].normal))
+        for name, own in found.items()
+    }
 
 
 def _reads_a_join(plan: Plan, query: str) -> bool:
     return any(plan.points[read.point].kind == "join" for read in find(plan.points[query].expression, Input))
 
 
-def _parts(plan: Plan, join: str, rule: Print) -> list[str]:
+def _parts(plan: Plan, join: str, prints: Mapping[str, Print], owners: Sequence[str]) -> list[str]:
     """What a stored join is a part of, and which events it joins, in the order in which it has them."""
-    stored = plan.points[join].expression
-    uses = [new for use in find(stored, Rename) for _, new in use.events]
-    return [rule.fingerprint, *(",".join(rule.events.get(name, name) for name in _events(use)) for use in uses)]
+    rule, *others = (prints[owner] for owner in owners)
+    uses = [new for use in find(plan.points[join].expression, Rename) for _, new in use.events]
+    named = [",".join(rule.events.get(name, name) for name in _events(use)) for use in uses]
+    return [rule.fingerprint, *named, *sorted(other.fingerprint for other in others)]
 
 
 def _events(name: str) -> list[str]:

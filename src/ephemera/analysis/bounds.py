@@ -21,14 +21,12 @@ from ephemera.analysis.cases import Case
 from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.knowledge import Described, describe_plan
 from ephemera.analysis.relevance import Context, contexts
+from ephemera.analysis.sources import UNNAMED
 from ephemera.analysis.weights import ZERO, Weight
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Raise
-
-UNNAMED = ""
-"""The source of all events that no stream carries."""
 
 CLOCK = "timer:datetime"
 """The source of absolute timers and calendars: their answers are given as time passes, and never ahead of it."""

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from ephemera.algebra.nodes import Plan
-from ephemera.analysis.bounds import CLOCK, UNNAMED, BoundFunction, Bounds, Limit, SourceBound, derive_bounds
+from ephemera.analysis.bounds import CLOCK, BoundFunction, Bounds, Limit, SourceBound, derive_bounds
+from ephemera.analysis.sources import UNNAMED
 from ephemera.base.time import describe
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ephemera.algebra.attributes import EVENT, Stamp, begin, end
+from ephemera.algebra.attributes import EVENT, Stamp, begin, end, is_end
 from ephemera.analysis.cases import Case, Known
 from ephemera.analysis.distances import Closure, Edge
 from ephemera.analysis.weights import Weight
@@ -72,9 +72,23 @@ class Facts:
         """How long before the end of an answer the events may begin that it depends on; None is any time.
 
         All that an answer depends on lies within its occurrence time: positive events and timers make it up, and what
-        is collected or absent lies in a window that is one of them. So this is how long an answer may last.
+        is collected or absent lies in a window that is one of them. So this is how long an answer may last. A tuple of
+        a stored join lasts from the first begin of its events to the last end.
         """
-        return self.longest(point)
+        longest = self.longest(point)
+        if longest is not None:
+            return longest
+        lengths = [self._covered(case, closure) for case, closure in self.cases.get(point, ())]
+        known = [length for length in lengths if length is not None]
+        return max(known) if known and len(known) == len(lengths) else None
+
+    def _covered(self, case: Case, closure: Closure) -> int | None:
+        """How long the interval may be that covers all inputs of a case."""
+        stamps = [stamp for use in case.uses for stamp in use.stamps]
+        pairs = ((one, other) for one in stamps if not is_end(one) for other in stamps if is_end(other))
+        weights = [closure.distance(one, other) for one, other in pairs]
+        known = [weight.bound - weight.is_strict for weight in weights if weight is not None]
+        return max(known) if known and len(known) == len(weights) else None
 
     @property
     def reach(self) -> int:

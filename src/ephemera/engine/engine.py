@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from ephemera.algebra.nodes import Base
+from ephemera.analysis.sources import UNNAMED
 from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
@@ -26,7 +27,7 @@ from ephemera.engine.operators.head import is_message
 from ephemera.engine.time.event_time import Clock, Watermarks, sources_of
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, of_events
-from ephemera.physical.lanes import CLOCK, UNNAMED
+from ephemera.physical.lanes import CLOCK
 from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.rewrite.drop_unasked import all_read
 from ephemera.rules.emitted import emitted_label

@@ -40,12 +40,15 @@ from ephemera.algebra.nodes import (
     Table,
     Union,
 )
-from ephemera.algebra.parts import left_of, member_head, positive_part
+from ephemera.algebra.parts import left_of, member_head, positive_part, stored_stamps
 from ephemera.algebra.scalar import Distance, Every, Formula, computed_variables, every
 from ephemera.algebra.schema import Schema, schema
+from ephemera.analysis.flows import RATE, tests_of
+from ephemera.analysis.join_estimates import Flow, JoinEstimates, JoinPart
+from ephemera.analysis.nodes import Facts
 from ephemera.base.errors import InternalError
 from ephemera.physical.constants import found_by
-from ephemera.physical.join_order import in_the_end, needs, orders, split
+from ephemera.physical.join_order import in_the_end, needs, orders, sequences_of, split
 from ephemera.physical.nodes import (
     AbsentRows,
     Branch,
@@ -59,7 +62,6 @@ from ephemera.physical.nodes import (
     WindowPlan,
 )
 from ephemera.rewrite.optimize import Rewritten
-from ephemera.rewrite.split_joins import stored_stamps
 from ephemera.rules.scope import pattern_bindings
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.construct import direct_variables
@@ -67,9 +69,13 @@ from ephemera.terms.nodes import Aggregate, Bool, Number, Text, Var
 
 
 def rule_plan(
-    point: Point, given: Rewritten, schemas: Mapping[str, Schema], read: Set[str | None] = frozenset()
+    point: Point,
+    given: Rewritten,
+    schemas: Mapping[str, Schema],
+    flows: Mapping[str, Flow],
+    read: Set[str | None] = frozenset(),
 ) -> RulePlan:
-    """A rule as engines run it; `read` are the labels that some rule asks for."""
+    """A rule as engines run it, by what comes to the points of the plan; `read` are the labels that rules ask for."""
     head = member_head(point)
     positive = positive_part(head.input)
     leaf_of = partial(leaf, point=point.name, given=given, schemas=schemas)
@@ -101,11 +107,12 @@ def rule_plan(
         variables=windows.variables.union(*tables, finding, *(_constants(leaf) for leaf in leaves), named),
         conditions=[*late, *windows.conditions],
     )
+    estimates = join_estimates(leaves, [test.condition for test in early], point.name, given.facts, flows)
     return RulePlan(
         point=point.name,
         leaves=leaves,
         detections=tuple(parts.detections),
-        orders=orders(leaves, point.name, given.facts, early, final),
+        orders=orders(leaves, point.name, given.facts, early, final, sequences_of(estimates)),
         tests=late,
         timers=tuple(parts.timers),
         tables=tuple(parts.tables),
@@ -122,6 +129,22 @@ def rule_plan(
         and all(map(_only_shows, heads.values()))
         and read.isdisjoint([None, *(member.label for member in members)]),
     )
+
+
+def join_estimates(
+    leaves: Sequence[Leaf], conditions: Sequence[Formula], point: str, facts: Facts, flows: Mapping[str, Flow]
+) -> JoinEstimates:
+    """What is expected of the join of the leaves of a rule."""
+    parts = [_part(leaf, flows.get(leaf.source)) for leaf in leaves]
+    closures = [closure for _, closure in facts.cases.get(point, ())]
+    return JoinEstimates(parts, closures, tests_of(conditions, parts))
+
+
+def _part(leaf: Leaf, flow: Flow | None) -> JoinPart:
+    """A leaf as it is joined; of calendars and algebra expressions nothing is known."""
+    known = Flow(RATE, {}) if flow is None else flow
+    distinct = {leaf.names.get(v, v): values for v, values in known.distinct.items()}
+    return JoinPart(leaf.stamps, leaf.sure, Flow(known.rate, distinct))
 
 
 def _constants(leaf: Leaf) -> frozenset[str]:
@@ -331,10 +354,10 @@ def leaf(e: Expression, point: str, given: Rewritten, schemas: Mapping[str, Sche
     variables = frozenset(a for a, v in inside.items() if v.kind == "data")
     sure = frozenset(a for a in variables if not inside[a].optional)
     match e:
-        case Rename(Input(source), ((old, new),), renamed):
-            sides = ((side(old), side(new)) for side in (begin, end, reference, occurrence))
+        case Rename(Input(source), ((_, new), *_) as events, renamed):
+            sides = ((side(old), side(own)) for old, own in events for side in (begin, end, reference, occurrence))
             names: dict[str, str] = {**dict(sides), **dict(renamed)}
-            stored = stored_stamps(given.plan.points[source])
+            stored = stored_stamps(given.plan.points[source], dict(events))
             return Leaf(new, source, names, variables, sure, given.facts.longest(source), stored)
         case Calendar(name, _) | Detection(name):
             return Leaf(name, f"{point}/{name}", {}, variables, sure)

@@ -8,11 +8,11 @@ from typing import Any, TypeAlias
 from ephemera.algebra.attributes import as_written, end, is_constant
 from ephemera.algebra.explain import formula, operator
 from ephemera.algebra.nodes import Calendar, Input, Point
-from ephemera.algebra.parts import member_head
+from ephemera.algebra.parts import member_head, position_of
 from ephemera.algebra.scalar import Holds
 from ephemera.base.tree import find
 from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, RulePlan, Step, WindowPlan
-from ephemera.physical.placement import WHOLE, Group, position_of, shown_at
+from ephemera.physical.placement import WHOLE, Group, shown_at
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rewrite.pushdown import constants
 from ephemera.syntax.nodes import Comparison, Raise

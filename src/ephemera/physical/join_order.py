@@ -1,11 +1,12 @@
 """This module decides in which order a rule's events are joined, and by what each is searched.
 
-From whichever event is new, the next is one that shares variables with what is known, or for which both sides of an
-equation can be computed; else one for which an equation was solved (`key_equations`); else one that lies within a range
-of time; else the next in the body. The range of a stamp follows from all distances of the rule, not only from the
-conditions that name it (the closure of its temporal distance graph). What keys and ranges see to is not tested again.
-Joins carry only the columns that are still needed, where the head shows variables and constants: any other head may
-have no value, and then says all that was bound. So does an answer whose timer ends too late to be one.
+From whichever event is new, the others follow in the order that is expected to look at the fewest candidates, by how
+many come of each (`analysis/join_estimates`); of two there is but one order. Each is searched by the variables that it
+shares with what is known, and by equations of which both sides can be computed; else by one that was solved
+(`key_equations`); and within a range of time. The range of a stamp follows from all distances of the rule, not only
+from the conditions that name it (the closure of its temporal distance graph). What keys and ranges see to is not tested
+again. Joins carry only the columns that are still needed, where the head shows variables and constants: any other head
+may have no value, and then says all that was bound. So does an answer whose timer ends too late to be one.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import replace
 from ephemera.algebra.attributes import Stamp, begin, end, event_of, is_reference, is_stamp, occurrence, reference
 from ephemera.algebra.nodes import Gap, Group, Imbed, RelativeTimer
 from ephemera.algebra.scalar import Distance, Every, Formula, Holds, InsideCalendar, Matches, SameEvent, Some
+from ephemera.analysis.join_estimates import JoinEstimates
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import walk
 from ephemera.physical.key_equations import equations
@@ -39,16 +41,34 @@ def split(
     return early, tuple(t.condition for t, now in zip(tests, is_early, strict=True) if not now)
 
 
-def orders(
-    leaves: Sequence[Leaf], point: str, facts: Facts, tests: Sequence[Test], final: frozenset[str] | None
+def orders(  # noqa: PLR0913, PLR0917 - what is joined, and what is known of it
+    leaves: Sequence[Leaf],
+    point: str,
+    facts: Facts,
+    tests: Sequence[Test],
+    final: frozenset[str] | None,
+    sequences: Sequence[Sequence[int]],
 ) -> tuple[Order, ...]:
-    """For each leaf how the others follow; `final` is what is needed in the end."""
+    """For each leaf how the others follow, in which sequence; `final` is what is needed in the end."""
     distances = _Distances(point, facts)
-    return tuple(_from(first, leaves, distances, tests, final) for first in range(len(leaves)))
+    return tuple(_from(first, sequences[first], leaves, distances, tests, final) for first in range(len(leaves)))
 
 
-def _from(
-    first: int, leaves: Sequence[Leaf], distances: _Distances, tests: Sequence[Test], final: frozenset[str] | None
+def sequences_of(estimates: JoinEstimates) -> tuple[tuple[int, ...], ...]:
+    """For each leaf the sequence of the others that is expected to cost least."""
+    count = len(estimates.parts)
+    if count < 3:
+        return tuple(tuple(k for k in range(count) if k != first) for first in range(count))
+    return tuple(estimates.order(first).parts for first in range(count))
+
+
+def _from(  # noqa: PLR0913, PLR0917 - which leaf, what follows, and what is known of them
+    first: int,
+    sequence: Sequence[int],
+    leaves: Sequence[Leaf],
+    distances: _Distances,
+    tests: Sequence[Test],
+    final: frozenset[str] | None,
 ) -> Order:
     known = [leaves[first]]
     left = [k for k in range(len(leaves)) if k != first]
@@ -57,9 +77,8 @@ def _from(
     waiting = list(tests)
     at_first = _now(waiting, known, [leaves[k] for k in left], granted)
     probes: list[Probe] = []
-    while left:
-        candidates = [_probe(k, leaves, left, known, distances, waiting) for k in left]
-        best = max(candidates, key=lambda p: (_is_keyed(p), _tightness(p), -_width(p), -p.leaf))
+    for k in sequence:
+        best = _probe(k, leaves, left, known, distances, waiting)
         leaf = leaves[best.leaf]
         left.remove(best.leaf)
         if len(leaves) <= MANY:
@@ -201,13 +220,6 @@ def _settled(
         return frozenset()
     found = _equations(probe.leaf, leaves, left, known, waiting)
     return frozenset(repr(condition) for one, condition in found if not one.is_solved)
-
-
-def _is_keyed(probe: Probe) -> int:
-    """Whether the search has no key, one that holds of whole numbers only, or one that holds of all values."""
-    if probe.keys or any(not one.is_solved for one in probe.equations):
-        return 2
-    return 1 if probe.equations else 0
 
 
 def _width(probe: Probe) -> int:

@@ -11,25 +11,24 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from ephemera.algebra.attributes import EVENT, begin, end, moved
+from ephemera.algebra.attributes import EVENT, Stamp, begin, end, event_of, moved
 from ephemera.algebra.fingerprint import stored_joins
-from ephemera.algebra.nodes import Base, Calendar, Detection, Expression, Input, Match, Plan, Rename
+from ephemera.algebra.nodes import Calendar, Detection, Expression, Input, Match, Plan, Rename
+from ephemera.algebra.parts import stored_stamps
 from ephemera.algebra.scalar import Matches
 from ephemera.analysis.nodes import Relevance
 from ephemera.analysis.relevance import waiting_time
+from ephemera.analysis.sources import NO_SOURCE, awaited_sources, every_source
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.physical.nodes import HistoryPlan, HistoryUse, LanePlan, Needed, QueryPlan, RulePlan
 from ephemera.rewrite.drop_unasked import all_read
 from ephemera.rewrite.optimize import Rewritten
-from ephemera.rewrite.split_joins import stored_stamps
-from ephemera.rules.nodes import Catalogue, Ruleset
+from ephemera.rules.nodes import Ruleset
 from ephemera.rules.patterns import pattern_label
 from ephemera.syntax.nodes import Event
 
-UNNAMED = ""
-"""The source of all events that no stream carries."""
-CLOCK: frozenset[str] = frozenset()
+CLOCK = NO_SOURCE
 """The lane of what waits for no source, and tells others."""
 
 
@@ -56,12 +55,12 @@ def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str
     has come, and so which events come too late.
     """
     plan = given.plan
-    every = _every_source(written, calendars)
-    depends = _dependencies(written, calendars, every)
+    every = every_source(written, calendars)
+    depends = awaited_sources(written, calendars, every)
     for name, fused in given.fused.items():
         depends[name] = depends[fused.reader]
-    for name, rule in stored_joins(plan).items():
-        depends[name] = depends[rule]
+    for name, owners in stored_joins(plan).items():
+        depends[name] = depends[owners[0]]
     for name, one in given.alike.items():  # rules that run as one wait for the sources of all of them
         depends[name] = CLOCK.union(*(depends[m.name] for m in one.members))
     free = [name for name in rules if not depends[name]]
@@ -106,7 +105,8 @@ def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> I
     told_apart = _told_apart(expression)
     for query in dict.fromkeys(i.point for i in find(expression, Input)):
         stored = stored_stamps(given.plan.points[query])
-        needed = _needed((one for one in relevance if one.input == query), None if stored else EVENT)
+        called = _called(expression, query) if stored else None
+        needed = _needed((one for one in relevance if one.input == query), EVENT if called is None else called)
         stamps = (*stored, begin(EVENT), end(EVENT))
         yield HistoryUse(query, stamps, needed, is_whole=query in told_apart)
     for name in dict.fromkeys(timer.name for timer in find(expression, Calendar)):
@@ -118,15 +118,27 @@ def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> I
         yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
 
 
-def _needed(relevance: Iterable[Relevance], event: str | None) -> Needed:
-    """For each reader of a history how long before now some stamps count: those of its event, or (None) as named."""
+def _called(expression: Expression, query: str) -> dict[str, str]:
+    """What a query calls the events of a stored join, by what a rule that reads it calls them."""
+    uses = (use for use in find(expression, Rename) if use.input == Input(query))
+    return {new: old for use in uses for old, new in use.events}
+
+
+def _needed(relevance: Iterable[Relevance], event: str | Mapping[str, str]) -> Needed:
+    """For each reader of a history how long before now some stamps count: of its one event, or of several by names."""
     readers: list[tuple[tuple[str, int], ...]] = []
     for one in relevance:
         if not one.minimal:
             return None
-        times = [(b.stamp if event is None else moved(b.stamp, event), b.time) for b in one.minimal]
+        times = [(_own(b.stamp, event), b.time) for b in one.minimal]
         readers.append(tuple((stamp, t.bound - t.is_strict) for stamp, t in times if t is not None))
     return tuple(readers)
+
+
+def _own(stamp: Stamp, event: str | Mapping[str, str]) -> Stamp:
+    """A stamp as the tuples of a history have it."""
+    name = event_of(stamp)
+    return moved(stamp, event if isinstance(event, str) else event.get(name, name))
 
 
 def _told_apart(expression: Expression) -> set[str]:
@@ -213,48 +225,3 @@ def by_the_clock(rules: Ruleset, calendars: Set[str]) -> frozenset[int]:
         if not needs:
             return frozenset(timed)
         timed |= needs
-
-
-def _source(catalogue: Catalogue, label: str, calendars: Container[str]) -> frozenset[str]:
-    """What a label is read from; calendars, and what rules derive and no stream carries, need no source."""
-    name = next((one.name for one in reversed(catalogue.sources) if label in one.carries), UNNAMED)
-    is_inner = label in calendars or (name == UNNAMED and label in catalogue.derived)
-    return CLOCK if is_inner else frozenset([name])
-
-
-def _every_source(plan: Plan, calendars: Container[str]) -> frozenset[str]:
-    labels = {b.label for point in plan.points.values() for b in find(point.expression, Base)}
-    used = CLOCK.union(*(_source(plan.catalogue, label, calendars) for label in labels if label is not None))
-    return used | frozenset(one.name for one in plan.catalogue.sources) or frozenset([UNNAMED])
-
-
-def _dependencies(plan: Plan, calendars: Container[str], every: frozenset[str]) -> dict[str, frozenset[str]]:
-    """For each point the sources that its tuples depend on."""
-    depends: dict[str, frozenset[str]] = {}
-    derived = plan.catalogue.derived
-    by_number: dict[int | None, list[str]] = {}
-    inputs: dict[str, list[str]] = {}
-    for name, point in plan.points.items():
-        if point.kind == "rule":
-            by_number.setdefault(point.rule, []).append(name)
-        depends[name] = CLOCK.union(
-            *(
-                every if b.label is None else _source(plan.catalogue, b.label, calendars)
-                for b in find(point.expression, Base)
-            )
-        )
-        inputs[name] = [i.point for i in find(point.expression, Input)]
-    same = [[name for number in numbers for name in by_number.get(number, ())] for numbers in derived.values()]
-    changed = True
-    while changed:
-        changed = False
-        for name, read in inputs.items():
-            both = CLOCK.union(*(depends[point] for point in read))
-            if not both <= depends[name]:
-                depends[name] |= both
-                changed = True
-        for names in same:
-            both = CLOCK.union(*(depends[name] for name in names))
-            changed = changed or any(depends[name] != both for name in names)
-            depends |= dict.fromkeys(names, both)
-    return depends

@@ -17,8 +17,8 @@ from itertools import islice, product
 
 from ephemera.algebra.attributes import is_constant, is_reference
 from ephemera.algebra.nodes import Group as Grouping
-from ephemera.algebra.nodes import Input, Match, Plan, Point
-from ephemera.algebra.parts import member_head
+from ephemera.algebra.nodes import Input, Point
+from ephemera.algebra.parts import member_head, position_of
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import LATEST
 from ephemera.base.tree import find
@@ -26,7 +26,7 @@ from ephemera.physical.nodes import RulePlan
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rewrite.pushdown import blanks
 from ephemera.syntax.nodes import Derive
-from ephemera.terms.nodes import Atom, NamedAtom, Var
+from ephemera.terms.nodes import Var
 
 WHOLE = "*"
 """The key of what may be anywhere: the whole event."""
@@ -375,20 +375,3 @@ def shown_at(rule: Point, key: str) -> Iterator[tuple[str, int]]:
         for k, argument in enumerate(head.arguments):
             if argument == Var(key):
                 yield rule.label, k
-
-
-def position_of(plan: Plan, query: str, variable: str) -> tuple[str, int] | None:
-    """Where in the flat events of a query's one pattern a variable stands."""
-    patterns = [match.pattern for match in find(plan.points[query].expression, Match)]
-    match patterns:
-        case [Atom(label, arguments)]:
-            places = [k for k, a in enumerate(arguments) if a == Var(variable)]
-            return (str(label), places[0]) if places else None
-        case [NamedAtom(label, fields)]:
-            names = plan.catalogue.attributes(str(label))
-            if names is None:
-                return None
-            places = [list(names).index(x.name) for x in fields if x.argument == Var(variable) and x.name in names]
-            return (str(label), places[0]) if places else None
-        case _:
-            return None

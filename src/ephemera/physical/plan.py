@@ -9,8 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from ephemera.algebra.nodes import Base, Input, Plan
+from ephemera.algebra.nodes import Base, Input, Plan, Points
 from ephemera.algebra.schema import schemas
+from ephemera.analysis.flows import Statistics
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
@@ -18,10 +19,9 @@ from ephemera.physical.decompose import rule_plan
 from ephemera.physical.lanes import Lanes, by_the_clock, lanes_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.placement import Placement, stages
-from ephemera.rewrite import REWRITES
+from ephemera.rewrite import EVERY_JOIN, JOINS, REWRITES, SPLITS
 from ephemera.rewrite.drop_unasked import needed
 from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize, optimize_more
-from ephemera.rewrite.split_joins import split_joins
 from ephemera.rules.nodes import Catalogue, Ruleset
 
 
@@ -46,16 +46,21 @@ class PhysicalPlan:
     """How far before an answer an absolute timer of it may lie."""
     running: frozenset[int]
     """The numbers of the rules that run: all but those that nobody asked for."""
+    before_joins: Rewritten
+    """The rewritten plan before joins were stored."""
+    points: Points | None = None
+    """What is stored: joins where they pay, unless somebody wants none or all."""
 
     @cached_property
     def distributed(self) -> PhysicalPlan:
         """The same as it runs on several machines: rules that join on different keys have stored joins."""
-        rewritten = optimize_more(self.rewritten, (split_joins,))
-        if rewritten is self.rewritten:
+        split = optimize_more(self.before_joins, SPLITS if self.points is None else ())
+        if split is self.before_joins:
             return self
+        rewritten = optimize_more(split, JOINS)
         rules = rule_plans(rewritten)
         lanes = lanes_of(rewritten, rules, self.calendars, self.logical)
-        return replace(self, rewritten=rewritten, rules=rules, lanes=lanes)
+        return replace(self, rewritten=rewritten, rules=rules, lanes=lanes, before_joins=split)
 
     @cached_property
     def stages(self) -> Placement:
@@ -108,7 +113,17 @@ class Compiled:
         names = frozenset(calendars)
         if names == self.physical.calendars:
             return self
-        planned = physical_plan(self.rules, self.plan, self.facts, names, emit=self.physical.emit)
+        return self._planned_anew(names, self.physical.rewritten.statistics)
+
+    def seen(self, statistics: Statistics) -> Compiled:
+        """The same as it is to run over events of which so much is known."""
+        return self._planned_anew(self.physical.calendars, statistics)
+
+    def _planned_anew(self, calendars: frozenset[str], statistics: Statistics) -> Compiled:
+        own = self.physical
+        planned = physical_plan(
+            self.rules, self.plan, self.facts, calendars, emit=own.emit, statistics=statistics, points=own.points
+        )
         return replace(self, physical=planned)
 
     def carrying(self, only: str | None) -> Compiled:
@@ -120,12 +135,21 @@ class Compiled:
         return replace(self, rules=replace(self.rules, resolved=scoped))
 
 
-def prepare(
-    rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = (), emit: Iterable[str] = ()
+def prepare(  # noqa: PLR0913 - what a plan is made of, most of it optional
+    rules: Ruleset,
+    plan: Plan,
+    facts: Facts,
+    calendars: Iterable[str] = (),
+    emit: Iterable[str] = (),
+    *,
+    points: Points | None = None,
 ) -> Compiled:
-    """A program as engines need it, with how it runs; `emit` names what is asked for, if that is not everything."""
+    """A program as engines need it, with how it runs; `emit` names what is asked for, if that is not everything.
+
+    `points` says which joins are stored, if it is not to be those that pay.
+    """
     asked = frozenset(emit)
-    physical = physical_plan(rules, plan, facts, calendars, emit=asked)
+    physical = physical_plan(rules, plan, facts, calendars, emit=asked, points=points)
     return Compiled(rules, plan, facts, Limits(needed(plan, asked), facts), physical)
 
 
@@ -137,10 +161,17 @@ def physical_plan(  # noqa: PLR0913 - what a plan is made of, most of it optiona
     rewrites: Sequence[Rewrite] = REWRITES,
     *,
     emit: frozenset[str] = frozenset(),
+    statistics: Statistics | None = None,
+    points: Points | None = None,
 ) -> PhysicalPlan:
-    """The physical plan of a program that runs with some calendars, and is asked for some events."""
+    """The physical plan of a program that runs with some calendars, and is asked for some events.
+
+    It is made for what is known of the events besides what the program declares. `points` says which joins are stored;
+    otherwise it is those that pay.
+    """
     names = frozenset(calendars)
-    rewritten = optimize(plan, facts, rewrites, emit)
+    before = optimize(plan, facts, rewrites, emit=emit, calendars=names, statistics=statistics)
+    rewritten = optimize_more(before, JOINS if points is None else EVERY_JOIN if points == "joins" else ())
     running = frozenset(range(1, len(rules.resolved.rules) + 1)) - {point.rule for point in rewritten.unasked}
     ruled = rule_plans(rewritten)
     return PhysicalPlan(
@@ -153,6 +184,8 @@ def physical_plan(  # noqa: PLR0913 - what a plan is made of, most of it optiona
         awaited=_awaited(plan, names),
         reach=facts.reach,
         running=running,
+        before_joins=before,
+        points=points,
     )
 
 
@@ -161,7 +194,7 @@ def rule_plans(given: Rewritten) -> dict[str, RulePlan]:
     known = schemas(given.plan)
     points = given.plan.points
     read = frozenset(points[i.point].label for point in points.values() for i in find(point.expression, Input))
-    return {point.name: rule_plan(point, given, known, read) for point in given.rules}
+    return {point.name: rule_plan(point, given, known, given.flows, read) for point in given.rules}
 
 
 def _awaited(plan: Plan, calendars: frozenset[str]) -> frozenset[str]:

@@ -9,6 +9,9 @@ from ephemera.rewrite.push_constants import push_constants
 from ephemera.rewrite.pushdown import narrow_columns
 from ephemera.rewrite.select_before_windows import select_before_windows
 from ephemera.rewrite.share_alike_rules import share_alike_rules
+from ephemera.rewrite.share_joins import share_joins
+from ephemera.rewrite.split_joins import split_joins
+from ephemera.rewrite.store_joins import store_every_join, store_joins
 
 REWRITES: tuple[Rewrite, ...] = (
     drop_unasked,
@@ -20,3 +23,12 @@ REWRITES: tuple[Rewrite, ...] = (
 )
 """All rewrites, in the order in which they are done: rules that are not run read nothing, and what the others read is
 judged before some of them are put together."""
+
+JOINS: tuple[Rewrite, ...] = (share_joins, store_joins)
+"""What is done then, for the sake of cost: what several rules store is not stored again by one of them."""
+
+SPLITS: tuple[Rewrite, ...] = (split_joins,)
+"""What is done before that where a program runs in several places."""
+
+EVERY_JOIN: tuple[Rewrite, ...] = (store_every_join,)
+"""What is done in its place to try what it costs to store all."""

@@ -11,6 +11,8 @@ from ephemera.algebra.check import check_plan
 from ephemera.algebra.fingerprint import Print, StateNames, fingerprints, state_names
 from ephemera.algebra.nodes import Plan, Point
 from ephemera.algebra.scalar import Formula
+from ephemera.analysis.flows import Statistics, declared, flows
+from ephemera.analysis.join_estimates import Flow
 from ephemera.analysis.nodes import Facts
 from ephemera.terms.values import Value
 
@@ -66,6 +68,12 @@ class Rewritten:
     """For each query of which less is stored than matches: what is tested before."""
     reading: Plan | None = None
     """The plan by which was judged what has to be read."""
+    written: Plan | None = None
+    """The plan before it was rewritten; it says what rules wait for."""
+    statistics: Statistics = field(default_factory=Statistics)
+    """What is known of how many events come."""
+    calendars: frozenset[str] = frozenset()
+    """The names of the calendars that it runs with."""
 
     @cached_property
     def names(self) -> StateNames:
@@ -76,6 +84,11 @@ class Rewritten:
             for name, one in self.alike.items()
         }
         return state_names(self.plan, self.prints, together)
+
+    @cached_property
+    def flows(self) -> dict[str, Flow]:
+        """How many tuples are expected to come to each point."""
+        return flows(self.plan, self.facts, self.statistics)
 
     @property
     def reshaped(self) -> frozenset[int]:
@@ -104,9 +117,21 @@ class Rewritten:
 Rewrite: TypeAlias = Callable[[Rewritten], Rewritten]
 
 
-def optimize(plan: Plan, facts: Facts, rewrites: Sequence[Rewrite], emit: frozenset[str] = frozenset()) -> Rewritten:
+def optimize(  # noqa: PLR0913 - what a plan is made of, most of it optional
+    plan: Plan,
+    facts: Facts,
+    rewrites: Sequence[Rewrite],
+    *,
+    emit: frozenset[str] = frozenset(),
+    calendars: frozenset[str] = frozenset(),
+    statistics: Statistics | None = None,
+) -> Rewritten:
     """The plan of a program that is asked for some events, or for all, after all rewrites, done in their order."""
-    return optimize_more(Rewritten(plan, facts, fingerprints(plan), emit=emit), rewrites)
+    known = declared(plan.catalogue)
+    whole = known if statistics is None else known.updated(statistics)
+    prints = fingerprints(plan)
+    first = Rewritten(plan, facts, prints, emit=emit, written=plan, statistics=whole, calendars=calendars)
+    return optimize_more(first, rewrites)
 
 
 def optimize_more(rewritten: Rewritten, rewrites: Sequence[Rewrite]) -> Rewritten:

@@ -17,6 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from ephemera.algebra.nodes import Match
+from ephemera.algebra.parts import position_of
 from ephemera.base.errors import InternalError
 from ephemera.base.tree import find
 from ephemera.engine.cluster.message import (
@@ -40,7 +41,7 @@ from ephemera.kernels.columns import Batch, Ints, Mask, ints
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, of_events
 from ephemera.kernels.history import FAR
 from ephemera.kernels.keys import hash_columns
-from ephemera.physical.placement import WHOLE, Placement, position_of
+from ephemera.physical.placement import WHOLE, Placement
 from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.rules.outcome import DeadLetter, World
 from ephemera.syntax.nodes import Derive, Raise

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, field
 from typing import Any
 
+from ephemera.analysis.sources import UNNAMED
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.time.event_time import sources_of
 from ephemera.engine.time.processing_time import IdleSources
 from ephemera.kernels.history import FAR
-from ephemera.physical.lanes import UNNAMED
 from ephemera.rules.nodes import Catalogue
 
 

@@ -17,11 +17,11 @@ from dataclasses import field, replace
 
 import numpy as np
 
+from ephemera.analysis.sources import UNNAMED
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import Ints, Mask
 from ephemera.kernels.event_columns import END, Events
 from ephemera.kernels.history import FAR
-from ephemera.physical.lanes import UNNAMED
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.clock import Clock as Calendar
 from ephemera.rules.nodes import Catalogue

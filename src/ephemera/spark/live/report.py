@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ephemera.analysis.sources import UNNAMED
 from ephemera.engine.cluster.message import EngineStats, ReadCount, Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress, lag_of
 from ephemera.formats.json_events import write_time
 from ephemera.kernels.history import FAR
-from ephemera.physical.lanes import UNNAMED
 from ephemera.spark.read.route_rows import notes_of
 from ephemera.spark.sinks.folder_sink import counts_of
 
