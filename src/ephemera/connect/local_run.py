@@ -25,6 +25,7 @@ from ephemera.connect.time_order import WINDOW, Input, OutOfOrder, as_they_come
 from ephemera.engine.driver import SLICE
 from ephemera.engine.engine import Engine, Found, Never, never
 from ephemera.engine.hosts.batch import answer_parts, span
+from ephemera.engine.observe import planned_for
 from ephemera.formats.answer_order import AnswerPart
 from ephemera.formats.answers import AnswerBatch, AnswerForm
 from ephemera.formats.decode import Noticed, decoders_of
@@ -141,7 +142,7 @@ class _Attempt:
         self.inputs = [
             Input(source, decoders_of(compiled, self._noticed, readers, source.only)) for source, readers in sources
         ]
-        self._engines = [Engine(one.compiled.physical, one.world) for one in programs]
+        self._engines: list[Engine] = []
         self._came: list[set[str]] = [set() for _ in programs]
         self._earliest = [FAR] * len(programs)
         self._latest = [-FAR] * len(programs)
@@ -203,6 +204,8 @@ class _Attempt:
         for number, (first, parts) in enumerate(slices):
             if number == 0 and len(self._noticed[0].offers) == files:  # all that offers columns has been seen
                 self._check_columns()
+            if number == 0:
+                self._start(parts)
             if loaded >= self._enough or size >= WINDOW:
                 self._step(first - 1)
                 loaded = size = 0
@@ -213,7 +216,15 @@ class _Attempt:
             loaded += sum(map(len, ends))
             size += sum(size_of(part) for own in parts for part in own)
         self._check_columns()
+        if not self._engines:
+            self._start([()] * len(self._programs))
         self._step(None)
+
+    def _start(self, parts: Sequence[Sequence[Events]]) -> None:
+        """Makes the engines, planned for what comes first."""
+        for program, own in zip(self._programs, parts, strict=True):
+            program.compiled = planned_for(program.compiled, own)
+            self._engines.append(Engine(program.compiled.physical, program.world))
 
     def _check_columns(self) -> None:
         """Raises what is missing for the types that have come so far."""

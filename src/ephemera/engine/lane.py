@@ -25,6 +25,7 @@ from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.match import AbsoluteTimer, Matcher, Query, asked_for, with_events
 from ephemera.engine.operators.step_events import StepEvents, Used, run_to_fixpoint
 from ephemera.engine.operators.tuples import TupleBuilder
+from ephemera.engine.reorder import Reordering
 from ephemera.engine.time.event_time import Clock
 from ephemera.engine.upkeep import Upkeep
 from ephemera.kernels.columns import UNBOUND, Batch, column
@@ -82,6 +83,8 @@ class Lane:
         """For rules that stand for several, of whose answers nobody reads any."""
         for rule in rules:
             self._wire(rule)
+        has_choice = any(len(rule.leaves) > 2 for rule in rules)
+        self.reordering = Reordering(physical, self.rules, self.histories) if has_choice else None
         self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars, self.histories)
         self._settled = 0
         """The tick at the end of the last step: whatever a rule was not visited for until then is nothing to it."""
@@ -196,6 +199,8 @@ class Lane:
         self.derived_references = min(pool.next_derived, self.derived_references)
         self._settled = self.tick
         self._upkeep.step(self.bound, self.tick)
+        if self.reordering is not None:
+            self.reordering.step(self.released, bound)
         return derived
 
     def asks_for(self, label: str | None) -> bool:

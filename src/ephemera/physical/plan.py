@@ -12,6 +12,7 @@ from functools import cached_property
 from ephemera.algebra.nodes import Base, Input, Plan, Points
 from ephemera.algebra.schema import schemas
 from ephemera.analysis.flows import Statistics
+from ephemera.analysis.join_estimates import Flow
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
 from ephemera.base.tree import find
@@ -82,6 +83,11 @@ class PhysicalPlan:
     def emit(self) -> frozenset[str]:
         """The names of the events that are asked for; none are all."""
         return self.rewritten.emit
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether how many events come makes a difference to how a rule is joined."""
+        return any(len(rule.leaves) > 2 for rule in self.rules.values()) or self.rewritten is not self.before_joins
 
     def gives(self, label: str) -> bool:
         """Whether events of a label are asked for."""
@@ -195,6 +201,12 @@ def rule_plans(given: Rewritten) -> dict[str, RulePlan]:
     points = given.plan.points
     read = frozenset(points[i.point].label for point in points.values() for i in find(point.expression, Input))
     return {point.name: rule_plan(point, given, known, given.flows, read) for point in given.rules}
+
+
+def reordered(plan: PhysicalPlan, rule: RulePlan, flows: Mapping[str, Flow]) -> RulePlan:
+    """A rule as it is best searched if so much comes to the points of the plan."""
+    given = plan.rewritten
+    return replace(rule, orders=rule_plan(given.plan.points[rule.point], given, schemas(given.plan), flows).orders)
 
 
 def _awaited(plan: Plan, calendars: frozenset[str]) -> frozenset[str]:

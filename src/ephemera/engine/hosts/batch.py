@@ -15,6 +15,7 @@ import numpy as np
 from ephemera.base.span import Source
 from ephemera.engine.driver import SLICE, drive
 from ephemera.engine.engine import Engine, Found, Never, never
+from ephemera.engine.observe import planned_for
 from ephemera.formats.answer_list import letters_of
 from ephemera.formats.answer_order import AnswerPart
 from ephemera.formats.json_events import BadEvent, write_event
@@ -45,7 +46,7 @@ class BatchRun:
         self._rules = compiled.rules
         self._parts = [*of_events(events, compiled.physical.catalogue.attributes), *parts]
         self._ends = np.concatenate([p.batch[END] for p in self._parts]) if self._parts else np.empty(0, np.int64)
-        self.engine = Engine(compiled.physical, world)
+        self.engine = Engine(planned_for(compiled, self._parts).physical, world)
         self.engine.sources.limit(*span(self._ends, world))
         self.answers: list[AnswerPart] = []
         """All that was found, by columns."""

@@ -50,22 +50,27 @@ class RuleJoin:
         tests: Filter,
         parameters: JoinConstants | None = None,
     ) -> None:
-        self.plan = plan
         self._parameters = parameters
         self._histories = histories
         self._rows = rows
         self._filter = tests
-        self._keys = [
-            [ProbeKeys(probe, plan.leaves[probe.leaf], tests.tester.scope) for probe in order.probes]
-            for order in plan.orders
-        ]
-        self._few = RowJoin(plan, histories, tests.tester, parameters) if RowJoin.can(plan) else None
+        self._few: RowJoin | None = None
+        self._looked_at = 0
+        self.reorder(plan)
         self.pending = Pending(plan.ends)
         self.seen = 0
         """The last tick of which everything was used."""
         self._again: list[Batch] | None = None
         """What has happened in this step, where a collection may still grow."""
-        self._looked_at = 0
+
+    def reorder(self, plan: RulePlan) -> None:
+        """Searches in the orders of another plan of the same rule from now on."""
+        self._looked_at = self.examined
+        self.plan = plan
+        scope = self._filter.tester.scope
+        self._keys = [[ProbeKeys(p, plan.leaves[p.leaf], scope) for p in order.probes] for order in plan.orders]
+        can = RowJoin.can(plan)
+        self._few = RowJoin(plan, self._histories, self._filter.tester, self._parameters) if can else None
 
     @property
     def examined(self) -> int:
