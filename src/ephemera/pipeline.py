@@ -91,14 +91,17 @@ def sound(checked: Checked) -> Sound:
     return Sound(checked.parsed, checked.rules, checked.plan, checked.facts)
 
 
-def prepare(program: Sound, emit: Iterable[str] = ()) -> Compiled:
-    """The program as engines need it, with how it runs if it is asked for some events, or for all."""
+def prepare(program: Sound, emit: Iterable[str] = (), points: Points | None = None) -> Compiled:
+    """The program as engines need it, with how it runs if it is asked for some events, or for all.
+
+    `points` says which joins are stored, if it is not to be those that pay.
+    """
     from ephemera.physical.plan import prepare as planned
 
-    return planned(program.rules, program.plan, program.facts, (), emit)
+    return planned(program.rules, program.plan, program.facts, (), emit, points=points)
 
 
-def explain(program: Sound, compiled: Compiled | None, stage: Stage, points: Points) -> str:
+def explain(program: Sound, compiled: Compiled | None, stage: Stage, points: Points | None) -> str:
     """What a stage makes of a program, as text; the physical plan is that of `compiled`."""
     match stage:
         case "syntax":
@@ -127,7 +130,7 @@ def explain(program: Sound, compiled: Compiled | None, stage: Stage, points: Poi
             return physical.as_text((compiled or prepare(program)).physical)
 
 
-def explain_json(program: Sound, compiled: Compiled | None, stage: Stage, points: Points) -> Any:
+def explain_json(program: Sound, compiled: Compiled | None, stage: Stage, points: Points | None) -> Any:
     """The same as plain data."""
     match stage:
         case "syntax":
@@ -156,8 +159,8 @@ def explain_json(program: Sound, compiled: Compiled | None, stage: Stage, points
             return physical.as_json((compiled or prepare(program)).physical)
 
 
-def _planned(program: Sound, points: Points) -> tuple[Plan, Facts]:
-    if points == "rules":
+def _planned(program: Sound, points: Points | None) -> tuple[Plan, Facts]:
+    if points != "joins":
         return program.plan, program.facts
     plan = lower(program.rules, points)
     return plan, derive(plan)

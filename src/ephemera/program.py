@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from ephemera.engine.hosts.live_engine import LiveEngine, Stamp
     from ephemera.formats.answer_list import Answers
     from ephemera.formats.reading import Options, Reading
-    from ephemera.physical.plan import Compiled
+    from ephemera.physical.explain_analysis import Seen
+    from ephemera.physical.plan import Compiled, PhysicalPlan
     from ephemera.spark.batch.frames import SparkFrame
     from ephemera.spark.live.query import Streaming
 
@@ -71,7 +72,7 @@ class Program:
         self._sound = sound(checked)
         self._rules = self._sound.rules
         self._source = self._sound.parsed.source
-        self._plans: dict[frozenset[str], Compiled] = {}
+        self._plans: dict[tuple[frozenset[str], Points | None], Compiled] = {}
 
     def __repr__(self) -> str:
         heads = (emitted_label(rule.head) for rule in self._rules.resolved.rules)
@@ -85,14 +86,14 @@ class Program:
         """The program as engines need it, with how it runs: planned once, when it is first to run."""
         return pipeline.prepare(self._sound)
 
-    def _planned(self, emit: Iterable[str] = ()) -> Compiled:
-        """The same as it runs if it is asked for some events; planned once for each choice of them."""
+    def _planned(self, emit: Iterable[str] = (), points: Points | None = None) -> Compiled:
+        """The same as it runs if it is asked for some events, or stores what it is told to; planned once for each."""
         asked = frozenset(emit)
-        if not asked:
+        if not asked and points is None:
             return self._compiled
-        if asked not in self._plans:
-            self._plans[asked] = pipeline.prepare(self._sound, asked)
-        return self._plans[asked]
+        if (asked, points) not in self._plans:
+            self._plans[asked, points] = pipeline.prepare(self._sound, asked, points)
+        return self._plans[asked, points]
 
     @property
     def catalogue(self) -> Catalogue:
@@ -132,6 +133,7 @@ class Program:
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
         emit: Iterable[str] = (),
+        points: Points | None = None,
         allow_unbounded: bool = False,
         lenient: bool = False,
     ) -> Any:
@@ -141,8 +143,9 @@ class Program:
         Spark: its answer is computed when somebody reads it. `engine="spark"` has Spark run what lies in this process,
         in the session that is there or a new one. One of `sources` is read in a limited memory, and answers that go to
         one of `sinks` are not returned. A declared attribute that is no column is an error; where that is `lenient`, it
-        is null. What could not be used, and what is to be said of the input, such as that times had no zone, is told by
-        an `EphemeraWarning`; `run_all` has it.
+        is null. `points` has no joins stored, or all of them, where the planner would choose. What could not be used,
+        and what is to be said of the input, such as that times had no zone, is told by an `EphemeraWarning`; `run_all`
+        has it.
 
         >>> import ephemera
         >>> program = ephemera.compile("EVENT order(id: string); late(id) <- o: order(id), w: extend(o, 6);")
@@ -158,10 +161,11 @@ class Program:
         if frame:
             from ephemera.spark.batch.frames import run_frame
 
-            answers, said = run_frame(self._planned(asked).beside(world.calendars), events, world, lenient=lenient)
+            compiled = self._planned(asked, points).beside(world.calendars)
+            answers, said = run_frame(compiled, events, world, lenient=lenient)
             warn(said, stacklevel=3)
             return answers
-        found = self._found(events, engine, world, asked, sink, lenient=lenient)
+        found = self._found(events, engine, world, self._planned(asked, points), sink, lenient=lenient)
         warn([*([] if found.complaint is None else [found.complaint]), *found.said, *found.warnings], stacklevel=3)
         return found.answers
 
@@ -175,6 +179,7 @@ class Program:
         calendars: Mapping[str, Iterable[Event]] | None = None,
         until: int | float | str | None = None,
         emit: Iterable[str] = (),
+        points: Points | None = None,
         allow_unbounded: bool = False,
         lenient: bool = False,
     ) -> Run:
@@ -195,21 +200,21 @@ class Program:
         _check_sink(engine, sink, frame)
         world = self._world(tables, calendars, until, lenient=lenient)
         if not frame:
-            return self._found(events, engine, world, asked, sink, lenient=lenient)
+            return self._found(events, engine, world, self._planned(asked, points), sink, lenient=lenient)
         from ephemera.spark.batch.frames import run_whole_frame
 
-        compiled = self._planned(asked).beside(world.calendars)
+        compiled = self._planned(asked, points).beside(world.calendars)
         return self._noted(run_whole_frame(compiled, events, world, lenient=lenient))
 
     def _found(  # noqa: PLR0913 - what a run needs
-        self, events: Any, engine: str, world: World, asked: frozenset[str], sink: Sink | None, *, lenient: bool
+        self, events: Any, engine: str, world: World, planned: Compiled, sink: Sink | None, *, lenient: bool
     ) -> Run:
         """What comes of events that lie in this process, or of a source."""
         from ephemera.connect.source_run import are_sources, run_sources, sources_of
         from ephemera.engine.hosts.tables import is_table, run_given
         from ephemera.formats.answer_list import Answers
 
-        compiled = self._planned(asked).beside(world.calendars)
+        compiled = planned.beside(world.calendars)
         is_source = sink is not None or are_sources(events)
         if is_source and engine != "local":
             raise ValueError(f"sources are read by the engine `local`, and `{engine}` is asked for")
@@ -311,11 +316,11 @@ class Program:
         world = self._world(tables, calendars, lenient=lenient)
         return self._engine(asked_for(emit, self._rules.resolved), world, stamp=stamp, now=now, lenient=lenient)
 
-    def _engine(self, emit: Iterable[str], world: World, **options: Any) -> LiveEngine:
+    def _engine(self, emit: Iterable[str], world: World, *, points: Points | None = None, **options: Any) -> LiveEngine:
         """An engine that is asked for some events, of which the program may have none."""
         from ephemera.engine.hosts.live_engine import LiveEngine
 
-        return LiveEngine(self._planned(emit).beside(world.calendars), world, **options)
+        return LiveEngine(self._planned(emit, points).beside(world.calendars), world, **options)
 
     def stream(  # noqa: PLR0913 - all of them named
         self,
@@ -385,10 +390,13 @@ class Program:
 
     # ---- what is known of it -------------------------------------------------------------------------------
 
-    def explain(self, stage: Stage = "rules", *, points: Points = "rules", emit: Iterable[str] = ()) -> str:
+    def explain(
+        self, stage: Stage = "rules", *, points: Points | None = None, emit: Iterable[str] = (), analyze: Any = None
+    ) -> str:
         """What a stage makes of the program, as text; `points` says what is materialized.
 
-        `emit` names events: the physical plan is that of a run which is asked for these only.
+        `emit` names events: the physical plan is that of a run which is asked for these only. With events to `analyze`,
+        which may be whatever `run` takes, they are run, and what was expected of the plan stands beside what was seen.
 
         >>> import ephemera
         >>> program = ephemera.compile("EVENT a(x: int); EVENT b(x: int); p(x) <- i: a(x), j: b(x), {i, j} within 2h;")
@@ -404,16 +412,36 @@ class Program:
           a(v1): kept while begin >= now - 2h (for p)
           b(v1): kept while begin >= now - 2h (for p)
         """
-        return pipeline.explain(self._sound, self._explained(stage, emit), stage, points)
+        compiled = self._explained(stage, emit, points)
+        if analyze is not None:
+            from ephemera.physical.explain_analysis import as_text
 
-    def explain_json(self, stage: Stage = "rules", *, points: Points = "rules", emit: Iterable[str] = ()) -> Any:
+            return as_text(*self._analyzed(stage, compiled, analyze))
+        return pipeline.explain(self._sound, compiled, stage, points)
+
+    def explain_json(
+        self, stage: Stage = "rules", *, points: Points | None = None, emit: Iterable[str] = (), analyze: Any = None
+    ) -> Any:
         """The same as plain data."""
-        return pipeline.explain_json(self._sound, self._explained(stage, emit), stage, points)
+        compiled = self._explained(stage, emit, points)
+        if analyze is not None:
+            from ephemera.physical.explain_analysis import as_json
 
-    def _explained(self, stage: Stage, emit: Iterable[str]) -> Compiled | None:
+            return as_json(*self._analyzed(stage, compiled, analyze))
+        return pipeline.explain_json(self._sound, compiled, stage, points)
+
+    def _analyzed(self, stage: Stage, compiled: Compiled | None, events: Any) -> tuple[PhysicalPlan, Seen]:
+        """How events were run, and what was seen."""
+        if stage != "physical" or compiled is None:
+            raise ValueError(f"what is run is the stage `physical`, and `{stage}` is to be explained")
+        from ephemera.connect.source_run import analyze_sources, sources_of
+
+        return analyze_sources(compiled, sources_of(events), self._world())
+
+    def _explained(self, stage: Stage, emit: Iterable[str], points: Points | None) -> Compiled | None:
         asked = asked_for(emit, self._rules.resolved)
         if stage == "physical":
-            return self._planned(asked)
+            return self._planned(asked, points)
         if asked:
             raise ValueError(f"what is asked for changes the stage `physical` only, and `{stage}` is to be explained")
         return None

@@ -218,7 +218,7 @@ def _streaming(
         )
     return Streaming(
         spark,
-        [Job(program._planned(wanted.emit), program._world(rows)) for program, rows in programs],
+        [Job(program._planned(wanted.emit, wanted.points), program._world(rows)) for program, rows in programs],
         [Input(one.place, one.format, one.only, one.programs) for one in inputs],
         output=None if is_table else output,
         format="parquet" if output and output.rstrip("/").lower().endswith(".parquet") else _csv_or_json(output),

@@ -65,13 +65,13 @@ def run_here(
     began = time.monotonic()
     worlds = [program._world(own, until=wanted.until) for program, own in zip(programs, tables, strict=True)]
     runs = [
-        ProgramRun(program._planned(wanted.emit).beside(world.calendars), world)
+        ProgramRun(program._planned(wanted.emit, wanted.points).beside(world.calendars), world)
         for program, world in zip(programs, worlds, strict=True)
     ]
     letters = Letters(wanted.dead_letter, wanted.names)
     sink = Console(write_out_bytes) if wanted.output is None else File(wanted.output)
     sources = [source_of(one) for one in given]
-    with _told(paths), shown_progress(paths[0].name, wanted=wanted.progress) as tell:
+    with told(paths), shown_progress(paths[0].name, wanted=wanted.progress) as tell:
         readers = [one.readers for one in given]
         runs = run_local(runs, sources, sink, letters.open, readers=readers, lenient=wanted.lenient, progress=tell)
     letters.tell(runs)
@@ -82,7 +82,7 @@ def run_here(
 
 
 @contextmanager
-def _told(paths: Sequence[Path]) -> Iterator[None]:
+def told(paths: Sequence[Path]) -> Iterator[None]:
     """Ends the command if a run cannot begin, or fails."""
     try:
         yield

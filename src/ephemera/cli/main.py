@@ -149,9 +149,7 @@ def _fmt(programs: tuple[Path, ...], only_check: bool) -> None:
 @click.option(
     "--points",
     type=click.Choice(["rules", "joins"]),
-    default="rules",
-    show_default=True,
-    help="What is materialized: rules and event queries, or every join too.",
+    help="What is materialized: rules and event queries, or every join too. In a physical plan otherwise what pays.",
 )
 @click.option(
     "--emit",
@@ -159,15 +157,36 @@ def _fmt(programs: tuple[Path, ...], only_check: bool) -> None:
     metavar="NAME",
     help="With --stage physical: how a run goes that is asked for events of this name only; may be given often.",
 )
+@click.option(
+    "--analyze",
+    is_flag=True,
+    help="Run the program in this process, over --input or what it declares: what was seen beside what was expected.",
+)
+@click.option("--input", "inputs", multiple=True, metavar="PATH", help="With --analyze: events, as `run` reads them.")
 @_format
 @_allow_unbounded
 def _explain(  # noqa: PLR0917 - its options
-    program: Path, stage: Stage, points: Points, emit: tuple[str, ...], form: str, allow_unbounded: bool
+    program: Path,
+    stage: Stage,
+    points: Points | None,
+    emit: tuple[str, ...],
+    analyze: bool,
+    inputs: tuple[str, ...],
+    form: str,
+    allow_unbounded: bool,
 ) -> None:
     """Show what a stage of the compiler makes of a program; what would be kept forever is told on standard error."""
     from ephemera.cli.programs import explain_program
 
-    explain_program(program, stage, points, emit, machine=form == "json", allow_unbounded=allow_unbounded)
+    machine = form == "json"
+    if analyze or inputs:
+        from ephemera.cli.analyze import analyze_program
+
+        analyze_program(
+            program, points, emit, inputs, is_asked=analyze, machine=machine, allow_unbounded=allow_unbounded
+        )
+        return
+    explain_program(program, stage, points, emit, machine=machine, allow_unbounded=allow_unbounded)
 
 
 # ---- commands that run them ------------------------------------------------------------------------------------
@@ -195,6 +214,11 @@ def _explain(  # noqa: PLR0917 - its options
     help="What evaluates the programs: spark in batch mode unless told otherwise.",
 )
 @click.option("--emit", multiple=True, metavar="NAME", help="Only events of this name; may be given often.")
+@click.option(
+    "--points",
+    type=click.Choice(["rules", "joins"]),
+    help="For experiments: store no joins of events, or all of them; otherwise those that pay.",
+)
 @click.option(
     "--dead-letter",
     metavar="PATH",

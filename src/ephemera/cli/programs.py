@@ -27,7 +27,7 @@ def check_programs(paths: Sequence[Path], *, machine: bool, allow_unbounded: boo
 
 
 def explain_program(
-    path: Path, stage: Stage, points: Points, emit: Sequence[str], *, machine: bool, allow_unbounded: bool
+    path: Path, stage: Stage, points: Points | None, emit: Sequence[str], *, machine: bool, allow_unbounded: bool
 ) -> None:
     """The command `explain`: prints what a stage makes of a program."""
     if emit and stage != "physical":

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import click
 
+from ephemera.algebra.nodes import Points
 from ephemera.analysis.unbounded import Use, unbounded_in
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import (
@@ -79,6 +80,7 @@ def run_command(
     output: str | None,
     engine: RunsOn | None,
     emit: Sequence[str],
+    points: Points | None = None,
     dead_letter: str | None,
     allow_unbounded: bool,
     lenient: bool,
@@ -97,7 +99,9 @@ def run_command(
     """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
     letters = None if dead_letter is None else Path(dead_letter)
     names = names_of(programs)
-    wanted = Wanted(output, tuple(emit), letters, names, master, debug, progress, lenient, strict, _moment(until))
+    wanted = Wanted(
+        output, tuple(emit), letters, names, master, debug, progress, lenient, strict, _moment(until), points
+    )
     asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
     for name, what in ((output, "answers"), (dead_letter, "dead letters")):
         if name is not None and is_packed(name):
@@ -136,7 +140,9 @@ def run_command(
         inputs=input_names(inputs, compiled, programs),
         writer="batch" if on == RunsOn.spark else "local",
     )
-    tables = [_tables(program, path.parent, lenient=lenient) for program, path in zip(compiled, programs, strict=True)]
+    tables = [
+        declared_tables(program, path.parent, lenient=lenient) for program, path in zip(compiled, programs, strict=True)
+    ]
     if on == RunsOn.spark:
         run_on_spark(compiled, tables, given, wanted)
         return
@@ -225,14 +231,18 @@ def _run_stream(
         inputs=[one.name for one in given],
         writer="live" if on_spark else "stream",
     )
-    tables = [_tables(program, path.parent, lenient=wanted.lenient) for program, path in zip(live, paths, strict=True)]
+    tables = [
+        declared_tables(program, path.parent, lenient=wanted.lenient) for program, path in zip(live, paths, strict=True)
+    ]
     if on_spark:
         run_live(live, tables, given, wanted, asked)
         return
     if asked.first() is not None or wanted.master is not None:
         _refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
     engines = [
-        program._engine(wanted.emit, program._world(own, lenient=wanted.lenient), lenient=wanted.lenient)
+        program._engine(
+            wanted.emit, program._world(own, lenient=wanted.lenient), points=wanted.points, lenient=wanted.lenient
+        )
         for program, own in zip(live, tables, strict=True)
     ]
     target = None if wanted.output is None else Path(wanted.output)
@@ -289,7 +299,7 @@ def _compiled(paths: Sequence[Path], use: Use, wanted: Wanted, *, allowed: bool)
     return programs
 
 
-def _tables(program: Program, folder: Path, *, lenient: bool) -> dict[str, list[dict[str, Any]]]:
+def declared_tables(program: Program, folder: Path, *, lenient: bool) -> dict[str, list[dict[str, Any]]]:
     """The rows of the declared tables, from CSV files beside the program."""
     rows: dict[str, list[dict[str, Any]]] = {}
     for label, (location, _) in program.catalogue.table_locations.items():

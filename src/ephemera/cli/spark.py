@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias
 
 import click
 
+from ephemera.algebra.nodes import Points
 from ephemera.base.errors import EphemeraError
 from ephemera.base.installed import lacking_spark
 from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, tell, utf_8, write_out_bytes
@@ -66,6 +67,8 @@ class Wanted:
     """Whether notes on the input make the command fail, behind the answers."""
     until: float | str | None = None
     """At least until when the clock runs, over a history."""
+    points: Points | None = None
+    """Whether no joins are stored, or all of them, if the planner is not to choose."""
 
 
 def run_on_spark(
@@ -175,7 +178,10 @@ def _run(
 def _jobs(programs: Sequence[tuple[Program, Rows]], wanted: Wanted) -> list[Job]:
     from ephemera.spark.batch.job import Job
 
-    return [Job(program._planned(wanted.emit), program._world(rows, until=wanted.until)) for program, rows in programs]
+    return [
+        Job(program._planned(wanted.emit, wanted.points), program._world(rows, until=wanted.until))
+        for program, rows in programs
+    ]
 
 
 def _give(run: RunOutput, write: Callable[[], None], wanted: Wanted) -> None:

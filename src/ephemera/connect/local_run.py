@@ -18,6 +18,7 @@ import numpy as np
 
 from ephemera.base.errors import EphemeraError
 from ephemera.base.scratch import scratch
+from ephemera.base.time import SECOND
 from ephemera.connect.external_sort import MEMORY, ExternalSort
 from ephemera.connect.sink import OpenSink, Sink
 from ephemera.connect.source import Source
@@ -36,11 +37,13 @@ from ephemera.formats.reading import Keys
 from ephemera.kernels.columns import Ints
 from ephemera.kernels.event_columns import END, Events, size_of
 from ephemera.kernels.history import FAR
-from ephemera.physical.plan import Compiled
+from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.rules.outcome import DeadLetter, World
 
 MANY = 1 << 20
 """So many answers of one step are too many: the next takes fewer events."""
+FINE = 64
+"""Where it is measured what is kept, no fewer events are taken at a time."""
 
 Bury = Callable[[int, Sequence[BadEvent], Sequence[DeadLetter]], None]
 """Takes what could not be used, with the number of the program that could not."""
@@ -66,6 +69,14 @@ class ProgramRun:
     warnings: tuple[str, ...] = ()
     peaks: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     """The most tuples that each history has held after a step, and for how long each counts."""
+    events: Counter[str] = field(default_factory=Counter)
+    """How many good ones came, by label."""
+    span: int = 0
+    """From the first end to the last."""
+    examined: dict[str, int] = field(default_factory=dict)
+    """How many pairs each rule has looked at."""
+    kept: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Where that is measured: the most tuples that each history has held after a step, and their bytes."""
 
 
 class LetterSink:
@@ -98,6 +109,7 @@ def run_local(  # noqa: PLR0913 - what a run needs, most of it optional
     *,
     readers: Sequence[Mapping[int, str | None] | None] | None = None,
     lenient: bool = False,
+    is_measured: bool = False,
     memory: int = MEMORY,
     window: int = WINDOW,
     progress: Callable[[float], None] = lambda _part: None,
@@ -109,7 +121,9 @@ def run_local(  # noqa: PLR0913 - what a run needs, most of it optional
     `memory` holds a part and a temporary folder the rest.
     """
     given = list(zip(sources, readers or [None] * len(sources), strict=True))
-    attempt = partial(_Attempt, programs, given, sink, letters, lenient=lenient, progress=progress)
+    attempt = partial(
+        _Attempt, programs, given, sink, letters, lenient=lenient, is_measured=is_measured, progress=progress
+    )
     if all(source.can_reopen for source in sources):
         try:
             return attempt().run(lambda run: as_they_come(run.inputs, run.note, window))
@@ -117,6 +131,13 @@ def run_local(  # noqa: PLR0913 - what a run needs, most of it optional
             pass
     with scratch("sort") as folder:
         return attempt().run(lambda run: run.in_order(ExternalSort(folder, len(programs), memory)))
+
+
+def _fine_step(plan: PhysicalPlan) -> int:
+    """How many events are taken at a time if what is kept is to be seen while it is: a part of the shortest time."""
+    reaches = [h.reach for lane in plan.lanes.plans.values() for h in lane.histories.values() if h.reach]
+    rate = sum(plan.rewritten.statistics.rates.values())
+    return max(FINE, min(SLICE, int(rate * min(reaches) / SECOND / 16))) if reaches and rate else SLICE
 
 
 class _Attempt:
@@ -130,11 +151,13 @@ class _Attempt:
         letters: Callable[[], LetterSink],
         *,
         lenient: bool,
+        is_measured: bool,
         progress: Callable[[float], None],
     ) -> None:
         self._programs = [ProgramRun(one.compiled, one.world) for one in programs]
         self._sink, self._letters = sink, letters
         self._lenient = lenient
+        self._is_measured = is_measured
         self._progress = progress
         self._noticed = [Noticed(Keys(one.compiled.physical)) for one in programs]
         self._assumed = [one.compiled.rules.resolved.catalogue.local.assumed for one in programs]
@@ -149,7 +172,7 @@ class _Attempt:
         self._loaded: list[Ints] = []
         self._told: set[int] = set()
         """The letters that have been told, as hashes."""
-        self._enough = SLICE
+        self._most = self._enough = SLICE
         self._bury: LetterSink = LetterSink()
         self._out: OpenSink | None = None
         self._form: AnswerForm | None = None
@@ -209,8 +232,10 @@ class _Attempt:
             if loaded >= self._enough or size >= WINDOW:
                 self._step(first - 1)
                 loaded = size = 0
-            for engine, own in zip(self._engines, parts, strict=True):
+            for program, engine, own in zip(self._programs, self._engines, parts, strict=True):
                 engine.load(own)
+                for part in own:
+                    program.events[part.label] += len(part)
             ends = [part.batch[END] for own in parts for part in own]
             self._loaded += ends
             loaded += sum(map(len, ends))
@@ -223,8 +248,10 @@ class _Attempt:
     def _start(self, parts: Sequence[Sequence[Events]]) -> None:
         """Makes the engines, planned for what comes first."""
         for program, own in zip(self._programs, parts, strict=True):
-            program.compiled = planned_for(program.compiled, own)
+            program.compiled = planned_for(program.compiled, own, always=self._is_measured)
             self._engines.append(Engine(program.compiled.physical, program.world))
+            if self._is_measured:
+                self._most = self._enough = _fine_step(program.compiled.physical)
 
     def _check_columns(self) -> None:
         """Raises what is missing for the types that have come so far."""
@@ -241,9 +268,11 @@ class _Attempt:
                 engine.sources.limit(self._earliest[k], None)
         for cut in [*self._cuts(FAR if bound is None else bound), FAR if bound is None else bound]:
             found = [self._advanced(k, cut) for k in range(len(self._engines))]
-            self._measure()
+            if not self._is_measured or cut < FAR:  # when all is over, nothing is dropped any more
+                self._measure()
             count = self._give(found)
-            self._enough = max(SLICE // 256, 1, self._enough // 2) if count > MANY else min(SLICE, self._enough * 2)
+            fewer, more = max(SLICE // 256, 1, self._enough // 2), min(self._most, self._enough * 2)
+            self._enough = fewer if count > MANY else more
 
     def _cuts(self, bound: int) -> list[int]:
         """Times at which a step is cut, if it would be too large."""
@@ -272,6 +301,8 @@ class _Attempt:
                 for name, history in lane.histories.items():
                     most = max(len(history), program.peaks.get(name, (0, None))[0])
                     program.peaks[name] = (most, history.relevant)
+                    if self._is_measured and len(history) >= program.kept.get(name, (0, 0))[0]:
+                        program.kept[name] = (len(history), sum(batch.nbytes for batch in history.batches()))
 
     def _give(self, found: Sequence[Found | None]) -> int:
         """Writes what has become certain; how much that is."""
@@ -324,6 +355,8 @@ class _Attempt:
         for k, (program, engine) in enumerate(zip(self._programs, self._engines, strict=True)):
             compiled, noticed = program.compiled, self._noticed[k]
             engine.came(self._came[k])
+            program.span = max(self._latest[k] - self._earliest[k], 0)
+            program.examined = {n: r.examined for lane in engine.lanes.values() for n, r in lane.rules.items()}
             program.as_numbers = form.counting[k].stamps
             program.never = never(compiled, engine.awaited, engine.matched)
             program.said = compiled.rules.resolved.catalogue.local.note_since(self._assumed[k])

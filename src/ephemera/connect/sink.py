@@ -55,6 +55,22 @@ class Memory:
         return _OpenMemory(self.answers.extend)
 
 
+class Nowhere:
+    """No place at all, for runs of which only the figures count."""
+
+    def open(self) -> Nowhere:
+        return self
+
+    def write(self, batch: AnswerBatch) -> None:
+        """Answers come, and go."""
+
+    def commit(self) -> None:
+        """There is nothing to be done."""
+
+    def abort(self) -> None:
+        """There is nothing to be undone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Callback:
     """A function that is called with each answer, an object as JSON has it, when the run has succeeded.

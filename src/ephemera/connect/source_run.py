@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 from ephemera.algebra.nodes import Base
@@ -19,14 +20,15 @@ from ephemera.connect.live_sink import Batches, Folder
 from ephemera.connect.live_sink import Table as SparkTable
 from ephemera.connect.local_run import LetterSink, ProgramRun, RunFailed, run_local
 from ephemera.connect.overwriting import Kept, Target, clash_among, inputs_kept, program_kept
-from ephemera.connect.sink import Memory, Sink
+from ephemera.connect.sink import Memory, Nowhere, Sink
 from ephemera.connect.source import Memory as Listed
 from ephemera.connect.source import Source, Table
 from ephemera.engine.hosts.batch import Run
 from ephemera.engine.hosts.tables import is_table
 from ephemera.formats.json_events import BadEvent
 from ephemera.formats.reading import several
-from ephemera.physical.plan import Compiled
+from ephemera.physical.explain_analysis import Seen
+from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.rules.outcome import DeadLetter, World
 
 _SINKS = "sinks.File, sinks.Memory, sinks.Callback or sinks.Console"
@@ -88,6 +90,24 @@ def run_sources(  # noqa: PLR0913 - what a run needs
         said=done.said,
         warnings=(*(f"there are no files in {name}" for name in _empty(sources)), *done.warnings),
     )
+
+
+def analyze_sources(
+    compiled: Compiled,
+    sources: Sequence[Source],
+    world: World,
+    *,
+    readers: Sequence[Mapping[int, str | None] | None] | None = None,
+) -> tuple[PhysicalPlan, Seen]:
+    """How a program ran over some sources, and what was seen; its answers are only counted."""
+    began = process_time()
+    program = ProgramRun(compiled, world)
+    try:
+        (done,) = run_local([program], sources, Nowhere(), readers=readers, is_measured=True)
+    except RunFailed as failed:
+        raise failed.error from None
+    seen = Seen(done.events, done.span, done.answers, done.kept, done.examined, process_time() - began)
+    return done.compiled.physical, seen
 
 
 def _check_sink(sink: object) -> None:

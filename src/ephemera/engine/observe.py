@@ -30,9 +30,12 @@ def observed(parts: Sequence[Events]) -> Statistics:
     return Statistics(rates, distinct, frozenset(rates))
 
 
-def planned_for(compiled: Compiled, parts: Sequence[Events]) -> Compiled:
-    """A program as it is to run over some events, or over those that begin with them."""
-    if not compiled.physical.has_choice:
+def planned_for(compiled: Compiled, parts: Sequence[Events], *, always: bool = False) -> Compiled:
+    """A program as it is to run over some events, or over those that begin with them.
+
+    Where that leaves no choice it is as it was, unless somebody wants to know what is expected.
+    """
+    if not always and not compiled.physical.has_choice:
         return compiled
     statistics = observed(parts)
     return compiled.seen(statistics) if statistics else compiled

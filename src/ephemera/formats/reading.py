@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias, TypedDict
 
+from ephemera.algebra.nodes import Points
 from ephemera.base.suggest import meant_by
 from ephemera.formats.check_columns import Offer
 from ephemera.formats.decoded import Decoded
@@ -211,6 +212,7 @@ class Options(TypedDict, total=False):
     calendars: Mapping[str, Iterable[Event]] | None
     until: int | float | str | None
     emit: Iterable[str]
+    points: Points | None
     allow_unbounded: bool
     lenient: bool
 

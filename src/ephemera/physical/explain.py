@@ -11,6 +11,7 @@ from ephemera.algebra.nodes import Calendar, Input, Point
 from ephemera.algebra.parts import member_head, position_of
 from ephemera.algebra.scalar import Holds
 from ephemera.base.tree import find
+from ephemera.physical.expectation import expect, stored_in
 from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, RulePlan, Step, WindowPlan
 from ephemera.physical.placement import WHOLE, Group, shown_at
 from ephemera.physical.plan import PhysicalPlan
@@ -31,6 +32,7 @@ class _Explained:
         self._plan = plan.plan
         self._rewritten = self._physical.rewritten
         self._stages = plan.stages
+        self._expected = expect(self._physical)
 
     def all(self) -> Plain:
         return {
@@ -40,6 +42,10 @@ class _Explained:
             "exchanges": list(self._exchanges()),
             "gathered": list(self._gathered()),
             "lanes": [self._lane(sources, lane) for sources, lane in self._physical.lanes.plans.items()],
+            "expected": [
+                {"label": label, "per_second": rate, "known": known}
+                for label, (rate, known) in self._expected.rates.items()
+            ],
             "reading": list(self._reading()),
         }
 
@@ -117,8 +123,27 @@ class _Explained:
             "attempts": [[[self._step(s) for s in branch] for branch in branches] for branches in physical.attempts],
             "having": [formula(test) for test in physical.having],
             "gives_rows": physical.gives_rows,
+            "expected": self._of_rule(name),
+            "ways": self._ways(name),
             **({"range": as_written(physical.ranged.variable)} if physical.ranged is not None else {}),
         }
+
+    def _of_rule(self, name: str) -> Plain | None:
+        """What a rule is expected to do in a second."""
+        one = self._expected.rules.get(name)
+        return None if one is None else {"answers": one.answers, "pairs": one.pairs}
+
+    def _ways(self, name: str) -> list[Plain]:
+        """What could be stored of a rule with what that is expected to cost, the cheapest first, and what is."""
+        stored = {frozenset(events) for events in stored_in(self._physical.rules[name])}
+        return [
+            {
+                "stores": [sorted(events) for events in way.stored],
+                "cost": way.cost,
+                "taken": stored == {e for e in way.stored if not any(e < other for other in way.stored)},
+            }
+            for way in self._expected.ways.get(name, ())
+        ]
 
     def _is_sliced(self, number: int) -> bool:
         """Whether a group has no key, and can be cut along time."""
@@ -171,6 +196,7 @@ class _Explained:
     def _lane(self, sources: frozenset[str], lane: LanePlan) -> Plain:
         return {
             "sources": sorted(sources),
+            "delay": max((s.watermark for s in self._plan.catalogue.sources if s.name in sources), default=0),
             "rules": [{"rule": m.rule, "point": m.name} for name in lane.uses for m in self._members(name)],
             "cycles": [list(map(self._shown_query, points)) for points, is_cycle in lane.schedule if is_cycle],
             "histories": [
@@ -178,12 +204,17 @@ class _Explained:
                     "history": self._shown_query(name),
                     "if": formula(self._rewritten.tested[name]) if name in self._rewritten.tested else None,
                     "kept": one.reach,
+                    "expected": self._of_history(name),
                     "whole": name in lane.queries and lane.queries[name].keeps_events,
                 }
                 for name, one in lane.histories.items()
             ],
             "days": list(lane.days),
         }
+
+    def _of_history(self, name: str) -> Plain | None:
+        one = self._expected.histories[name]
+        return None if one.tuples is None else {"tuples": one.tuples, "bytes": one.bytes}
 
     # ---- what travels --------------------------------------------------------------------------------------
 

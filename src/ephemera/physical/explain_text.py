@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from ephemera.algebra.attributes import is_moment
 from ephemera.base.time import describe
 from ephemera.physical.explain import Plain, as_json
+from ephemera.physical.explain_analysis import number
 from ephemera.physical.nodes import Range
 from ephemera.physical.placement import WHOLE
 from ephemera.physical.plan import PhysicalPlan
@@ -21,6 +22,11 @@ def as_text(plan: PhysicalPlan) -> str:
     if plain["gathered"]:
         paragraphs.append(["gathered at the end", *(f"  {g['label']}: {g['because']}" for g in plain["gathered"])])
     paragraphs.append([line for lane in plain["lanes"] for line in _lane(lane)])
+    if plain["expected"]:
+        rates = [
+            f"  {one['label']}: {number(one['per_second'])} a second ({one['known']})" for one in plain["expected"]
+        ]
+        paragraphs.append(["expected to come", *rates])
     paragraphs.append(["read", *(f"  {line}" for line in map(_read, plain["reading"]))])
     return "\n\n".join("\n".join(lines) for lines in paragraphs)
 
@@ -89,12 +95,31 @@ def _rule(rule: Plain) -> Iterator[str]:
         yield f"  for the rules in whose range {rule['range']} lies"
     if rule["tests"]:
         yield f"  if {' and '.join(rule['tests'])}"
-    for number, branches in enumerate(rule["attempts"]):
+    for attempt, branches in enumerate(rule["attempts"]):
         for branch in branches:
             steps = "; then ".join(map(_accumulated, branch)) or "with nothing"
-            yield f"  {'if nothing came of that,' if number else 'then'} {steps}"
+            yield f"  {'if nothing came of that,' if attempt else 'then'} {steps}"
     if rule["having"]:
         yield f"  then if {' and '.join(rule['having'])}"
+    yield from _expected(rule)
+
+
+def _expected(rule: Plain) -> Iterator[str]:
+    """What is expected, where there is something to be looked at, and why it is done so, where there is a choice."""
+    expected, ways = rule["expected"], rule["ways"]
+    if expected is not None and expected["pairs"]:
+        what = "tuples" if rule["stored_join"] else "answers"
+        yield f"  expected in a second: {number(expected['pairs'])} pairs, {number(expected['answers'])} {what}"
+    taken = next((way for way in ways if way["taken"]), None)
+    others = [way for way in ways if not way["taken"]]
+    if taken is not None and others:
+        next_best = f"the next, {_stores(others[0])}, {number(others[0]['cost'])}"
+        yield f"  of {len(ways)} ways {_stores(taken)} costs {number(taken['cost'])} a second; {next_best}"
+
+
+def _stores(way: Plain) -> str:
+    joins = ["[" + ",".join(events) + "]" for events in way["stores"]]
+    return f"storing {' and '.join(joins) or 'nothing'}"
 
 
 def _accumulated(step: Plain) -> str:
@@ -115,10 +140,27 @@ def _lane(lane: Plain) -> Iterator[str]:
     yield f"  runs {', '.join(rule['point'] for rule in lane['rules'])}"
     yield from (f"  again and again until nothing is new: {', '.join(points)}" for points in lane["cycles"])
     yield from (f"  reads the days of {name}" for name in lane["days"])
+    if lane["delay"]:
+        yield f"  gives answers {describe(lane['delay'])} behind the latest event"
     for history in lane["histories"]:
         whole = ", with whole events" if history["whole"] else ""
         tested = f", if {history['if']}," if history["if"] is not None else ""
-        yield f"  keeps {history['history']}{tested} {_kept(history['kept'])}{whole}"
+        yield f"  keeps {history['history']}{tested} {_kept(history['kept'])}{whole}{_about(history['expected'])}"
+
+
+def _about(expected: Plain | None) -> str:
+    if expected is None or not expected["tuples"]:
+        return ""
+    return f": about {number(expected['tuples'])} tuples, {_size(expected['bytes'])}"
+
+
+def _size(count: float) -> str:
+    """Bytes in the largest unit of which there is one."""
+    units = ["bytes", "KB", "MB", "GB", "TB"]
+    while count >= 1_000 and len(units) > 1:
+        count /= 1_000
+        units.pop(0)
+    return f"{number(count)} {units[0]}"
 
 
 def _kept(reach: int | None) -> str:

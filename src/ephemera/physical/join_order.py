@@ -19,6 +19,7 @@ from ephemera.algebra.nodes import Gap, Group, Imbed, RelativeTimer
 from ephemera.algebra.scalar import Distance, Every, Formula, Holds, InsideCalendar, Matches, SameEvent, Some
 from ephemera.analysis.join_estimates import JoinEstimates
 from ephemera.analysis.nodes import Facts
+from ephemera.analysis.weights import Weight
 from ephemera.base.tree import walk
 from ephemera.physical.key_equations import equations
 from ephemera.physical.nodes import KeyEquation, Leaf, Order, Probe, Range, Test
@@ -72,7 +73,7 @@ def _from(  # noqa: PLR0913, PLR0917 - which leaf, what follows, and what is kno
 ) -> Order:
     known = [leaves[first]]
     left = [k for k in range(len(leaves)) if k != first]
-    granted = _Granted()
+    granted = _Granted(distances)
     granted.add_leaf(leaves[first])
     waiting = list(tests)
     at_first = _now(waiting, known, [leaves[k] for k in left], granted)
@@ -126,7 +127,8 @@ def _due(waiting: Sequence[Test], known: Sequence[Leaf], left: Sequence[Leaf]) -
 class _Granted:
     """What holds for tuples that were found: how far one stamp lies behind another at most, and what is a key."""
 
-    def __init__(self) -> None:
+    def __init__(self, distances: _Distances) -> None:
+        self._distances = distances
         self.keys: frozenset[str] = frozenset()
         """The conditions that the last search saw to by its keys, spelled out: 1 and 1.0 are equal, not the same."""
         self._stamps: list[str] = []
@@ -138,6 +140,11 @@ class _Granted:
             self._add(opens, closes, 0)
             if leaf.longest is not None:
                 self._add(closes, opens, leaf.longest)
+        for later in leaf.stored:
+            for earlier in leaf.stored:
+                most = self._distances.guaranteed(earlier, later)
+                if later != earlier and most is not None:
+                    self._add(later, earlier, most)
 
     def add_ranges(self, probe: Probe) -> None:
         for r in probe.ranges:
@@ -245,14 +252,22 @@ class _Distances:
         found = (Range(other, self._most(stamp, other), self._most(other, stamp)) for other in known)
         return tuple(r for r in found if r.earliest is not None or r.latest is not None)
 
+    def guaranteed(self, start: str, stop: str) -> int | None:
+        """How far one stamp may lie behind another in any tuple of an input, whatever the rule tests."""
+        return _longest([closure.guaranteed(start, stop) for closure in self._closures])
+
     def _most(self, start: str, stop: str) -> int | None:
-        """How far one stamp may lie behind another, in whole microseconds: one less if it is strict."""
-        distances = [closure.distance(start, stop) for closure in self._closures]
-        known = [d for d in distances if d is not None]
-        if not known or len(known) < len(distances):
-            return None
-        longest = max(known)
-        return longest.bound - longest.is_strict
+        """How far one stamp may lie behind another."""
+        return _longest([closure.distance(start, stop) for closure in self._closures])
+
+
+def _longest(distances: Sequence[Weight | None]) -> int | None:
+    """The longest of some distances, in whole microseconds: one less if it is strict; None is any."""
+    known = [d for d in distances if d is not None]
+    if not known or len(known) < len(distances):
+        return None
+    longest = max(known)
+    return longest.bound - longest.is_strict
 
 
 # ---- what is needed ------------------------------------------------------------------------------------------
