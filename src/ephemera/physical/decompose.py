@@ -68,14 +68,19 @@ from ephemera.terms.construct import direct_variables
 from ephemera.terms.nodes import Aggregate, Bool, Number, Text, Var
 
 
-def rule_plan(
+def rule_plan(  # noqa: PLR0913 - what is planned, and what is known of it
     point: Point,
     given: Rewritten,
     schemas: Mapping[str, Schema],
     flows: Mapping[str, Flow],
     read: Set[str | None] = frozenset(),
+    *,
+    sequences: Sequence[Sequence[int]] | None = None,
 ) -> RulePlan:
-    """A rule as engines run it, by what comes to the points of the plan; `read` are the labels that rules ask for."""
+    """A rule as engines run it, by what comes to the points of the plan; `read` are the labels that rules ask for.
+
+    For each leaf the others are searched in the best sequence, or in one that is given.
+    """
     head = member_head(point)
     positive = positive_part(head.input)
     leaf_of = partial(leaf, point=point.name, given=given, schemas=schemas)
@@ -112,7 +117,7 @@ def rule_plan(
         point=point.name,
         leaves=leaves,
         detections=tuple(parts.detections),
-        orders=orders(leaves, point.name, given.facts, early, final, sequences_of(estimates)),
+        orders=orders(leaves, point.name, given.facts, early, final, sequences or sequences_of(estimates)),
         tests=late,
         timers=tuple(parts.timers),
         tables=tuple(parts.tables),

@@ -203,10 +203,13 @@ def rule_plans(given: Rewritten) -> dict[str, RulePlan]:
     return {point.name: rule_plan(point, given, known, given.flows, read) for point in given.rules}
 
 
-def reordered(plan: PhysicalPlan, rule: RulePlan, flows: Mapping[str, Flow]) -> RulePlan:
-    """A rule as it is best searched if so much comes to the points of the plan."""
+def reordered(
+    plan: PhysicalPlan, rule: RulePlan, flows: Mapping[str, Flow], sequences: Sequence[Sequence[int]] | None = None
+) -> RulePlan:
+    """A rule as it is best searched if so much comes to the points of the plan, or in some sequences."""
     given = plan.rewritten
-    return replace(rule, orders=rule_plan(given.plan.points[rule.point], given, schemas(given.plan), flows).orders)
+    point = given.plan.points[rule.point]
+    return replace(rule, orders=rule_plan(point, given, schemas(given.plan), flows, sequences=sequences).orders)
 
 
 def _awaited(plan: Plan, calendars: frozenset[str]) -> frozenset[str]:
