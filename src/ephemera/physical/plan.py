@@ -18,10 +18,9 @@ from ephemera.physical.decompose import rule_plan
 from ephemera.physical.lanes import Lanes, by_the_clock, lanes_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.placement import Placement, stages
-from ephemera.rewrite import REWRITES
+from ephemera.rewrite import ALL_REWRITES, SPREADING
 from ephemera.rewrite.drop_unasked import needed
 from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize, optimize_more
-from ephemera.rewrite.split_joins import split_joins
 from ephemera.rules.nodes import Catalogue, Ruleset
 
 
@@ -46,11 +45,13 @@ class PhysicalPlan:
     """How far before an answer an absolute timer of it may lie."""
     running: frozenset[int]
     """The numbers of the rules that run: all but those that nobody asked for."""
+    rewrites: tuple[Rewrite, ...] = ALL_REWRITES
+    """What was done to it, or is where it runs in several places."""
 
     @cached_property
     def distributed(self) -> PhysicalPlan:
         """The same as it runs on several machines: rules that join on different keys have stored joins."""
-        rewritten = optimize_more(self.rewritten, (split_joins,))
+        rewritten = optimize_more(self.rewritten, [one for one in self.rewrites if one in SPREADING])
         if rewritten is self.rewritten:
             return self
         rules = rule_plans(rewritten)
@@ -108,7 +109,8 @@ class Compiled:
         names = frozenset(calendars)
         if names == self.physical.calendars:
             return self
-        planned = physical_plan(self.rules, self.plan, self.facts, names, emit=self.physical.emit)
+        own = self.physical
+        planned = physical_plan(self.rules, self.plan, self.facts, names, own.rewrites, emit=own.emit)
         return replace(self, physical=planned)
 
     def carrying(self, only: str | None) -> Compiled:
@@ -120,12 +122,18 @@ class Compiled:
         return replace(self, rules=replace(self.rules, resolved=scoped))
 
 
-def prepare(
-    rules: Ruleset, plan: Plan, facts: Facts, calendars: Iterable[str] = (), emit: Iterable[str] = ()
+def prepare(  # noqa: PLR0913 - what a plan is made of, most of it optional
+    rules: Ruleset,
+    plan: Plan,
+    facts: Facts,
+    calendars: Iterable[str] = (),
+    emit: Iterable[str] = (),
+    *,
+    rewrites: Sequence[Rewrite] = ALL_REWRITES,
 ) -> Compiled:
     """A program as engines need it, with how it runs; `emit` names what is asked for, if that is not everything."""
     asked = frozenset(emit)
-    physical = physical_plan(rules, plan, facts, calendars, emit=asked)
+    physical = physical_plan(rules, plan, facts, calendars, rewrites, emit=asked)
     return Compiled(rules, plan, facts, Limits(needed(plan, asked), facts), physical)
 
 
@@ -134,13 +142,13 @@ def physical_plan(  # noqa: PLR0913 - what a plan is made of, most of it optiona
     plan: Plan,
     facts: Facts,
     calendars: Iterable[str] = (),
-    rewrites: Sequence[Rewrite] = REWRITES,
+    rewrites: Sequence[Rewrite] = ALL_REWRITES,
     *,
     emit: frozenset[str] = frozenset(),
 ) -> PhysicalPlan:
     """The physical plan of a program that runs with some calendars, and is asked for some events."""
     names = frozenset(calendars)
-    rewritten = optimize(plan, facts, rewrites, emit)
+    rewritten = optimize(plan, facts, [one for one in rewrites if one not in SPREADING], emit)
     running = frozenset(range(1, len(rules.resolved.rules) + 1)) - {point.rule for point in rewritten.unasked}
     ruled = rule_plans(rewritten)
     return PhysicalPlan(
@@ -153,6 +161,7 @@ def physical_plan(  # noqa: PLR0913 - what a plan is made of, most of it optiona
         awaited=_awaited(plan, names),
         reach=facts.reach,
         running=running,
+        rewrites=tuple(rewrites),
     )
 
 

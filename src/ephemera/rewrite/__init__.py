@@ -9,6 +9,7 @@ from ephemera.rewrite.push_constants import push_constants
 from ephemera.rewrite.pushdown import narrow_columns
 from ephemera.rewrite.select_before_windows import select_before_windows
 from ephemera.rewrite.share_alike_rules import share_alike_rules
+from ephemera.rewrite.split_joins import split_joins
 
 REWRITES: tuple[Rewrite, ...] = (
     drop_unasked,
@@ -18,5 +19,11 @@ REWRITES: tuple[Rewrite, ...] = (
     share_alike_rules,
     select_before_windows,
 )
-"""All rewrites, in the order in which they are done: rules that are not run read nothing, and what the others read is
+"""What is done wherever a program runs, in this order: rules that are not run read nothing, and what the others read is
 judged before some of them are put together."""
+
+SPREADING: tuple[Rewrite, ...] = (split_joins,)
+"""What is done besides, and afterwards, where a program runs in several places."""
+
+ALL_REWRITES: tuple[Rewrite, ...] = (*REWRITES, *SPREADING)
+"""All rewrites: what tests leave out one by one."""
