@@ -6,11 +6,12 @@ covers neighbouring places. A binary tree over the places holds each range at th
 tree), so the ranges that hold a value stand at the nodes above its place, and what is looked at is what is found.
 
 Ranges may be told apart by a group: then only those of a value's own group are found. Numbers compare exactly, whole
-ones and doubles alike; texts by code points; values of other kinds lie in no range.
+ones and doubles alike; texts by code points, so that those that begin alike are a range; other values lie in none.
 """
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
@@ -37,11 +38,23 @@ class Limits:
     below: bool = False
     """Whether the most is outside."""
 
+    def is_of(self, order: Order) -> bool:
+        """Whether values of an order can lie in it: its ends are of the order."""
+        return all(order_of(end) == order for end in (self.least, self.most) if end is not None)
+
 
 def order_of(value: object) -> Order | None:
     """What a value compares with."""
     kind = type(value)
     return "number" if kind is int or kind is float else "text" if kind is str else None
+
+
+def beginning_with(text: str) -> Limits:
+    """The range of all texts that begin with one; texts compare by code points."""
+    before = text.rstrip(chr(sys.maxunicode))
+    if not before:
+        return Limits(text)
+    return Limits(text, before[:-1] + chr(ord(before[-1]) + 1), below=True)
 
 
 class Ends:
@@ -158,6 +171,15 @@ class Ranges:
         """Which values lie in some range."""
         found = np.zeros(len(values), dtype=np.bool_)
         found[self._held(values, groups)[0]] = True
+        return found
+
+    def holding_some(self, values: Column, most: int) -> list[int] | None:
+        """The numbers of the ranges of the first group that hold some value; None if so many had to be looked at."""
+        _, parts = self._held(values, np.zeros(len(values), dtype=np.int64))
+        parts = np.unique(parts)
+        if self._tree.counts[parts].sum() > most:
+            return None
+        found: list[int] = np.unique(self._tree.pairs(parts)[1]).tolist()
         return found
 
     def _held(self, values: Column, groups: Ints) -> tuple[Ints, Ints]:

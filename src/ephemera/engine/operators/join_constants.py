@@ -75,7 +75,7 @@ class RangedConstants:
         self._equal = Constants([c.take(firsts) for c in columns], len(firsts)) if columns else None
         self._ranges: dict[Order, Ranges] = {}
         for order in ORDERS:
-            members = [k for k, one in enumerate(limits) if _is_of(one, order)]
+            members = [k for k, one in enumerate(limits) if one.is_of(order)]
             if members:
                 chosen = [limits[k] for k in members]
                 self._ranges[order] = Ranges(order, chosen, members, [own[k] for k in members])
@@ -114,11 +114,6 @@ class RangedConstants:
         rows, numbers = self._equal.pairs(columns, length)
         groups[rows] = numbers
         return groups
-
-
-def _is_of(limits: Limits, order: Order) -> bool:
-    """Whether values of an order can lie in a range: both its ends are of it."""
-    return all(order_of(end) == order for end in (limits.least, limits.most) if end is not None)
 
 
 class JoinConstants:
