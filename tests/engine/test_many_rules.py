@@ -34,7 +34,7 @@ from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
 from ephemera.terms.atoms import attributes_term
 from ephemera.terms.events import Event, Interval
-from ephemera.terms.values import Term
+from ephemera.terms.values import Term, Value
 from tests.engine.test_alike import DECLARED, events
 from tests.engine.test_local import rows_at_a_time
 from tests.strategies.cases import answers
@@ -101,11 +101,12 @@ def found_rules(draw: st.DrawFn) -> Compiled:
 @st.composite
 def terms(draw: st.DrawFn) -> list[Event]:
     """Events of a type without attributes: objects with fields that hold a text, several values, terms or nothing."""
-    values = st.sampled_from(["a", "ab", "aab", "abc", "b", "", 1, 2.5, True, Term("s", ("ab",))])
+    inside: list[Value] = ["a", "ab", "aab", "abc", "b", "", 1, 2.5, True, Term("s", ("ab",))]
+    values = st.sampled_from(inside)
     fields = st.lists(st.tuples(st.sampled_from("sux"), st.lists(values, max_size=2)), max_size=3)
     found: list[Event] = []
     for own in draw(st.lists(fields, max_size=8)):
-        children = tuple(Term(label, tuple(inside)) for label, inside in own)
+        children = tuple(Term(label, tuple(held)) for label, held in own)
         end = draw(st.integers(0, 20)) * 1_000_000
         term = Term("T", children or draw(st.sampled_from([(), ("ab",)])), ordered=draw(st.booleans()))
         found.append(Event(term, Interval(end, end), positional=False))
