@@ -5,9 +5,11 @@ from __future__ import annotations
 import sys
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ephemera.kernels import ranges as kernel
 from ephemera.kernels.columns import column
 from ephemera.kernels.ranges import ORDERS, Limits, Order, Ranges, beginning_with, order_of
 from ephemera.terms.compute import compare
@@ -47,7 +49,9 @@ def test_a_value_finds_the_ranges_that_hold_it_and_no_others(data: st.DataObject
         for number, (r, own) in enumerate(zip(limits, groups, strict=True))
         if own == group and order_of(value) == order and holds(r, value)
     }
-    rows, numbers = ranges.pairs(column(values), np.array(of))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "MANY", data.draw(st.sampled_from([1, 1_000])))
+        rows, numbers = ranges.pairs(column(values), np.array(of))
     found = list(zip(rows.tolist(), numbers.tolist(), strict=True))
     assert len(found) == len(set(found))
     assert set(found) == expected
