@@ -1,11 +1,12 @@
 """This module runs the benchmark of many rules: compiling them, one event at a time, and events in batches.
 
 Families of rules ask for pairs of A and B on the same key within a second, where v of A equals a constant, lies in a
-range, or begins with a limit: each event has a tenth of an answer, whatever the number of rules. The rules of the last
-family have windows of different lengths besides, so that no two of them are alike. CPU alone counts, and the ratio to
-one rule in the same run.
+range, or begins with a limit: each event has a tenth of an answer, whatever the number of rules. Other families have
+windows of different lengths besides, so that no two rules are alike, ask how a text begins, or share a join of A and B
+and differ in what they ask of C behind it. CPU alone counts, and the ratio to one rule in the same run.
 
 scripts/bench many [--compile 1000 10000] [--rules 10000] [--sends 2000] [--batch-rules 1000] [--events 200000]
+                   [--families NAME…]
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ephemera.kernels.event_columns import BEGIN, END, Events
 
 HEADER = (
     "TIME UNIT 1 ms;\nEVENT A(id: int, x: int, v: int);\nEVENT B(id: int, x: int, v: int);\n"
-    "EVENT C(id: int, x: int, v: int);\n"
+    "EVENT C(id: int, x: int, v: int);\nEVENT D(id: int, s: string);\n"
 )
 STEP = 10
 """Of so many values one is asked for."""
@@ -47,6 +48,22 @@ def ranged(k: int) -> str:
 def different(k: int) -> str:
     """A rule like no other: with a window of its own."""
     return f"Q{k}(i, j) <- a: A(i, x, {STEP * k}), b: B(j, x, _), a before[0 ms, {500_000 + k} us] b;\n"
+
+
+def begun(k: int) -> str:
+    """A rule that asks by an expression how a text begins."""
+    return f"DETECT Q{k} {{ var I }} ON event d: D {{{{ id {{ var I }}, s {{ /k{STEP * k}-.*/ }} }}}} END\n"
+
+
+def between(k: int) -> str:
+    """A rule that asks by limits how a text begins."""
+    return f'Q{k}(i) <- d: D(i, s), s >= "k{STEP * k}-", s < "k{STEP * k}.";\n'
+
+
+def sharing(k: int) -> str:
+    """A rule that joins as all others do, and asks for more in its own way."""
+    join = "a: A(i, x, _), b: B(j, x, _), {a,b} within 1 sec"
+    return f"Q{k}(i, j, l) <- {join}, c: C(l, x, {STEP * k}), b before[0 ms, {100_000 + k} us] c;\n"
 
 
 def chained(k: int) -> str:
@@ -83,8 +100,16 @@ COMPILED: dict[str, Callable[[int], str]] = {
     "chains of three": chained,
     "no two alike": different,
 }
-ONE_BY_ONE: dict[str, Callable[[int], str]] = {"equalities": equal, "ranges": ranged, "no two alike": different}
-IN_BATCHES: dict[str, Callable[[int], str]] = {"equalities": equal, "ranges": ranged}
+ONE_BY_ONE: dict[str, Callable[[int], str]] = {
+    "equalities": equal,
+    "ranges": ranged,
+    "no two alike": different,
+    "expressions": begun,
+    "texts": between,
+}
+IN_BATCHES: dict[str, Callable[[int], str]] = {"equalities": equal, "ranges": ranged, "a shared join": sharing}
+LABELS: dict[Callable[[int], str], str] = {begun: "D", between: "D", sharing: "ABC"}
+"""The events that a family is about, where these are not A and B."""
 
 
 def program(make: Callable[[int], str], rules: int) -> str:
@@ -110,9 +135,11 @@ def one_by_one(make: Callable[[int], str], rules: int, sends: int) -> tuple[floa
     taken: list[int] = []
     answers = 0
     gc.collect()
+    labels = LABELS.get(make, "AB")
     for k in range(sends):
-        data = [k, numbers.randrange(KEYS), numbers.randrange(STEP * rules)]
-        event = {"event": "AB"[k % 2], "time": 10 * k, "data": data}
+        key, value = numbers.randrange(KEYS), numbers.randrange(STEP * rules)
+        label = labels[k % len(labels)]
+        event = {"event": label, "time": 10 * k, "data": [k, f"k{value}-x"] if label == "D" else [k, key, value]}
         before = time.thread_time_ns()
         found = at_work.send(event)
         taken.append(time.thread_time_ns() - before)
@@ -126,10 +153,11 @@ def in_batches(make: Callable[[int], str], rules: int, events: int, size: int = 
     at_work = engine(program(make, rules))
     numbers = np.random.default_rng(7)
     seconds, answers = 0.0, 0
+    labels = LABELS.get(make, "AB")
     for first in range(0, events, size):
         ids = np.arange(first, min(first + size, events))
         last = int(ids[-1]) * 1_000
-        parts = [_part("AB"[k], ids[k::2], numbers, STEP * rules) for k in range(2)]
+        parts = [_part(label, ids[k :: len(labels)], numbers, STEP * rules) for k, label in enumerate(labels)]
         start = time.process_time()
         at_work.load(parts)
         found = at_work.advance(last)
@@ -159,15 +187,20 @@ def main() -> None:
     options.add_argument("--sends", type=int, default=2_000)
     options.add_argument("--batch-rules", type=int, default=1_000, help="for batches; 0 leaves them out")
     options.add_argument("--events", type=int, default=200_000)
+    options.add_argument("--families", nargs="*", default=[], help="only these")
     chosen = options.parse_args()
     compiling(equal, 20)
-    for name, make in COMPILED.items() if chosen.compile else ():
+
+    def some(families: dict[str, Callable[[int], str]]) -> list[tuple[str, Callable[[int], str]]]:
+        return [(name, make) for name, make in families.items() if not chosen.families or name in chosen.families]
+
+    for name, make in some(COMPILED) if chosen.compile else ():
         for rules in chosen.compile:
             compiled, started = compiling(make, rules)
             print(f"compile  {name:<24}{rules:>8,} rules{compiled:>9.2f} s{started:>9.2f} s to start", flush=True)
-    for name, make in ONE_BY_ONE.items() if chosen.rules else ():
+    for name, make in some(ONE_BY_ONE) if chosen.rules else ():
         _compare("one event", name, [(n, *one_by_one(make, n, chosen.sends)) for n in (1, chosen.rules)], "µs")
-    for name, make in IN_BATCHES.items() if chosen.batch_rules else ():
+    for name, make in some(IN_BATCHES) if chosen.batch_rules else ():
         _compare("batches", name, [(n, *in_batches(make, n, chosen.events)) for n in (1, chosen.batch_rules)], "s")
 
 

@@ -18,6 +18,7 @@ from ephemera.algebra.nodes import Plan, Points
 from ephemera.analysis.findings import tell
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
+from ephemera.base.collector import paused_collector
 from ephemera.base.diagnostic import Report, Severity, report
 from ephemera.base.errors import ProgramError
 from ephemera.base.lazy_dataclass import dataclass
@@ -48,6 +49,7 @@ class Checked:
     report: Report
 
 
+@paused_collector()
 def check(source: Source, *, unbounded: Severity | None = None) -> Checked:
     """Sends a program down the road; every stage adds what it finds, and none goes on where one before failed.
 
@@ -91,6 +93,7 @@ def sound(checked: Checked) -> Sound:
     return Sound(checked.parsed, checked.rules, checked.plan, checked.facts)
 
 
+@paused_collector()
 def prepare(program: Sound, emit: Iterable[str] = (), points: Points | None = None) -> Compiled:
     """The program as engines need it, with how it runs if it is asked for some events, or for all.
 

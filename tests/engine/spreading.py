@@ -13,7 +13,7 @@ from ephemera.engine.cluster.message import Answers, EventsFor, ScatteredAnswers
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import span
 from ephemera.kernels.event_columns import of_events
-from ephemera.physical.plan import prepare
+from ephemera.physical.plan import Compiled, prepare
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, Message, Outcome, World
 from ephemera.syntax.nodes import Raise
@@ -38,8 +38,15 @@ def spread_over(  # noqa: PLR0913, PLR0917 - what a run needs
 
     Groups that can be cut along time are cut at the limits, fewer than there are places.
     """
+    return run_spread(prepare(rules, plan, facts, world.calendars, emit), events, world, places, limits)
+
+
+def run_spread(
+    compiled: Compiled, events: Sequence[Event], world: World, places: int, limits: Sequence[int] = ()
+) -> tuple[Outcome, set[int]]:
+    """The same for a program that is planned already."""
     times = span([e.time.end for e in events], world)
-    compiled = prepare(rules, plan, facts, world.calendars, emit)
+    rules, plan = compiled.rules, compiled.plan
     spread = DistributedProgram(compiled, world, 0, places, *times)
     spread = pickle.loads(pickle.dumps(spread.cut_at(limits)))
     attributes = plan.catalogue.attributes

@@ -12,36 +12,26 @@ from random import Random
 
 import pytest
 
-from ephemera.algebra.attributes import is_blank
 from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.physical.plan import Compiled, physical_plan, prepare
-from ephemera.rewrite import REWRITES
 from ephemera.rewrite.optimize import Rewrite
 from ephemera.rules.emitted import emitted_label
-from ephemera.rules.outcome import DeadLetter, Outcome, World
+from ephemera.rules.outcome import Outcome, World
 from ephemera.semantics.oracle import evaluate
+from tests.engine.rewriting import IN_ONE_PLACE, letter_of
 from tests.engine.spreading import spread_over
 from tests.strategies.cases import formed, sample
 from tests.strategies.goals import SECOND, Goal, goals
 
-GOALS = 60
-CHOICES: dict[str, tuple[Rewrite, ...]] = {
-    "none": (),
-    "all": REWRITES,
-    **{f"only {one.__name__}": (one,) for one in REWRITES},
-    **{f"without {one.__name__}": tuple(other for other in REWRITES if other is not one) for one in REWRITES},
-}
+GOALS = 24
+"""`test_rewrites` runs more of them, and with the slow tests many."""
 
 
 def letters(outcome: Outcome, compiled: Compiled) -> set[tuple[object, ...]]:
     """The dead letters of the rules that were asked for, with what has a name."""
-    return {told(one) for one in outcome.dead_letters if one.rule in compiled.physical.running}
-
-
-def told(letter: DeadLetter) -> tuple[object, ...]:
-    return (letter.rule, letter.reason, *sorted((k, repr(v)) for k, v in letter.variables.items() if not is_blank(k)))
+    return {letter_of(one) for one in outcome.dead_letters if one.rule in compiled.physical.running}
 
 
 def planned(goal: Goal) -> Compiled:
@@ -64,14 +54,14 @@ def test_the_generator_makes_what_the_rewrites_are_about() -> None:
     assert sum(bool(plan.fused) for plan in plans) > GOALS // 12
 
 
-@pytest.mark.parametrize("choice", CHOICES)
+@pytest.mark.parametrize("choice", IN_ONE_PLACE)
 def test_answers_to_what_is_asked_for_are_those_of_the_whole_program(choice: str) -> None:
     for goal in goals(GOALS):
         compiled = planned(goal)
         whole = evaluate(goal.checked.rules, goal.events)
         expected = letters(whole, compiled)
         whole.only(goal.emit)
-        found = run_with(compiled, CHOICES[choice], goal, [3 * SECOND, 7 * SECOND])
+        found = run_with(compiled, IN_ONE_PLACE[choice], goal, [3 * SECOND, 7 * SECOND])
         assert formed(found) == formed(whole), (goal.program, goal.emit)
         assert letters(found, compiled) == expected, (goal.program, goal.emit)
 
@@ -81,7 +71,7 @@ def test_the_oracle_runs_no_rule_that_nobody_asked_for() -> None:
         compiled = planned(goal)
         whole = evaluate(goal.checked.rules, goal.events)
         part = evaluate(goal.checked.rules, goal.events, running=compiled.physical.running)
-        assert letters(part, compiled) == letters(whole, compiled) == {told(one) for one in part.dead_letters}
+        assert letters(part, compiled) == letters(whole, compiled) == {letter_of(one) for one in part.dead_letters}
         whole.only(goal.emit)
         part.only(goal.emit)
         assert formed(part) == formed(whole)
@@ -97,7 +87,7 @@ def test_goals_are_met_in_several_places() -> None:
 
 
 def test_random_programs_that_are_asked_for_some_events_answer_these() -> None:
-    for seed, case in enumerate(sample(40)):
+    for seed, case in enumerate(sample(12)):
         if case is None:
             continue
         labels = sorted({emitted_label(rule.head) or "" for rule in case.ruleset.resolved.rules} - {""})

@@ -40,25 +40,27 @@ SECOND = 1_000_000
 # ---- the same answers --------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40)
+@pytest.mark.slow
+@settings(max_examples=60)
 @given(drawn=short_cases())
 def test_a_random_program_answers_in_slices_what_the_oracle_answers(drawn: tuple[Case, tuple[int, ...]]) -> None:
     case, limits = drawn
     assert _in_slices(case, limits) == answers(case.outcome())
 
 
-def test_most_of_many_programs_are_cut_and_answer_what_the_oracle_answers() -> None:
+@pytest.mark.parametrize("count", [15, pytest.param(60, marks=pytest.mark.slow)])
+def test_most_of_many_programs_are_cut_and_answer_what_the_oracle_answers(count: int) -> None:
     counts: Counter[str] = Counter()
-    for case, limits in short_sample(50):
+    for case, limits in short_sample(count):
         expected = answers(case.outcome())
         assert _in_slices(case, limits) == expected, case.program
         plan = lower(case.ruleset)
         stages = prepare(case.ruleset, plan, derive(plan)).physical.stages
         cut = [g for g in stages.groups if g.look_back is not None and None in g.cuts.values()]
         counts += Counter(cut=bool(cut), answering=bool(cut and expected), levels=bool(cut and stages.levels > 1))
-    assert counts["cut"] > 35
-    assert counts["answering"] > 30
-    assert counts["levels"] > 10
+    assert counts["cut"] > count // 2
+    assert counts["answering"] > count // 2
+    assert counts["levels"] > count // 8
 
 
 def _in_slices(case: Case, limits: Sequence[int]) -> object:

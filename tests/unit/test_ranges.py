@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ephemera.kernels import ranges as kernel
 from ephemera.kernels.columns import column
-from ephemera.kernels.ranges import ORDERS, Limits, Order, Ranges, order_of
+from ephemera.kernels.ranges import ORDERS, Limits, Order, Ranges, beginning_with, order_of
 from ephemera.terms.compute import compare
 from ephemera.terms.values import Value
 
@@ -45,11 +49,26 @@ def test_a_value_finds_the_ranges_that_hold_it_and_no_others(data: st.DataObject
         for number, (r, own) in enumerate(zip(limits, groups, strict=True))
         if own == group and order_of(value) == order and holds(r, value)
     }
-    rows, numbers = ranges.pairs(column(values), np.array(of))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "MANY", data.draw(st.sampled_from([1, 1_000])))
+        rows, numbers = ranges.pairs(column(values), np.array(of))
     found = list(zip(rows.tolist(), numbers.tolist(), strict=True))
     assert len(found) == len(set(found))
     assert set(found) == expected
     assert set(np.flatnonzero(ranges.holds(column(values), np.array(of))).tolist()) == {row for row, _ in expected}
+    first = {
+        number for number in range(len(limits)) for v in values if order_of(v) == order and holds(limits[number], v)
+    }
+    some = ranges.holding_some(column(values), 1_000)
+    assert some == sorted(number for number in first if not groups[number])
+    assert ranges.holding_some(column(values), -1) is None
     for row, (value, group) in enumerate(zip(values, of, strict=True)):
         if group >= 0 and order_of(value) == order:
             assert ranges.of(value, group) == sorted(number for k, number in expected if k == row)
+
+
+@given(st.text(min_size=1, max_size=3), st.text(max_size=4))
+def test_texts_that_begin_alike_are_a_range(first: str, text: str) -> None:
+    for last in ("", chr(sys.maxunicode), chr(0xD7FF)):
+        for other in (text, first + text, first[:-1] + text, first + last + text):
+            assert holds(beginning_with(first + last), other) is other.startswith(first + last)

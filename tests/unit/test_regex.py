@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
-from ephemera.terms.regex import MOST_COMPILED, NoRegex, _compiled, check, is_match
+from ephemera.terms.regex import MOST_COMPILED, NoRegex, _compiled, beginning, check, is_match
 
 LETTERS = [chr(code) for code in (*range(0x3100), 0xD800, 0xFF3F, 0x1D7D8, 0x10FFFF)]
 TEXTS = ["", "a", "aaa", "aaaa", "ää", "{,3}", "ab[", "a]", "ab", "äB", "a_1", "a-b", "a\n", "\n"]
@@ -60,3 +63,42 @@ def test_only_so_many_are_kept_compiled() -> None:
     for number in range(MOST_COMPILED + 10):
         assert is_match(f"a{number}", f"a{number}")
     assert _compiled.cache_info().currsize <= MOST_COMPILED
+
+
+PIECES = (
+    "a",
+    "b",
+    "\\.",
+    ".",
+    "ab",
+    "[ab]",
+    "[^a]",
+    "[]a]",
+    "(a|b)",
+    "(?i)",
+    "|",
+    "^",
+    "\\w",
+    "\\u0061",
+    "[[:alpha:]]",
+)
+REPEATED = ("", "", "", "*", "+", "?", "{2}", "{0,1}", "{,2}", "*?", "+?")
+
+
+@given(st.lists(st.tuples(st.sampled_from(PIECES), st.sampled_from(REPEATED)), max_size=5))
+def test_all_that_matches_begins_so(pieces: list[tuple[str, str]]) -> None:
+    expression = "".join(piece + (times if piece not in "(?i)|^" else "") for piece, times in pieces)
+    try:
+        check(expression)
+    except NoRegex:
+        assume(False)
+    first = beginning(expression)
+    for size in range(5):
+        for text in map("".join, product("abA.", repeat=size)):
+            assert not is_match(expression, text) or text.startswith(first), (expression, text, first)
+
+
+def test_plain_letters_are_seen() -> None:
+    assert [beginning(e) for e in ("abc", r"k7-\.x.*", "ab+c", "ab*", "a(b|c)", "ab[c|d]e")] == [
+        *("abc", "k7-.x", "ab", "a", "a", "ab")
+    ]

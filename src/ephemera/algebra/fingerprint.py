@@ -224,6 +224,8 @@ def stored_joins(plan: Plan) -> dict[str, tuple[str, ...]]:
     """
     found: dict[str, dict[str, None]] = {}
     owners: dict[str, dict[str, None]] = {}
+    if all(point.kind != "join" for point in plan.points.values()):
+        return {}
     for name, point in reversed(list(plan.points.items())):
         own = owners.get(name, {name: None})
         if point.kind == "join":
@@ -337,10 +339,7 @@ def digest(value: object, naming: _Naming | None = None) -> str:
     """A short name for a tree of nodes, values, tuples and mappings: equal ones have the same, others have not."""
     from hashlib import blake2b  # noqa: PLC0415 - plans that are only looked at need none, and it loads OpenSSL
 
-    hashed = blake2b(digest_size=SIZE)
-    for token in _tokens(value, naming):
-        hashed.update(_hashed(token))
-    return hashed.hexdigest()
+    return blake2b(b"".join(map(_hashed, _tokens(value, naming))), digest_size=SIZE).hexdigest()
 
 
 def _hashed(token: str | bytes) -> bytes:
@@ -362,32 +361,36 @@ def _fields(node: type) -> tuple[tuple[str, object], ...]:
     return _FIELDS[node]
 
 
-def _tokens(value: object, naming: _Naming | None) -> Iterator[str | bytes]:
+def _tokens(value: object, naming: _Naming | None) -> list[str | bytes]:
     """What a tree consists of; how deep it is does not matter. The order of a mapping or set says nothing."""
+    found: list[str | bytes] = []
     waiting: list[Any] = [value]
     while waiting:
         one = waiting.pop()
-        if isinstance(one, bytes):
-            yield one
-        elif is_dataclass(one) and not isinstance(one, type):
-            kind = type(one)
+        kind = type(one)
+        if kind is str:
+            found.append(f"text {one}")
+        elif kind in _FIELDS or (is_dataclass(one) and kind is not type):
             own = [(n, getattr(one, n), default) for n, default in _fields(kind)]
             said = [(n, v) for n, v, default in own if not _is(v, default)]
             if naming is not None:
                 said = [(n, naming.named(kind, n, v)) for n, v in said]
-            yield f"{kind.__name__} {len(said)}"
+            found.append(f"{kind.__name__} {len(said)}")
             waiting += [part for pair in reversed(said) for part in reversed(pair)]
+        elif isinstance(one, bytes):
+            found.append(one)
         elif isinstance(one, Mapping):
-            yield f"mapping {len(one)}"
+            found.append(f"mapping {len(one)}")
             waiting += [part for pair in sorted(one.items(), reverse=True) for part in reversed(pair)]
         elif isinstance(one, tuple | list):
-            yield f"several {len(one)}"
+            found.append(f"several {len(one)}")
             waiting += one[::-1]
         elif isinstance(one, frozenset | set):
-            yield f"set {len(one)}"
+            found.append(f"set {len(one)}")
             waiting += sorted(map(digest, one), reverse=True)
         else:
-            yield _value(one)
+            found.append(_value(one))
+    return found
 
 
 def _is(value: object, default: object) -> bool:

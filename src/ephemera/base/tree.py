@@ -16,24 +16,38 @@ from ephemera.base.span import Span
 T = TypeVar("T")
 Take: TypeAlias = Callable[[Any], tuple[Any, ...]]
 
-_FIELDS: dict[type, tuple[str, ...] | None] = {}
-"""For each class the fields that may hold children; None for what is no node."""
-
-_TAKE: dict[type, Take] = {}
-"""For each class of nodes what takes the values of these fields: walking is most of the work of compiling."""
-
 _PLAIN = frozenset({"str", "int", "bool", "float", "None"})
 """What is declared so holds no node."""
 
 
+def _nothing(_: Any) -> tuple[Any, ...]:
+    """Takes what a leaf has below it."""
+    return ()
+
+
+class _Takes(dict[type, "Take | None"]):
+    """For each class of nodes what takes the values of its fields that may hold children; None for what is no node.
+
+    Walking is most of the work of compiling, so a class is looked up once for each node.
+    """
+
+    def __missing__(self, cls: type) -> Take | None:
+        names = _child_fields(cls)
+        if names is not None:
+            _FIELDS[cls] = names
+        self[cls] = found = None if names is None else _taking(names)
+        return found
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
+"""The fields of the classes of nodes that were looked up."""
+_TAKES = _Takes()
+
+
 def _child_fields(cls: type) -> tuple[str, ...] | None:
-    if cls not in _FIELDS:
-        is_node = is_dataclass(cls) and cls is not Span
-        names = tuple(f.name for f in fields(cls) if f.name != "span" and not _is_plain(f.type)) if is_node else ()
-        _FIELDS[cls] = names if is_node else None
-        if is_node:
-            _TAKE[cls] = _taking(names)
-    return _FIELDS[cls]
+    if not is_dataclass(cls) or cls is Span:
+        return None
+    return tuple(f.name for f in fields(cls) if f.name != "span" and not _is_plain(f.type))
 
 
 def _is_plain(declared: object) -> bool:
@@ -43,7 +57,7 @@ def _is_plain(declared: object) -> bool:
 def _taking(names: tuple[str, ...]) -> Take:
     match names:
         case ():
-            return lambda _: ()
+            return _nothing
         case (name,):
             only = attrgetter(name)
             return lambda node: (only(node),)
@@ -51,38 +65,46 @@ def _taking(names: tuple[str, ...]) -> Take:
             return attrgetter(*names)
 
 
-def _is_node(value: Any) -> bool:
-    return _child_fields(type(value)) is not None
-
-
 def children(node: Any) -> list[Any]:
     """The nodes directly below, in the order of the fields."""
-    if not _is_node(node):
-        return []
+    take = _TAKES[type(node)]
     found: list[Any] = []
-    for value in _TAKE[type(node)](node):
+    for value in take(node) if take is not None else ():
         kind = type(value)
         if kind is tuple:
-            found += [item for item in value if type(item) in _TAKE or _is_node(item)]
-        elif kind in _TAKE or _is_node(value):
+            found += [item for item in value if _TAKES[type(item)] is not None]
+        elif _TAKES[kind] is not None:
             found.append(value)
     return found
 
 
 def walk(node: Any) -> Iterator[Any]:
     """The node and all below it, in the order of the text."""
+    return iter(_listed(node))
+
+
+def _listed(node: Any) -> list[Any]:
+    found: list[Any] = []
     stack = [node]
+    takes = _TAKES
     while stack:
         current = stack.pop()
-        yield current
-        below = children(current)
-        below.reverse()
-        stack += below
+        found.append(current)
+        take = takes[type(current)]
+        if take is None or take is _nothing:
+            continue
+        for value in reversed(take(current)):
+            kind = type(value)
+            if kind is tuple:
+                stack += [item for item in reversed(value) if takes[type(item)] is not None]
+            elif takes[kind] is not None:
+                stack.append(value)
+    return found
 
 
 def find(node: Any, kind: type[T] | tuple[type[T], ...]) -> Iterator[T]:
     """Every node of a kind, in the order of the text."""
-    return (n for n in walk(node) if isinstance(n, kind))
+    return iter([n for n in _listed(node) if isinstance(n, kind)])
 
 
 def depth(node: Any) -> int:
@@ -96,18 +118,21 @@ def depth(node: Any) -> int:
 
 def rebuild(node: T, change: Callable[[Any], Any]) -> T:
     """The tree with `change` applied to every node, leaves first; unchanged parts are shared."""
-    order = list(walk(node))
     done: dict[int, Any] = {}
-    for current in reversed(order):
+    for current in reversed(_listed(node)):
+        take = _TAKES[type(current)]
+        if take is None or take is _nothing:
+            done[id(current)] = change(current)
+            continue
         updates: dict[str, Any] = {}
-        for name in _child_fields(type(current)) or ():
-            value = getattr(current, name)
+        for name, value in zip(_FIELDS[type(current)], take(current), strict=True):
+            # All nodes below have been changed, and are alive: what else there is has another identity.
             if type(value) is tuple:
-                new: Any = tuple([done[id(v)] if _is_node(v) else v for v in value])
+                new: Any = tuple([done.get(id(v), v) for v in value])
                 if any(map(is_not, new, value)):
                     updates[name] = new
-            elif _is_node(value):
-                new = done[id(value)]
+            else:
+                new = done.get(id(value), value)
                 if new is not value:
                     updates[name] = new
         done[id(current)] = change(replace(current, **updates) if updates else current)

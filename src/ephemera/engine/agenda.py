@@ -1,81 +1,28 @@
 """This module says which queries and rules of a lane a step has to visit, so that an event costs what it can match.
 
-A query is visited when events of its label come, and if its pattern has a constant, when one of them has that value. A
-rule is visited while each of its positive inputs that few rules read holds something, when one of them has something
-new, and if it asks there for a variable to equal a constant, when a new tuple does; or when a tuple that waits for its
-timer or window is due. Those of cycles, of the clock, of calendars and of algebra expressions, and queries for any
-label, are visited in every step.
+A query is visited when events of its label come, and if its pattern has a constant, or a text that begins with some
+letters, when one of them has that. A rule is visited while each of its positive inputs that few rules read holds
+something, when one of them has something new, and if it asks there for a variable to equal a constant or to lie in a
+range, when a new tuple does; or when a tuple that waits for its timer or window is due. Those of cycles, of the clock,
+of calendars and of algebra expressions, and queries for any label, are visited in every step.
 
 Who is not visited would have found nothing. What is visited once too often does no harm.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import replace
 from heapq import heapify, heappop, heappush
-from typing import Any
 
-from ephemera.algebra.attributes import position
-from ephemera.algebra.scalar import Every, Formula, Holds
+from ephemera.engine.interest import Asked, Interest, asked_of_events, asked_of_tuples, in_batch, in_events
 from ephemera.kernels.columns import Batch
 from ephemera.kernels.event_columns import Events
 from ephemera.kernels.history import History
-from ephemera.kernels.tail import RowBatch, plain_key
 from ephemera.physical.nodes import LanePlan, QueryPlan, RulePlan
-from ephemera.syntax.nodes import Comparison
-from ephemera.terms.nodes import Atom, Bool, Number, Text, Var
-from ephemera.terms.values import Value
-
-FEW_VALUES = 16
-"""So few values are not looked for in many tuples: who asks for them is visited."""
 
 FEW_READERS = 16
 """Of what more rules read it does not matter whether it holds something."""
-
-
-class Interest:
-    """Who is interested in some tuples: places in a schedule, some only if a column has a value that they ask for."""
-
-    def __init__(self) -> None:
-        self._anyway: dict[int, None] = {}
-        self._by_value: dict[str, dict[Any, dict[int, None]]] = {}
-
-    def add(self, place: int, asked: tuple[str, Value] | None) -> None:
-        """One more: a column, and what it should be."""
-        if asked is None:
-            self._anyway[place] = None
-        else:
-            column, value = asked
-            self._by_value.setdefault(column, {}).setdefault(plain_key(value), {})[place] = None
-
-    def remove(self, place: int, asked: tuple[str, Value] | None) -> None:
-        """One less."""
-        if asked is None:
-            self._anyway.pop(place, None)
-        else:
-            places = self._by_value.get(asked[0], {})
-            places.get(plain_key(asked[1]), {}).pop(place, None)
-            if not places.get(plain_key(asked[1])):
-                places.pop(plain_key(asked[1]), None)
-
-    def of(self, batch: Batch) -> Iterator[int]:
-        """The places of those that may find something in a batch."""
-        yield from self._anyway
-        for column, places in self._by_value.items():
-            for value in _distinct(batch, column, places):
-                yield from places.get(value, ())
-
-
-def _distinct(batch: Batch, column: str, every: Collection[Any]) -> Iterable[Any]:
-    """The values of a column, as keys; where a batch has no such column, all values that somebody asks for."""
-    if isinstance(batch, RowBatch):
-        if all(column in row for row in batch.given):
-            return [plain_key(row[column]) for row in batch.given]
-        return every
-    found = batch.columns.get(column)
-    if found is None or len(every) <= FEW_VALUES:
-        return every
-    return set(map(plain_key, found.tolist())) if found.kind == "any" else set(found.tolist())
 
 
 class Agenda:
@@ -94,8 +41,8 @@ class Agenda:
         self._always: list[int] = []
         self._labels: dict[str, Interest] = {}
         self._inputs: dict[str, Interest] = {}
-        self._leaves: dict[int, list[tuple[str, tuple[str, Value] | None]]] = {}
-        """For each rule its queries, each with a column that must have some value there."""
+        self._leaves: dict[int, list[tuple[str, Asked | None]]] = {}
+        """For each rule its queries, each with what it asks of their tuples."""
         self._readers: dict[str, list[int]] = {}
         self._filled: set[str] = set()
         """The queries whose histories hold something."""
@@ -123,17 +70,18 @@ class Agenda:
         if query.label is None or query.label in calendars:
             self._always.append(place)
             return
-        self._labels.setdefault(query.label, Interest()).add(place, _constant_of(query))
+        self._labels.setdefault(query.label, Interest()).add(place, asked_of_events(query))
 
     def _add_rule(self, place: int, rule: RulePlan, plan: LanePlan) -> None:
         if rule.detections or any(leaf.source not in plan.queries for leaf in rule.leaves):
             self._always.append(place)
             return
         for leaf, order in zip(rule.leaves, rule.orders, strict=True):
-            own = {new: old for old, new in leaf.names.items()}
-            asked = next((a for test in order.tests if (a := _equality(test, leaf.sure)) is not None), None)
-            column = None if asked is None else (own.get(asked[0], asked[0]), asked[1])
-            self._leaves.setdefault(place, []).append((leaf.source, column))
+            asked = asked_of_tuples(order.tests, leaf.sure)
+            if asked is not None:
+                own = next((old for old, new in leaf.names.items() if new == asked.column), asked.column)
+                asked = replace(asked, column=own)
+            self._leaves.setdefault(place, []).append((leaf.source, asked))
         for source in dict.fromkeys(leaf.source for leaf in rule.leaves):
             self._inputs.setdefault(source, Interest())
             self._readers.setdefault(source, []).append(place)
@@ -176,7 +124,7 @@ class Agenda:
         for part in parts:
             interest = self._labels.get(part.label)
             if interest is not None:
-                for place in interest.of(part.batch):
+                for place in interest.of(in_events(part)):
                     self._add(place)
 
     def matched(self, query: str, batch: Batch) -> None:
@@ -184,7 +132,7 @@ class Agenda:
         interest = self._inputs.get(query)
         if interest is not None:
             self._fill(query)
-            for place in interest.of(batch):
+            for place in interest.of(in_batch(batch)):
                 self._add(place)
 
     def _fill(self, query: str) -> None:
@@ -227,28 +175,3 @@ class Agenda:
         """The places, in their order; more may be added behind the one that is visited."""
         while self._queue:
             yield heappop(self._queue)
-
-
-def _constant_of(query: QueryPlan) -> tuple[str, Value] | None:
-    """A column of events that has to have a value for the one pattern of a query to match."""
-    match query.patterns:
-        case (Atom(_, arguments),):
-            for k, argument in enumerate(arguments):
-                if isinstance(argument, Number | Text | Bool):
-                    return position(k), argument.value
-            return None
-        case _:
-            return None
-
-
-def _equality(test: Formula, sure: Container[str]) -> tuple[str, Value] | None:
-    """A variable of a leaf that has to equal a constant for a test to hold."""
-    match test:
-        case Every(parts):
-            return next((asked for part in parts if (asked := _equality(part, sure)) is not None), None)
-        case Holds(Comparison("=", Var(name), Number(value) | Text(value) | Bool(value))) if name in sure:
-            return name, value
-        case Holds(Comparison("=", Number(value) | Text(value) | Bool(value), Var(name))) if name in sure:
-            return name, value
-        case _:
-            return None

@@ -6,13 +6,15 @@ covers neighbouring places. A binary tree over the places holds each range at th
 tree), so the ranges that hold a value stand at the nodes above its place, and what is looked at is what is found.
 
 Ranges may be told apart by a group: then only those of a value's own group are found. Numbers compare exactly, whole
-ones and doubles alike; texts by code points; values of other kinds lie in no range.
+ones and doubles alike; texts by code points, so that those that begin alike are a range; other values lie in none.
 """
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_left
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -24,6 +26,10 @@ from ephemera.terms.values import LARGEST_INTEGER, Value
 Order: TypeAlias = Literal["number", "text"]
 """What compares with its like."""
 ORDERS: tuple[Order, ...] = ("number", "text")
+MOST_LISTED = 1 << 18
+"""Of so many whole numbers between the ends the places are listed, and of so many places what they are a part of."""
+MANY = 1_024
+"""For so many values a list is worth its making."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,11 +43,23 @@ class Limits:
     below: bool = False
     """Whether the most is outside."""
 
+    def is_of(self, order: Order) -> bool:
+        """Whether values of an order can lie in it: its ends are of the order."""
+        return all(order_of(end) == order for end in (self.least, self.most) if end is not None)
+
 
 def order_of(value: object) -> Order | None:
     """What a value compares with."""
     kind = type(value)
     return "number" if kind is int or kind is float else "text" if kind is str else None
+
+
+def beginning_with(text: str) -> Limits:
+    """The range of all texts that begin with one; texts compare by code points."""
+    before = text.rstrip(chr(sys.maxunicode))
+    if not before:
+        return Limits(text)
+    return Limits(text, before[:-1] + chr(ord(before[-1]) + 1), below=True)
 
 
 class Ends:
@@ -57,6 +75,16 @@ class Ends:
         self._ints = _as_ints(self._values) if order == "number" else None
         self._floats = _as_floats(self._values) if order == "number" else None
 
+    @cached_property
+    def _listed(self) -> _Listed | None:
+        """The places of all whole numbers between the ends, if these are not many."""
+        if self._ints is None or not len(self._ints.down):
+            return None
+        least, most = int(self._ints.down[0]) - 1, int(self._ints.up[-1]) + 1
+        if most - least >= MOST_LISTED or least < -LARGEST_INTEGER or most > LARGEST_INTEGER:
+            return None
+        return _Listed(least, most, self._ints.places(np.arange(least, most + 1)))
+
     def __len__(self) -> int:
         return len(self._values)
 
@@ -69,7 +97,8 @@ class Ends:
         """The place of each value, or -1 for those of another order."""
         match values.kind:
             case "int" if self._ints is not None:
-                return self._ints.places(values.values)
+                listed = self._listed if len(values) >= MANY else None
+                return self._ints.places(values.values) if listed is None else listed.places(values.values)
             case "float" if self._floats is not None:
                 return self._floats.places(values.values)
             case "text" if self._order == "text":
@@ -92,6 +121,19 @@ class _Rounded:
 
     def places(self, values: Array) -> Ints:
         return 2 * self.before + _between(self.down, self.up, values)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Listed:
+    """The places of neighbouring whole numbers; those beyond them have the place of the first or the last."""
+
+    least: int
+    most: int
+    numbers: Ints
+
+    def places(self, values: Array) -> Ints:
+        found: Ints = self.numbers[np.clip(values, self.least, self.most) - self.least]
+        return found
 
 
 def _between(down: Array, up: Array, values: Array) -> Ints:
@@ -132,6 +174,8 @@ class Ranges:
         self._cuts = np.unique(np.concatenate([own * self._width, first, last + 1]))
         self._tree = _Tree(len(self._cuts), self._part(first), self._part(last), np.asarray(numbers, dtype=np.int64))
         self._cut_list: list[int] = self._cuts.tolist()
+        self._codes = (int(own.max(initial=0)) + 1) * self._width
+        """How many places all groups have together."""
 
     def _first(self, one: Limits) -> int:
         return 0 if one.least is None else self._ends.place(one.least) + one.above
@@ -140,7 +184,14 @@ class Ranges:
         return self._width - 2 if one.most is None else self._ends.place(one.most) - one.below
 
     def _part(self, places: Ints) -> Ints:
+        if len(places) >= MANY and self._codes <= MOST_LISTED:
+            return self._parts[places]
         return self._cuts.searchsorted(places, side="right") - 1
+
+    @cached_property
+    def _parts(self) -> Ints:
+        """For each place the part that it lies in."""
+        return self._cuts.searchsorted(np.arange(self._codes), side="right") - 1
 
     def of(self, value: Any, group: int) -> list[int]:
         """The numbers of the ranges that hold a value of the order."""
@@ -160,12 +211,23 @@ class Ranges:
         found[self._held(values, groups)[0]] = True
         return found
 
+    def holding_some(self, values: Column, most: int) -> list[int] | None:
+        """The numbers of the ranges of the first group that hold some value; None if so many had to be looked at."""
+        _, parts = self._held(values, np.zeros(len(values), dtype=np.int64))
+        parts = np.unique(parts)
+        if self._tree.counts[parts].sum() > most:
+            return None
+        found: list[int] = np.unique(self._tree.pairs(parts)[1]).tolist()
+        return found
+
     def _held(self, values: Column, groups: Ints) -> tuple[Ints, Ints]:
         """The rows whose values lie in some range, and where."""
         places = self._ends.places(values)
         rows = np.flatnonzero((places >= 0) & (groups >= 0))
-        parts = self._part(groups[rows] * self._width + 1 + places[rows])
-        some = self._tree.counts[parts] > 0
+        if len(rows) < len(places):
+            places, groups = places[rows], groups[rows]
+        parts = self._part(groups * self._width + 1 + places)
+        some = np.flatnonzero(self._tree.counts[parts])
         return rows[some], parts[some]
 
 

@@ -21,7 +21,7 @@ from ephemera.analysis.relevance import waiting_time
 from ephemera.analysis.sources import NO_SOURCE, awaited_sources, every_source
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
-from ephemera.physical.nodes import HistoryPlan, HistoryUse, LanePlan, Needed, QueryPlan, RulePlan
+from ephemera.physical.nodes import HistoryPlan, HistoryUse, LanePlan, Needed, QueryPlan, Reader, RulePlan
 from ephemera.rewrite.drop_unasked import all_read
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rules.nodes import Ruleset
@@ -205,9 +205,19 @@ def _history(uses: Sequence[HistoryUse]) -> HistoryPlan:
     known = [needed for needed in needs if needed is not None]
     if len(known) < len(needs):
         return HistoryPlan(uses[0].stamps, None, None)
-    readers = tuple(reader for needed in known for reader in needed)
+    readers = _longest(reader for needed in known for reader in needed)
     reach = max((min((time for _, time in reader), default=0) for reader in readers), default=0)
     return HistoryPlan(uses[0].stamps, readers, reach)
+
+
+def _longest(readers: Iterable[Reader]) -> tuple[Reader, ...]:
+    """Those of some readers that keep whatever any of them keeps: of thousands of rules few are left."""
+    found: list[Reader] = []
+    for reader in sorted(set(readers), key=lambda one: (len(one), -sum(time for _, time in one), one)):
+        times = dict(reader)
+        if not any(all(stamp in times and times[stamp] <= time for stamp, time in other) for other in found):
+            found.append(reader)
+    return tuple(found)
 
 
 # ---- sources and the clock -----------------------------------------------------------------------------------

@@ -194,8 +194,10 @@ class RulePlan:
                 yield step.leaf
 
 
-Needed: TypeAlias = tuple[tuple[tuple[str, int], ...], ...] | None
-"""For each reader of a history how long before now some stamps count; None if one needs everything."""
+Reader: TypeAlias = tuple[tuple[str, int], ...]
+"""How long before now some stamps of a history, each once, count for a reader: it needs what all of them let count."""
+Needed: TypeAlias = tuple[Reader, ...] | None
+"""What readers of a history need; None if one needs everything."""
 
 
 @dataclass(frozen=True, slots=True)

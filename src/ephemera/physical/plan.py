@@ -20,7 +20,7 @@ from ephemera.physical.decompose import rule_plan
 from ephemera.physical.lanes import Lanes, by_the_clock, lanes_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.placement import Placement, stages
-from ephemera.rewrite import EVERY_JOIN, JOINS, REWRITES, SPLITS
+from ephemera.rewrite import ALL_REWRITES, EVERY_JOIN, NO_JOINS, REWRITES, SPREADING
 from ephemera.rewrite.drop_unasked import needed
 from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize, optimize_more
 from ephemera.rules.nodes import Catalogue, Ruleset
@@ -49,16 +49,16 @@ class PhysicalPlan:
     """The numbers of the rules that run: all but those that nobody asked for."""
     before_joins: Rewritten
     """The rewritten plan before joins were stored."""
-    points: Points | None = None
-    """What is stored: joins where they pay, unless somebody wants none or all."""
+    rewrites: tuple[Rewrite, ...] = ALL_REWRITES
+    """What was done to it, or is where it runs in several places."""
 
     @cached_property
     def distributed(self) -> PhysicalPlan:
         """The same as it runs on several machines: rules that join on different keys have stored joins."""
-        split = optimize_more(self.before_joins, SPLITS if self.points is None else ())
+        split = optimize_more(self.before_joins, [one for one in self.rewrites if one in SPREADING])
         if split is self.before_joins:
             return self
-        rewritten = optimize_more(split, JOINS)
+        rewritten = optimize_more(split, _joining(self.rewrites))
         rules = rule_plans(rewritten)
         lanes = lanes_of(rewritten, rules, self.calendars, self.logical)
         return replace(self, rewritten=rewritten, rules=rules, lanes=lanes, before_joins=split)
@@ -128,7 +128,7 @@ class Compiled:
     def _planned_anew(self, calendars: frozenset[str], statistics: Statistics) -> Compiled:
         own = self.physical
         planned = physical_plan(
-            self.rules, self.plan, self.facts, calendars, emit=own.emit, statistics=statistics, points=own.points
+            self.rules, self.plan, self.facts, calendars, own.rewrites, emit=own.emit, statistics=statistics
         )
         return replace(self, physical=planned)
 
@@ -148,6 +148,7 @@ def prepare(  # noqa: PLR0913 - what a plan is made of, most of it optional
     calendars: Iterable[str] = (),
     emit: Iterable[str] = (),
     *,
+    rewrites: Sequence[Rewrite] = ALL_REWRITES,
     points: Points | None = None,
 ) -> Compiled:
     """A program as engines need it, with how it runs; `emit` names what is asked for, if that is not everything.
@@ -155,7 +156,8 @@ def prepare(  # noqa: PLR0913 - what a plan is made of, most of it optional
     `points` says which joins are stored, if it is not to be those that pay.
     """
     asked = frozenset(emit)
-    physical = physical_plan(rules, plan, facts, calendars, emit=asked, points=points)
+    chosen = rewrites if points is None else EVERY_JOIN if points == "joins" else NO_JOINS
+    physical = physical_plan(rules, plan, facts, calendars, chosen, emit=asked)
     return Compiled(rules, plan, facts, Limits(needed(plan, asked), facts), physical)
 
 
@@ -164,20 +166,19 @@ def physical_plan(  # noqa: PLR0913 - what a plan is made of, most of it optiona
     plan: Plan,
     facts: Facts,
     calendars: Iterable[str] = (),
-    rewrites: Sequence[Rewrite] = REWRITES,
+    rewrites: Sequence[Rewrite] = ALL_REWRITES,
     *,
     emit: frozenset[str] = frozenset(),
     statistics: Statistics | None = None,
-    points: Points | None = None,
 ) -> PhysicalPlan:
     """The physical plan of a program that runs with some calendars, and is asked for some events.
 
-    It is made for what is known of the events besides what the program declares. `points` says which joins are stored;
-    otherwise it is those that pay.
+    It is made for what is known of the events besides what the program declares.
     """
     names = frozenset(calendars)
-    before = optimize(plan, facts, rewrites, emit=emit, calendars=names, statistics=statistics)
-    rewritten = optimize_more(before, JOINS if points is None else EVERY_JOIN if points == "joins" else ())
+    first = [one for one in rewrites if one in REWRITES]
+    before = optimize(plan, facts, first, emit=emit, calendars=names, statistics=statistics)
+    rewritten = optimize_more(before, _joining(rewrites))
     running = frozenset(range(1, len(rules.resolved.rules) + 1)) - {point.rule for point in rewritten.unasked}
     ruled = rule_plans(rewritten)
     return PhysicalPlan(
@@ -191,8 +192,13 @@ def physical_plan(  # noqa: PLR0913 - what a plan is made of, most of it optiona
         reach=facts.reach,
         running=running,
         before_joins=before,
-        points=points,
+        rewrites=tuple(rewrites),
     )
+
+
+def _joining(rewrites: Iterable[Rewrite]) -> list[Rewrite]:
+    """The rewrites that come last, in one place and in several."""
+    return [one for one in rewrites if one not in REWRITES and one not in SPREADING]
 
 
 def rule_plans(given: Rewritten) -> dict[str, RulePlan]:

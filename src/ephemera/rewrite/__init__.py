@@ -21,14 +21,18 @@ REWRITES: tuple[Rewrite, ...] = (
     share_alike_rules,
     select_before_windows,
 )
-"""All rewrites, in the order in which they are done: rules that are not run read nothing, and what the others read is
+"""What is done wherever a program runs, in this order: rules that are not run read nothing, and what the others read is
 judged before some of them are put together."""
 
+SPREADING: tuple[Rewrite, ...] = (split_joins,)
+"""What is done then where a program runs in several places."""
+
 JOINS: tuple[Rewrite, ...] = (share_joins, store_joins)
-"""What is done then, for the sake of cost: what several rules store is not stored again by one of them."""
+"""What is done last, for the sake of cost: what several rules store is not stored again by one of them."""
 
-SPLITS: tuple[Rewrite, ...] = (split_joins,)
-"""What is done before that where a program runs in several places."""
+ALL_REWRITES: tuple[Rewrite, ...] = (*REWRITES, *SPREADING, *JOINS)
+"""All of them: what tests leave out one by one."""
 
-EVERY_JOIN: tuple[Rewrite, ...] = (store_every_join,)
-"""What is done in its place to try what it costs to store all."""
+NO_JOINS: tuple[Rewrite, ...] = REWRITES
+EVERY_JOIN: tuple[Rewrite, ...] = (*REWRITES, store_every_join)
+"""To try what it costs to store no joins, or all."""

@@ -36,6 +36,7 @@ _SETS = {
     "S": r"\x{0}-\x{8}\x{e}-\x{1b}\x{21}-\x{84}\x{86}-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}"
     r"\x{202a}-\x{202e}\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{10ffff}",
 }
+_SIGNS = frozenset(".^$*+?{}[]()|\\")
 _FOREIGN = frozenset("CQE")  # one byte, and quotations: what RE2 has and Python has not
 _NOT_LINEAR = re.compile(r"(?<!\\)(?:\\\\)*(\(\?(?:[=!>(]|<[=!]|P=)|\\[1-9])")
 _TOO_LARGE = "pattern too large"
@@ -68,6 +69,42 @@ def check(expression: str) -> None:
         _compiled(expression)
     except re2.error as error:
         raise _reason(expression, error) from None
+
+
+def beginning(expression: str) -> str:
+    r"""Letters with which all texts begin that match: as many as can be seen without knowing more of expressions.
+
+    >>> beginning(r"ab\.c+.*"), beginning("ab?"), beginning("ab|cd"), beginning("(?i)ab")
+    ('ab.c', 'a', '', '')
+    """
+    found: list[str] = []
+    is_open, depth, in_class = True, 0, False
+    for piece in _PIECE.finditer(expression):
+        sign = piece[0]
+        if in_class:
+            in_class = sign != "]" and not (piece.lastgroup == "class" and sign.endswith("]"))
+            continue
+        if sign == "|" and not depth:
+            return ""
+        in_class = piece.lastgroup == "class"
+        depth += (sign == "(") - (sign == ")")
+        if not is_open:
+            continue
+        if sign in "*?{" or piece.lastgroup == "most":
+            del found[-1:]
+            is_open = False
+        elif (letter := _letter(sign)) is not None:
+            found.append(letter)
+        else:
+            is_open = False
+    return "".join(found)
+
+
+def _letter(sign: str) -> str | None:
+    """The one character that a sign stands for, if it is one that does."""
+    if len(sign) == 2 and sign[0] == "\\":
+        return sign[1] if sign[1].isascii() and not sign[1].isalnum() else None
+    return sign if len(sign) == 1 and sign not in _SIGNS else None
 
 
 @lru_cache(MOST_COMPILED)

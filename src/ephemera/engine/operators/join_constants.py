@@ -19,6 +19,10 @@ MEMBER = hidden("member")
 """The column that says which of the rules a tuple is an answer of."""
 
 
+SPARSE = 16
+"""So many places there are at least for each row of constants where hashes are looked up."""
+
+
 class Constants:
     """Rows of constants, searched by all their columns."""
 
@@ -27,6 +31,10 @@ class Constants:
         hashes = hash_columns(columns, length)
         self._order = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._order]
+        self._low = hashes.dtype.type((SPARSE << length.bit_length()) - 1)
+        self._may = np.zeros(int(self._low) + 1, dtype=np.bool_)
+        """For the low bits of a hash whether some row of constants has them: most tuples have none."""
+        self._may[hashes & self._low] = True
         self._rows: dict[object, list[int]] = {}
         names = [str(k) for k in range(len(columns))]
         for number, values in enumerate(zip(*(c.tolist() for c in columns), strict=True)):
@@ -40,9 +48,11 @@ class Constants:
     def pairs(self, columns: Sequence[Column], length: int) -> tuple[Ints, Ints]:
         """The pairs of a row and a row of constants that are equal to it."""
         hashes = hash_columns(columns, length)
+        likely = np.flatnonzero(self._may[hashes & self._low])
+        hashes = hashes[likely]
         starts = np.searchsorted(self._hashes, hashes, side="left")
         counts = np.searchsorted(self._hashes, hashes, side="right") - starts
-        rows = np.repeat(np.arange(length), counts)
+        rows = np.repeat(likely, counts)
         ends = np.cumsum(counts)
         places = np.arange(len(rows)) - np.repeat(ends - counts, counts) + np.repeat(starts, counts)
         others = self._order[places]
@@ -75,7 +85,7 @@ class RangedConstants:
         self._equal = Constants([c.take(firsts) for c in columns], len(firsts)) if columns else None
         self._ranges: dict[Order, Ranges] = {}
         for order in ORDERS:
-            members = [k for k, one in enumerate(limits) if _is_of(one, order)]
+            members = [k for k, one in enumerate(limits) if one.is_of(order)]
             if members:
                 chosen = [limits[k] for k in members]
                 self._ranges[order] = Ranges(order, chosen, members, [own[k] for k in members])
@@ -114,11 +124,6 @@ class RangedConstants:
         rows, numbers = self._equal.pairs(columns, length)
         groups[rows] = numbers
         return groups
-
-
-def _is_of(limits: Limits, order: Order) -> bool:
-    """Whether values of an order can lie in a range: both its ends are of it."""
-    return all(order_of(end) == order for end in (limits.least, limits.most) if end is not None)
 
 
 class JoinConstants:

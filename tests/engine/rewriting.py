@@ -1,0 +1,157 @@
+"""This module runs programs with some rewrites only: each alone, each omitted, all and none; and has programs for that.
+
+A choice that makes the same plan as one before it would run the same, so each plan runs once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from random import Random
+
+from ephemera.algebra.attributes import is_blank
+from ephemera.algebra.fingerprint import fingerprints
+from ephemera.algebra.nodes import Plan
+from ephemera.analysis.nodes import Facts
+from ephemera.base.span import Source
+from ephemera.formats.json_events import read_object
+from ephemera.physical.plan import Compiled, prepare
+from ephemera.pipeline import Checked, check
+from ephemera.rewrite import ALL_REWRITES, REWRITES
+from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize_more
+from ephemera.rules.emitted import emitted_label
+from ephemera.rules.nodes import Ruleset
+from ephemera.rules.outcome import DeadLetter, Outcome, World
+from ephemera.semantics.oracle import evaluate
+from ephemera.stories.read import read_story
+from ephemera.terms.atoms import attributes_term
+from ephemera.terms.events import Event, Interval
+from tests.engine.test_alike import CONSTANTS, DECLARED, KINDS, TEMPLATES
+from tests.plans.meaning import of_story
+from tests.strategies import chains
+from tests.strategies.cases import Answers, formed, sample
+from tests.strategies.goals import goals
+
+STORIES = sorted((Path(__file__).parents[1] / "stories").glob("*.md"))
+Letters = frozenset[tuple[object, ...]]
+
+
+def choices(rewrites: Sequence[Rewrite]) -> dict[str, tuple[Rewrite, ...]]:
+    """None, all, each alone, and all but one."""
+    return {
+        "none": (),
+        "all": tuple(rewrites),
+        **{f"only {one.__name__}": (one,) for one in rewrites},
+        **{f"without {one.__name__}": tuple(other for other in rewrites if other is not one) for one in rewrites},
+    }
+
+
+IN_ONE_PLACE = choices(REWRITES)
+IN_SEVERAL = choices(ALL_REWRITES)
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A program with what it runs on and what it is asked for."""
+
+    name: str
+    rules: Ruleset
+    plan: Plan
+    facts: Facts
+    events: tuple[Event, ...]
+    world: World
+    emit: frozenset[str]
+
+    def prepared(self, rewrites: Sequence[Rewrite]) -> Compiled:
+        """As engines need it, with some rewrites."""
+        return prepare(self.rules, self.plan, self.facts, self.world.calendars, self.emit, rewrites=rewrites)
+
+    def expected(self) -> tuple[Answers, Letters]:
+        """What the oracle answers to what is asked for, and the dead letters of the rules that this needs."""
+        running = self.prepared(ALL_REWRITES).physical.running
+        whole = evaluate(self.rules, self.events, self.world, running=running)
+        return told(whole, running, self.emit)
+
+
+def told(outcome: Outcome, running: frozenset[int], emit: frozenset[str]) -> tuple[Answers, Letters]:
+    """What is compared of an outcome; without `drop_unasked` other rules have dead letters, too."""
+    letters = frozenset(letter_of(one) for one in outcome.dead_letters if one.rule in running)
+    if emit:
+        outcome.only(emit)
+    return formed(outcome), letters
+
+
+def letter_of(letter: DeadLetter) -> tuple[object, ...]:
+    """A dead letter with what has a name."""
+    named = sorted((name, repr(value)) for name, value in letter.variables.items() if not is_blank(name))
+    return (letter.rule, letter.reason, *named)
+
+
+def distinct(subject: Subject, choice: Mapping[str, Sequence[Rewrite]]) -> Iterator[tuple[str, Compiled]]:
+    """The choices that make different plans; of events that have been read, all columns are there."""
+    plain = Rewritten(subject.plan, subject.facts, fingerprints(subject.plan), emit=subject.emit)
+    seen: list[Rewritten] = []
+    for name, rewrites in choice.items():
+        own = replace(optimize_more(plain, rewrites), columns=None, reading=None)
+        if own not in seen:
+            seen.append(own)
+            yield name, subject.prepared(rewrites)
+
+
+# ---- programs ----------------------------------------------------------------------------------------------
+
+
+def of_path(path: Path) -> Subject:
+    """A story."""
+    _, events, world = of_story(path)
+    story = read_story(path.read_text(encoding="utf-8"))
+    return _subject(path.stem, check(Source(path.name, story.program)), events, world, story.emit or frozenset())
+
+
+def random_subjects(count: int) -> Iterator[Subject]:
+    """The same programs every time, so many of each kind: of all features, views, chains, and rules that are alike."""
+    for number, case in enumerate(islice((case for case in sample(2 * count) if case is not None), count)):
+        checked = check(Source("case.eq", case.program))
+        labels = sorted({emitted_label(rule.head) or "" for rule in case.ruleset.resolved.rules} - {""})
+        dice = Random(number)
+        asked = (
+            frozenset(dice.sample(labels, dice.randint(1, len(labels)))) if labels and number % 2 else frozenset[str]()
+        )
+        yield _subject(case.program, checked, case.events, case.world, asked)
+    for goal in goals(count):
+        own = goal.checked
+        yield Subject(goal.program, own.rules, own.plan, own.facts, goal.events, World(), goal.emit)
+    for seed in range(count):
+        dice = Random(seed)
+        text = chains.program(dice)
+        checked = check(Source("chain.eq", text))
+        assert checked.plan is not None
+        given = (read_object(one, checked.plan.catalogue) for one in chains.stream(dice, 24))
+        yield _subject(text, checked, [e for e in given if isinstance(e, Event)], World())
+    for seed in range(count):
+        text, events = _alike(Random(seed), list(TEMPLATES.values())[seed % len(TEMPLATES)])
+        yield _subject(text, check(Source("alike.eq", text)), events, World())
+
+
+def _subject(
+    name: str, checked: Checked, events: Sequence[Event], world: World, emit: frozenset[str] = frozenset()
+) -> Subject:
+    assert checked.rules is not None, (name, checked.report)
+    assert checked.plan is not None
+    assert checked.facts is not None
+    return Subject(name, checked.rules, checked.plan, checked.facts, tuple(events), world, emit)
+
+
+def _alike(dice: Random, template: str) -> tuple[str, list[Event]]:
+    """Rules of one template with different constants, and events."""
+    pairs = [(dice.choice(CONSTANTS), dice.choice(CONSTANTS)) for _ in range(3)]
+    text = DECLARED + "\n".join(template.format(n=n, c=c, d=d) for n, (c, d) in enumerate(pairs))
+    values = dice.choice(KINDS)
+    events = []
+    for number in range(24):
+        attributes = [("id", number % 7), ("x", dice.randrange(3)), ("v", dice.choice(values))]
+        at = dice.randrange(20) * 1_000_000
+        events.append(Event(attributes_term(dice.choice("AB"), attributes), Interval(at, at), positional=True))
+    return text, list(dict.fromkeys(events))

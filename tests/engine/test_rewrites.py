@@ -1,0 +1,151 @@
+"""This module shows that no rewrite changes what a program means: each alone, each omitted, all together and none.
+
+Answers and dead letters are those of the oracle for every story and for random programs: in one process, from lines,
+in several places, and live in several places whose workers forget and fail.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+
+from ephemera.connect.local_run import ProgramRun, run_local
+from ephemera.connect.sink import Memory
+from ephemera.connect.source import Memory as Listed
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.hosts.batch import BatchRun
+from ephemera.formats.json_events import write_event
+from ephemera.kernels.history import FAR
+from ephemera.physical.plan import Compiled
+from ephemera.rewrite import ALL_REWRITES
+from ephemera.rewrite.optimize import Rewrite
+from ephemera.rules.outcome import Outcome
+from ephemera.semantics.oracle import evaluate
+from tests.engine.living import Beat, Host, cut
+from tests.engine.rewriting import (
+    IN_ONE_PLACE,
+    IN_SEVERAL,
+    STORIES,
+    Subject,
+    distinct,
+    of_path,
+    random_subjects,
+    told,
+)
+from tests.engine.spreading import outcome_of, run_spread
+
+FEW, MANY = 12, 120
+"""How many random programs of each of four kinds."""
+
+
+def check_in_one_place(subjects: Iterable[Subject]) -> None:
+    for subject in subjects:
+        expected = subject.expected()
+        ends = sorted({event.time.end for event in subject.events})
+        for choice, compiled in distinct(subject, IN_ONE_PLACE):
+            found = BatchRun(compiled, subject.events, subject.world).run(ends[::3])
+            _same(found, expected, subject, choice)
+
+
+def check_in_several(subjects: Iterable[Subject]) -> None:
+    for subject in subjects:
+        expected = subject.expected()
+        for choice, compiled in distinct(subject, IN_SEVERAL):
+            found, _ = run_spread(compiled, subject.events, subject.world, 3)
+            assert len(found.events) == len(set(found.events))
+            _same(found, expected, subject, choice)
+
+
+def check_live(subjects: Iterable[Subject]) -> None:
+    for seed, subject in enumerate(subjects):
+        expected, _ = subject.expected()
+        for choice, compiled in distinct(subject, IN_SEVERAL):
+            found = _live(compiled, subject, Random(seed))
+            assert told(found, frozenset(), subject.emit)[0] == expected, (choice, subject.name)
+
+
+def _live(compiled: Compiled, subject: Subject, dice: Random) -> Outcome:
+    spread = DistributedProgram(compiled, subject.world, 0, dice.choice([2, 3]), -FAR, FAR)
+    with TemporaryDirectory() as folder:
+        host = Host(spread, Path(folder), dice)
+        for part in cut(sorted(subject.events, key=lambda e: e.time.end), dice):
+            host.beat(Beat(part))
+        host.beat(Beat(ends=True))
+    return outcome_of(subject.rules, subject.plan, host.carried)
+
+
+def _same(found: Outcome, expected: object, subject: Subject, choice: str) -> None:
+    running = subject.prepared(ALL_REWRITES).physical.running
+    assert told(found, running, subject.emit) == expected, (choice, subject.name)
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_a_story_means_the_same_with_any_rewrites(path: Path) -> None:
+    subject = of_path(path)
+    check_in_one_place([subject])
+    check_in_several([subject])
+
+
+def test_every_rewrite_changes_some_of_the_random_programs() -> None:
+    changed: Counter[str] = Counter()
+    for subject in random_subjects(FEW):
+        changed.update(name for name, _ in distinct(subject, {k: v for k, v in IN_SEVERAL.items() if len(v) < 2}))
+    alone = {name for name, rewrites in IN_SEVERAL.items() if len(rewrites) < 2}
+    assert alone - changed.keys() == {"only narrow_columns"}  # which is about what is read
+
+
+def test_random_programs_mean_the_same_with_any_rewrites() -> None:
+    check_in_one_place(random_subjects(FEW))
+
+
+def test_random_programs_mean_the_same_in_several_places() -> None:
+    check_in_several(random_subjects(FEW))
+
+
+def test_random_programs_mean_the_same_live() -> None:
+    check_live(random_subjects(FEW // 2))
+
+
+def test_random_programs_mean_the_same_from_lines_of_which_not_all_is_read() -> None:
+    for subject in random_subjects(FEW):
+        written = {choice: _from_lines(subject, IN_ONE_PLACE[choice]) for choice in ("none", *_READING)}
+        assert all(own == written["none"] for own in written.values()), subject.name
+        outcome, catalogue = evaluate(subject.rules, subject.events, subject.world), subject.rules.resolved.catalogue
+        outcome.only(subject.emit)
+        expected = [(e.term.label, write_event(e, catalogue, as_numbers=True)["time"]) for e in outcome.events]
+        assert Counter(map(str, expected)) == Counter(str((one["event"], one["time"])) for one in written["none"])
+
+
+_READING = ("all", "only narrow_columns", "without narrow_columns")
+
+
+def _from_lines(subject: Subject, rewrites: Sequence[Rewrite]) -> list[dict[str, Any]]:
+    """The answers as they are written, messages left out."""
+    catalogue = subject.rules.resolved.catalogue
+    lines = [json.dumps(write_event(event, catalogue, as_numbers=True)) for event in subject.events]
+    sink = Memory()
+    run_local([ProgramRun(subject.prepared(rewrites), subject.world)], [Listed(lines)], sink)
+    return [answer for answer in sink.answers if "recipient" not in answer]
+
+
+@pytest.mark.slow
+def test_many_random_programs_mean_the_same_with_any_rewrites() -> None:
+    check_in_one_place(random_subjects(MANY))
+
+
+@pytest.mark.slow
+def test_many_random_programs_mean_the_same_in_several_places() -> None:
+    check_in_several(random_subjects(MANY))
+
+
+@pytest.mark.slow
+def test_many_random_programs_and_every_story_mean_the_same_live() -> None:
+    check_live(random_subjects(MANY // 4))
+    check_live(map(of_path, STORIES))
