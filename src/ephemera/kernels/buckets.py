@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import Column, Hashes, Ints, Mask
@@ -22,7 +23,9 @@ MOST_CANDIDATES = 6
 SOME = 64
 """So many rows may be compared whoever asks."""
 DEEPEST = 32
-"""A bucket with more rows is too full."""
+"""A bucket with more rows is too full; tables count a few more."""
+ROOM = 2
+"""Of a table at least so many slots for each row."""
 LEAST_BITS = 6
 """A table has at least 2 to the power of so many slots."""
 MOST_BITS = 24
@@ -31,7 +34,10 @@ ONE_CELL = 63
 """The width of cells where all times are in one."""
 _KEY = 0x9E3779B97F4A7C15
 _CELL = np.uint64(0xC2B2AE3D27D4EB4F)
-_COUNT = np.int64((1 << 32) - 1)
+_COUNT_BITS = 6
+_COUNT = (1 << _COUNT_BITS) - 1
+MOST_ROWS = 1 << 31 - _COUNT_BITS
+"""Of so many rows no buckets are made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +73,7 @@ class Buckets:
 
     order: Ints
     bits: int
-    table: Ints
+    table: npt.NDArray[np.int32]
     """For each slot where its rows begin in that order, and how many they are, in one number."""
     stamps: Ints
     """In that order."""
@@ -85,7 +91,7 @@ class Buckets:
         rows = (entries != 0).nonzero()[0]
         entries = entries.take(rows)
         counts = entries & _COUNT
-        places = entries >> 32
+        places: Ints = (entries >> _COUNT_BITS).astype(np.int64)
         if not len(rows) or counts.max() > DEEPEST or counts.sum() > most:
             return (rows, places) if not len(rows) else None
         found = [(rows, places)]
@@ -116,7 +122,7 @@ def bucketed(columns: Sequence[Column], stamps: Ints, layout: Layout) -> Buckets
     """The buckets of some rows by their keys and times."""
     count = len(stamps)
     hashes = (spread if layout.are_plain else hash_columns)(columns, count)
-    bits = min(max((2 * count).bit_length(), LEAST_BITS), MOST_BITS)
+    bits = min(max((ROOM * count).bit_length(), LEAST_BITS), MOST_BITS)
     low = count.bit_length()
     packed = slots(hashes, stamps >> layout.width if layout.width < ONE_CELL else None, bits)
     packed = packed << low
@@ -128,8 +134,8 @@ def bucketed(columns: Sequence[Column], stamps: Ints, layout: Layout) -> Buckets
     first[:1] = True
     np.not_equal(packed[1:], packed[:-1], out=first[1:])
     starts = first.nonzero()[0]
-    table = np.zeros(1 << bits, dtype=np.int64)
-    table[packed.take(starts)] = (starts << 32) | np.diff(starts, append=count)
+    table = np.zeros(1 << bits, dtype=np.int32)
+    table[packed.take(starts)] = (starts << _COUNT_BITS) | np.minimum(np.diff(starts, append=count), _COUNT)
     return Buckets(
         order,
         bits,

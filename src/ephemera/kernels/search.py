@@ -12,7 +12,7 @@ from dataclasses import field
 import numpy as np
 
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.kernels.buckets import MOST_CANDIDATES, ONE_CELL, SOME, Layout, slots, spread
+from ephemera.kernels.buckets import MOST_CANDIDATES, MOST_ROWS, ONE_CELL, SOME, Layout, slots, spread
 from ephemera.kernels.columns import Column, Hashes, Ints
 from ephemera.kernels.computed import Key
 from ephemera.kernels.history import FAR, Run, ascends
@@ -73,7 +73,7 @@ class Question:
 
 def bucket_pairs(run: Run, asked: Question) -> list[tuple[Ints, Ints]] | None:
     """The pairs of a row that asks and a row of the run that it asks for, each once; None if buckets do not help."""
-    if not asked.keys or asked.is_crowded or not len(asked):
+    if not asked.keys or asked.is_crowded or not len(asked) or len(run.batch) >= MOST_ROWS:
         return None
     first, last = run.first(asked.stamp), run.last(asked.stamp)
     longest, begun, none_ends = asked.extent()
