@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from functools import cache
 from typing import Any
 
@@ -32,18 +33,18 @@ FOLDED = ("S", "C", "L", "K", "N")
 
 
 @cache
-def program(operator: str) -> tuple[Ruleset, Plan, Facts]:
+def program(written: str) -> tuple[Ruleset, Plan, Facts]:
     """Sums, counts, absences and extremes, with a key and without, the limit on either side and computed."""
     window = "w: extend(n, 6 sec), while w:"
     text = (
         "EVENT a(i: int, k: int, v: any);\nEVENT b(j: int, k: int, y: any);\n"
-        f"S(i, sum(y), avg(y), count(*)) <- n: a(i, _, v), {window} collect b(_, _, y) where {{ y {operator} v }};\n"
-        f"C(i, count(*)) <- n: a(i, k, v), {window} collect b(_, k, y) where {{ v {operator} y }};\n"
-        f"L(i, sum(y)) <- n: a(i, k, v), {window} collect b(_, k, y) where {{ y {operator} v + 1 }};\n"
-        f"K(i, sum(y)) <- n: a(i, k, _), {window} collect b(_, k, y) where {{ y {operator} 2 }};\n"
-        f"N(i) <- n: a(i, k, v), {window} not b(_, k, y) where {{ y {operator} v }};\n"
-        f"M(i, min(y), max(y)) <- n: a(i, k, v), {window} collect b(_, k, y) where {{ y {operator} v }};\n"
-        f"O(i, sum(j)) <- n: a(i, k, v), {window} collect b(j, k, y) where {{ y {operator} v }};\n"
+        f"S(i, sum(y), avg(y), count(*)) <- n: a(i, _, v), {window} collect b(_, _, y) where {{ y {written} v }};\n"
+        f"C(i, count(*)) <- n: a(i, k, v), {window} collect b(_, k, y) where {{ v {written} y }};\n"
+        f"L(i, sum(y)) <- n: a(i, k, v), {window} collect b(_, k, y) where {{ y {written} v + 1 }};\n"
+        f"K(i, sum(y)) <- n: a(i, k, _), {window} collect b(_, k, y) where {{ y {written} 2 }};\n"
+        f"N(i) <- n: a(i, k, v), {window} not b(_, k, y) where {{ y {written} v }};\n"
+        f"M(i, min(y), max(y)) <- n: a(i, k, v), {window} collect b(_, k, y) where {{ y {written} v }};\n"
+        f"O(i, sum(j)) <- n: a(i, k, v), {window} collect b(j, k, y) where {{ y {written} v }};\n"
     )
     found = check(Source("values.eq", text))
     assert found.rules is not None, found.report
@@ -62,11 +63,11 @@ MIXED = WHOLE | st.sampled_from([0.5, 2.0, "x", None])
 
 
 @settings(deadline=None, max_examples=25)
-@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("written", OPERATORS)
 @pytest.mark.parametrize("crowded", [False, True])
 @given(data=st.data())
-def test_windows_with_a_limit_are_the_oracle_s(operator: str, crowded: bool, data: st.DataObject) -> None:
-    rules, plan, facts = program(operator)
+def test_windows_with_a_limit_are_the_oracle_s(written: str, crowded: bool, data: st.DataObject) -> None:
+    rules, plan, facts = program(written)
     values = data.draw(st.sampled_from([WHOLE, MIXED]))
     row = st.tuples(st.sampled_from("abbb"), st.integers(0, 14), st.integers(0, 1), values)
     rows = data.draw(st.lists(row, min_size=1, max_size=16))
@@ -84,9 +85,9 @@ def test_windows_with_a_limit_are_the_oracle_s(operator: str, crowded: bool, dat
     assert answers(found) == answers(evaluate(rules, events, World()))
 
 
-@pytest.mark.parametrize("operator", [">", ">=", "<", "<="])
-def test_whole_numbers_are_summed_up_without_being_unfolded(operator: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rules, plan, facts = program(operator)
+@pytest.mark.parametrize("written", [">", ">=", "<", "<="])
+def test_whole_numbers_are_summed_up_without_being_unfolded(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules, plan, facts = program(written)
     unfolded: list[str] = []
     plain = RuleJoin._unfolded
 
@@ -116,10 +117,10 @@ def test_a_tree_of_values_counts_as_python_does(
     starts, stops = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
     own = np.array(limits[: len(pairs)])
     for side, equal, is_in in (
-        (tree.above, False, lambda v, x: v > x),
-        (tree.above, True, lambda v, x: v >= x),
-        (tree.below, False, lambda v, x: v < x),
-        (tree.below, True, lambda v, x: v <= x),
+        (tree.above, False, operator.gt),
+        (tree.above, True, operator.ge),
+        (tree.below, False, operator.lt),
+        (tree.below, True, operator.le),
     ):
         held = [[v for v in values[a:b] if is_in(v, x)] for (a, b), x in zip(pairs, limits, strict=False)]
         counts, sums = side(starts, stops, own, equal=equal)
