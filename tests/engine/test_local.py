@@ -15,7 +15,7 @@ from ephemera.analysis.relevance import derive
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.state.identity import program_of
 from ephemera.engine.state.snapshot import restore, take
-from ephemera.kernels import history
+from ephemera.kernels import history, search
 from ephemera.kernels import keys as numbering
 from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
@@ -79,10 +79,10 @@ def test_a_random_program_answers_the_same_by_the_ways_for_many_rows(case: Case)
     expected = answers(case.outcome())
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numbering, "FEW", 1)
-        patch.setattr(history, "UNSORTED", 1)
+        patch.setattr(search, "UNSORTED", 1)
         patch.setattr(history, "FEW", 0)
-        patch.setattr(history, "MOST_PAIRS", 2)
         for stops in ([], ends[::3]):
+            patch.setattr(search, "MOST_PAIRS", 2 if stops else search.MOST_PAIRS)  # first by buckets
             found = BatchRun(prepare(case.ruleset, plan, facts), case.events, case.world).run(stops)
             assert answers(found) == expected
 

@@ -17,7 +17,7 @@ from ephemera.base.span import Source
 from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.operators.join import RuleJoin
 from ephemera.formats.json_events import read_object
-from ephemera.kernels import history
+from ephemera.kernels import history, search
 from ephemera.kernels import keys as numbering
 from ephemera.kernels.columns import Batch as Columns
 from ephemera.kernels.columns import ints
@@ -106,7 +106,7 @@ def test_the_answers_are_the_oracle_s(
         if many:
             patch.setattr(numbering, "FEW", 1)
             patch.setattr(history, "FEW", 1)
-            patch.setattr(history, "MOST_PAIRS", 3)
+            patch.setattr(search, "MOST_PAIRS", 3)
         found = BatchRun(prepare(rules, plan, facts), events, World()).run(sorted(cut * 1000 for cut in cuts))
     assert answers(found) == answers(expected)
     assert letters(found) == letters(expected)

@@ -10,12 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ephemera.engine.operators.window import Extremes
+from ephemera.kernels import buckets as bucketing
 from ephemera.kernels import groups as grouping
 from ephemera.kernels import history as histories
 from ephemera.kernels import keys as numbering
+from ephemera.kernels import search as searching
 from ephemera.kernels.columns import UNBOUND, Batch, Column, column, concat, from_arrow, ints, to_arrow
 from ephemera.kernels.groups import aggregate, grouped
-from ephemera.kernels.history import History, Question, search
+from ephemera.kernels.history import History
 from ephemera.kernels.keys import (
     all_distinct,
     fingerprints,
@@ -26,6 +28,7 @@ from ephemera.kernels.keys import (
     same,
     sorted_by,
 )
+from ephemera.kernels.search import Question, bucket_pairs, search
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time, equal, key
 from tests.strategies.data import AT_THE_LIMITS
@@ -75,7 +78,7 @@ def test_a_search_finds_what_looking_at_every_row_finds(rows: list[tuple[int, in
         mine = rows[part::parts]
         history.append(Batch({"k": ints([k for k, _ in mine]), "$.e": ints([t for _, t in mine])}, len(mine)), part)
     asking = Batch({"k": ints([0, 1, 2, 9]), "lo": ints([0, 5, 10, 0]), "hi": ints([30, 12, 9, 30])}, 4)
-    question = Question(("k",), hash_columns([asking.columns["k"]], 4), "$.e", asking["lo"], asking["hi"])
+    question = Question(("k",), "$.e", asking["lo"], asking["hi"], (asking.columns["k"],))
     found = sorted(
         (int(a), int(run.batch["k"][b]), int(run.batch["$.e"][b]))
         for run in history.flush()
@@ -102,18 +105,19 @@ def test_many_questions_find_what_few_do(
     """The ways for many rows, for keys that share a hash, and for more pairs than are made at a time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(numbering, "FEW", 1)
-        patch.setattr(histories, "UNSORTED", 1)
-        patch.setattr(histories, "MOST_PAIRS", 7)
+        patch.setattr(searching, "UNSORTED", 1)
+        patch.setattr(searching, "MOST_PAIRS", 7)
+        patch.setattr(searching, "bucket_pairs", lambda _run, _asked: None)
         if alike:
-            patch.setattr(histories, "hash_columns", lambda columns, length: hash_columns(columns, length) % 2)
+            for module in (histories, searching):
+                patch.setattr(module, "hash_columns", lambda columns, length: hash_columns(columns, length) % 2)
         history = History(("$.e",))
         history.append(
             Batch({"k": ints([k for k, _ in rows]), "$.e": ints([t * grain for _, t in rows])}, len(rows)), 1
         )
         keys = ints([k for k, _, _ in asking])
-        hashes = hash_columns([keys], len(asking))
         least, most = ints([lo * grain for _, lo, _ in asking]), ints([(lo + n) * grain for _, lo, n in asking])
-        question = Question(("k",), hashes % 2 if alike else hashes, "$.e", least.values, most.values, (keys,))
+        question = Question(("k",), "$.e", least.values, most.values, (keys,))
         (run,) = history.flush()
         parts = list(search(run, question))
         assert all(len(r) <= 7 for r, _ in parts)
@@ -124,6 +128,55 @@ def test_many_questions_find_what_few_do(
         for b, (k, t) in enumerate(rows)
         if k == key and lo <= t <= lo + n
     )
+
+
+OF_MANY_KINDS = st.sampled_from([0, 1, 2**40, 1.0, 0.5, -0.0, "a", "b", None, True, UNBOUND])
+
+
+@given(
+    rows=st.lists(st.tuples(st.integers(0, 5) | OF_MANY_KINDS, st.integers(-40, 40)), min_size=1, max_size=40),
+    asking=st.lists(
+        st.tuples(st.integers(0, 5) | OF_MANY_KINDS, st.integers(-50, 50), st.integers(-1, 30)), min_size=1, max_size=40
+    ),
+    is_open=st.booleans(),
+    narrow=st.sampled_from([1, 4]),
+    bits=st.sampled_from([1, 3, 6]),
+)
+def test_buckets_find_what_an_index_finds(
+    rows: list[tuple[Any, int]], asking: list[tuple[Any, int, int]], is_open: bool, narrow: int, bits: int
+) -> None:
+    """Keys of all kinds, which share slots, in one cell of time and in many; unless too many rows share a slot."""
+    history = History(("$.e",))
+    history.restore(Batch({"k": column([k for k, _ in rows]), "$.e": ints([t for _, t in rows])}, len(rows)))
+    keys = column([k for k, _, _ in asking])
+    least = np.array([-histories.FAR if is_open else lo for _, lo, _ in asking])
+    most = np.array([lo + n for _, lo, n in asking])
+    (run,) = history.flush()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(searching, "NARROW", narrow)
+        patch.setattr(bucketing, "LEAST_BITS", bits)
+        patch.setattr(bucketing, "MOST_BITS", bits)
+        pairs = bucket_pairs(run, Question(("k",), "$.e", least, most, (keys,)))
+        patch.setattr(searching, "bucket_pairs", lambda _run, _asked: None)
+        by_index = list(search(run, Question(("k",), "$.e", least, most, (keys,))))
+    if pairs is not None:
+        assert _listed(pairs) == _listed(by_index)
+
+
+@pytest.mark.parametrize("width", [1, 1000])
+def test_buckets_are_given_up_where_one_key_has_most_rows(width: int) -> None:
+    history = History(("$.e",))
+    history.append(Batch({"k": ints([7] * 500), "$.e": ints(np.arange(500))}, 500), 1)
+    (run,) = history.flush()
+    asked = Question(("k",), "$.e", np.arange(90), np.arange(90) + width, (ints([7] * 90),))
+    pairs = bucket_pairs(run, asked)
+    assert (pairs is None) == asked.is_crowded == (width == 1000)
+    found = _listed(list(search(run, asked)))
+    assert found == [(a, b) for a in range(90) for b in range(a, min(a + width, 499) + 1)]
+
+
+def _listed(parts: list[tuple[Any, Any]]) -> list[tuple[int, int]]:
+    return sorted((int(a), int(b)) for rows, others in parts for a, b in zip(rows, others, strict=True))
 
 
 @given(st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 9), min_size=1, max_size=60), st.integers(1, 8))
@@ -178,10 +231,11 @@ def test_a_run_over_thousands_of_years_and_many_keys_is_searched_all_the_same() 
     keys = list(range(3000))
     rows = [(k, t) for k in keys for t in times]
     history.append(Batch({"k": ints([k for k, _ in rows]), "$.e": ints([t for _, t in rows])}, len(rows)), 1)
-    asked = Question(("k",), hash_columns([ints([7])], 1), "$.e", np.array([-5]), np.array([5]))
     (run,) = history.flush()
-    found = [int(run.batch["$.e"][b]) for _, others in search(run, asked) for b in others]
-    assert found == [0]
+    for is_crowded in (False, True):
+        asked = Question(("k",), "$.e", np.array([-5]), np.array([5]), (ints([7]),), is_crowded)
+        found = [int(run.batch["$.e"][b]) for _, others in search(run, asked) for b in others]
+        assert found == [0]
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-9, 9)), min_size=1, max_size=30), st.sampled_from([1, 512]))

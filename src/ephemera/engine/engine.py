@@ -12,7 +12,7 @@ counted for each event.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -363,10 +363,14 @@ def split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Eve
             (released if part.first_end <= bound else kept).append(part)
             continue
         ready = part.batch[END] <= bound
-        if ready.all():
+        count = int(np.count_nonzero(ready))
+        if count == len(part):
             released.append(part)
-        elif not ready.any():
+        elif not count:
             kept.append(part)
+        elif ready[:count].all():  # in the order of time, nothing is copied
+            released.append(replace(part, batch=part.batch.cut(0, count)))
+            kept.append(replace(part, batch=part.batch.cut(count, len(part))))
         else:
             released.append(part.take(ready))
             kept.append(part.take(~ready))

@@ -55,7 +55,7 @@ class Column:
         return len(self.values)
 
     def take(self, rows: Ints | Mask) -> Column:
-        return Column(self.values[rows], self.kind)
+        return Column(self.values.take(places(rows)), self.kind)
 
     def tolist(self) -> list[Any]:
         """The values as Python has them."""
@@ -65,6 +65,12 @@ class Column:
     def nbytes(self) -> int:
         """About how much room the values take; an object counts with its pointer and a few words."""
         return self.values.nbytes * (1 if self.kind in ("int", "float") else 8)
+
+
+def places(rows: Ints | Mask) -> Ints:
+    """Rows by their numbers, also those that a mask leaves: numpy takes by numbers several times as fast."""
+    found: Ints = rows.nonzero()[0] if rows.dtype == np.bool_ else rows  # type: ignore[assignment]
+    return found
 
 
 def ints(values: Array | Sequence[int]) -> Column:
@@ -132,12 +138,10 @@ class Batch:
         return self.columns[name].values
 
     def take(self, rows: Ints | Mask) -> Batch:
-        length = len(rows)
-        if rows.dtype == np.bool_:
-            length = int(np.count_nonzero(rows))
-            if length == self.length:
-                return self
-        return Batch(taken(self.columns, rows), length)
+        chosen = places(rows)
+        if rows.dtype == np.bool_ and len(chosen) == self.length:
+            return self
+        return Batch(taken(self.columns, chosen), len(chosen))
 
     def cut(self, start: int, stop: int) -> Batch:
         """Some neighbouring rows, without copying them."""
@@ -172,12 +176,13 @@ class Batch:
 
 def taken(columns: Mapping[str, Column], rows: Ints | Mask) -> dict[str, Column]:
     """Some rows of some columns; two columns that are one stay one."""
+    chosen = places(rows)
     done: dict[int, Column] = {}
     found: dict[str, Column] = {}
     for name, c in columns.items():
         one = done.get(id(c.values))
         if one is None:
-            one = done[id(c.values)] = c.take(rows)
+            one = done[id(c.values)] = c.take(chosen)
         found[name] = one
     return found
 

@@ -23,6 +23,8 @@ from ephemera.terms.values import Term, Value, merged
 BEGIN: str = begin(EVENT)
 END: str = end(EVENT)
 REFERENCE: str = reference(EVENT)
+FITTING = 1 << 62
+"""What is below this one fits a number."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,7 +179,8 @@ def _distinct(parts: Sequence[Events]) -> Events:
         return whole
     names = [n for n in batch.columns if n != REFERENCE]
     columns = list({id(c.values): c for c in (batch.columns[n] for n in names)}.values())
-    if _ascend([c.values for c in columns if c.kind == "int"]):
+    numbers = [c.values for c in columns if c.kind == "int"]
+    if _ascend(numbers) or _differ(numbers):
         return whole
     hashes = fingerprints(columns, len(batch))
     if all_distinct(hashes):
@@ -215,6 +218,19 @@ def _ascend(columns: Sequence[Ints]) -> bool:
         if len(ties) < len(one) - 1 and any((other[ties + 1] > other[ties]).all() for other in columns):
             return True
     return False
+
+
+def _differ(columns: Sequence[Ints]) -> bool:
+    """Whether rows differ in as many columns as fit one number together; values of events come last."""
+    total: Ints | None = None
+    size = 1
+    for one in reversed(columns):
+        least, most = int(one.min()), int(one.max())
+        width = most - least + 1
+        if width > 1 and size * width < FITTING:
+            total = one - least if total is None else total * width + (one - least)
+            size *= width
+    return total is not None and size >= len(total) and all_distinct(total)
 
 
 def _first_of_equal(batch: Batch, names: Sequence[str], hashes: np.ndarray, order: Ints) -> tuple[Mask, Ints]:

@@ -1,25 +1,25 @@
 """This module keeps histories: the tuples of an input in runs, each sorted by key and stamp when it is asked.
 
-A run holds the tuples of one step, or of several neighbours merged. It is searched by an index: the keys are numbered,
-the rows sorted by the number of their key and then by one stamp, and both packed into one number, so that a key and a
-range of time are a look at a table and two binary searches. Indexes are made when they are first used, and thrown away
-with the run. A run whose every tuple is irrelevant is dropped whole; runs merge only with neighbours of their size,
-and never so that they would be kept much longer than their tuples matter.
+A run holds the tuples of one step, or of several neighbours merged. It is searched by buckets, or by an index: the keys
+are numbered, the rows sorted by the number of their key and then by one stamp, and both packed into one number, so that
+a key and a range of time are a look at a table and two binary searches. Both are made when they are first used, and
+thrown away with the run. A run whose every tuple is irrelevant is dropped whole; runs merge only with neighbours of
+their size, and never so that they would be kept much longer than their tuples matter.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.kernels.columns import Batch, Column, Hashes, Ints, stack
+from ephemera.kernels.buckets import Buckets, Layout, bucketed
+from ephemera.kernels.columns import Batch, Column, Ints, stack
 from ephemera.kernels.computed import Derived, Key
-from ephemera.kernels.keys import FEW as UNSORTED
-from ephemera.kernels.keys import Numbering, hash_columns, joins, numbered, same, sorted_by
+from ephemera.kernels.keys import Numbering, hash_columns, numbered, same, sorted_by
 from ephemera.kernels.tail import FEW, MANY, Row, RowBatch, Tail, of_rows
 from ephemera.physical.nodes import Needed
 
@@ -32,8 +32,6 @@ SHARE = 8
 """A run spans no more than this part of the time for which its tuples matter, unless it is short."""
 SHORT = 1 << 12
 """Runs of fewer rows are merged whatever they span."""
-MOST_PAIRS = 1 << 21
-"""So many pairs are made at a time."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +67,9 @@ class Run:
     earliest: dict[str, int] = field(default_factory=dict)
     """The least value of some stamps, found when it is first asked for."""
     indexes: dict[tuple[tuple[Key, ...], str], Index] = field(default_factory=dict)
+    buckets: dict[tuple[tuple[Key, ...], str, Layout], Buckets] = field(default_factory=dict)
+    crowded: set[tuple[Key, ...]] = field(default_factory=set)
+    """The keys by which too many rows share a bucket."""
     derived: dict[Derived, Column | None] = field(default_factory=dict)
     """The columns of computed keys, made when they are first asked for."""
 
@@ -103,13 +104,20 @@ class Run:
             self.indexes[wanted] = _index(self, keys, stamp)
         return self.indexes[wanted]
 
+    def by_buckets(self, keys: tuple[Key, ...], stamp: str, layout: Layout) -> Buckets:
+        """The rows by buckets of some columns and a stamp."""
+        wanted = (keys, stamp, layout)
+        if wanted not in self.buckets:
+            self.buckets[wanted] = bucketed(self.columns(keys), self.batch[stamp], layout)
+        return self.buckets[wanted]
+
 
 def _index(run: Run, keys: Sequence[Key], stamp: str) -> Index:
     stamps: Ints = run.batch[stamp]
     first, last = run.first(stamp), run.last(stamp)
     span = last - first + 2
     if not keys:
-        order = np.arange(len(stamps)) if _ascends(stamps) else np.argsort(stamps, kind="stable")
+        order = np.arange(len(stamps)) if ascends(stamps) else np.argsort(stamps, kind="stable")
         return Index(order, None, True, stamps[order] - first, first, span, 1)
     columns = run.columns(keys)
     numbering, numbers = numbered(hash_columns(columns, len(stamps)))
@@ -123,13 +131,14 @@ def _index(run: Run, keys: Sequence[Key], stamp: str) -> Index:
     order = sorted_by(numbers, len(numbering))
     since = (stamps - first)[order]
     packed = numbers[order] * width + (since if grain == 1 else since // grain)
-    if not _ascends(packed):
+    if not ascends(packed):
         again = np.argsort(packed, kind="stable")
         order, packed = order[again], packed[again]
     return Index(order, numbering, exact, packed, first, width, grain)
 
 
-def _ascends(values: Ints) -> bool:
+def ascends(values: Ints) -> bool:
+    """Whether no value is below the one before it."""
     return len(values) < 2 or bool((values[1:] >= values[:-1]).all())
 
 
@@ -317,100 +326,3 @@ def _is_past(latest: Mapping[str, int], needed: Sequence[Sequence[tuple[str, int
         else:
             return False
     return True
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Question:
-    """What rows ask a history for: a key, and a range of a stamp."""
-
-    keys: tuple[Key, ...]
-    """The columns of the history that the hashes are of, some of them computed."""
-    hashes: Hashes
-    stamp: str
-    least: Ints
-    most: Ints
-    columns: tuple[Column, ...] = ()
-    """The values that the hashes are of; rows that only share a hash are told apart by them."""
-
-
-def ranges(run: Run, asked: Question) -> tuple[Ints, Ints, Ints]:
-    """The rows that ask for something the run may have, and for each where in its index that begins and ends.
-
-    With an exact index of grain 1 all that lies between is what was asked for.
-    """
-    first = run.first(asked.stamp)
-    asking: Ints = ((asked.least <= run.last(asked.stamp)) & (asked.most >= first)).nonzero()[0]
-    if not len(asking):
-        return asking, asking, asking
-    index = run.index(asked.keys, asked.stamp)
-    offset: Ints | None = None
-    if index.keys is not None:
-        asking, numbers = _keyed(run, index.keys, asked, asking, exact=index.exact)
-        offset = numbers * index.span
-    low, high = asked.least[asking] - index.first, asked.most[asking] - index.first
-    if index.grain > 1:
-        low, high = low // index.grain, high // index.grain
-    low, high = np.maximum(low, 0), np.minimum(high, index.span - 2)
-    if offset is not None:
-        low, high = low + offset, high + offset
-    starts = index.packed.searchsorted(low, side="left")
-    stops = index.packed.searchsorted(high, side="right")
-    return asking, starts, np.maximum(starts, stops)
-
-
-def _keyed(run: Run, keys: Numbering, asked: Question, asking: Ints, *, exact: bool) -> tuple[Ints, Ints]:
-    """Those of the rows that ask for a key of the run, and its numbers; many are sorted by them, to ask in turn."""
-    numbers = keys.find(asked.hashes if len(asking) == len(asked.hashes) else asked.hashes[asking])
-    found = (numbers >= 0).nonzero()[0]
-    if len(found) < len(asking):
-        asking, numbers = asking[found], numbers[found]
-    if exact and asked.columns:
-        rows = keys.rows[numbers]
-        for own, c in zip(run.columns(asked.keys), asked.columns, strict=True):
-            agree = joins(c.take(asking), own.take(rows))
-            if not agree.all():
-                asking, numbers, rows = asking[agree], numbers[agree], rows[agree]
-    if len(asking) > UNSORTED and not _ascends(numbers):
-        order = sorted_by(numbers, len(keys))
-        asking, numbers = asking[order], numbers[order]
-    return asking, numbers
-
-
-def search(run: Run, asked: Question) -> Iterator[tuple[Ints, Ints]]:
-    """The pairs of a row that asks and a row of the run with its key and a stamp in its range, some at a time."""
-    asking, starts, stops = ranges(run, asked)
-    counts = stops - starts
-    if not counts.any():
-        return
-    index = run.index(asked.keys, asked.stamp)
-    for rows, places in _unfolded(asking, starts, counts):
-        found = rows, index.order[places]
-        yield found if index.grain == 1 and index.exact else _checked(run, asked, *found)
-
-
-def _unfolded(asking: Ints, starts: Ints, counts: Ints) -> Iterator[tuple[Ints, Ints]]:
-    """Each row with each place of its range."""
-    ends = counts.cumsum()
-    total = int(ends[-1])
-    if total == len(asking) and counts.max() == 1:
-        yield asking, starts
-        return
-    shifts = starts - (ends - counts)
-    for low in range(0, total, MOST_PAIRS):
-        high = min(low + MOST_PAIRS, total)
-        if high - low < total:
-            first, last = np.searchsorted(ends, low, side="right"), np.searchsorted(ends, high, side="left") + 1
-            within = np.minimum(ends[first:last], high) - np.maximum(ends[first:last] - counts[first:last], low)
-            rows, moved = asking[first:last], shifts[first:last]
-        else:
-            rows, moved, within = asking, shifts, counts
-        yield np.repeat(rows, within), np.arange(low, high) + np.repeat(moved, within)
-
-
-def _checked(run: Run, asked: Question, rows: Ints, others: Ints) -> tuple[Ints, Ints]:
-    """The pairs that agree, where an index does not tell all stamps or all keys apart."""
-    stamps = run.batch[asked.stamp][others]
-    agree = (stamps >= asked.least[rows]) & (stamps <= asked.most[rows])
-    for own, c in zip(run.columns(asked.keys), asked.columns, strict=False):
-        agree &= joins(c.take(rows), own.take(others))
-    return rows[agree], others[agree]

@@ -356,19 +356,7 @@ def sorted_by(numbers: Ints, count: int) -> Ints:
     return order
 
 
-def all_distinct(hashes: Hashes) -> bool:
-    """Whether no hash comes twice."""
-    if len(hashes) <= FEW:
-        ascending = np.sort(hashes)
-        return not bool((ascending[1:] == ascending[:-1]).any())
-    bits = _bits(len(hashes))
-    places = (hashes >> np.uint64(64 - bits)).view(np.int64)
-    slots = np.empty(1 << bits, dtype=np.int32)
-    own = np.arange(len(hashes), dtype=np.int32)
-    slots[places] = own
-    holders = slots[places]
-    others: Mask = holders != own
-    rest = hashes[others]
-    if (hashes[holders[others]] == rest).any():
-        return False
-    return len(rest) < 2 or all_distinct(rest << np.uint64(bits))  # what shared a slot is told apart by other bits
+def all_distinct(numbers: Hashes | Ints) -> bool:
+    """Whether no number comes twice."""
+    ascending = np.sort(numbers)
+    return not bool((ascending[1:] == ascending[:-1]).any())

@@ -41,7 +41,7 @@ from ephemera.algebra.nodes import (
     Union,
 )
 from ephemera.algebra.parts import left_of, member_head, positive_part, stored_stamps
-from ephemera.algebra.scalar import Distance, Every, Formula, computed_variables, every
+from ephemera.algebra.scalar import Distance, Every, Formula, Holds, computed_variables, every
 from ephemera.algebra.schema import Schema, schema
 from ephemera.analysis.flows import RATE, tests_of
 from ephemera.analysis.join_estimates import Flow, JoinEstimates, JoinPart
@@ -295,11 +295,16 @@ def _ranges(leaf: Leaf, condition: Formula, known: Set[str]) -> tuple[tuple[Rang
 def _summarized(attempts: tuple[tuple[Branch, ...], ...], head: Group | Imbed) -> tuple[tuple[Branch, ...], ...]:
     """The same, where a rule only counts, sums or asks for the extremes of what lies in one window."""
     match attempts:
-        case (((WindowPlan(kind="collection", is_exact=True) as window,),),):
+        case (((WindowPlan(kind="collection") as window,),),) if window.is_exact or _has_one_condition(window):
             wanted = _wanted(head)
             return attempts if wanted is None else (((replace(window, kind="summary", wanted=wanted),),),)
         case _:
             return attempts
+
+
+def _has_one_condition(window: WindowPlan) -> bool:
+    """Whether data are compared once in a window; then it may still be summed up."""
+    return len(window.tests) == 1 and isinstance(window.tests[0], Holds)
 
 
 def _wanted(group: Group | Imbed) -> tuple[Wanted, ...] | None:

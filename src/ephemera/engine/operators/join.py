@@ -19,7 +19,8 @@ from ephemera.base.time import LATEST
 from ephemera.engine.operators.join_constants import JoinConstants
 from ephemera.engine.operators.join_rows import RowJoin
 from ephemera.engine.operators.probe_keys import Asked, ProbeKeys
-from ephemera.engine.operators.window import Pending, in_window, look, summarized
+from ephemera.engine.operators.window import Looked, Pending, in_window, look, summarized
+from ephemera.engine.operators.window_values import look_beyond
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
@@ -137,30 +138,32 @@ class RuleJoin:
             if not rows or self.plan.gives_rows:
                 return rows or None
             return self._timed(of_rows(rows))
-        found = [b for first in range(len(self.plan.leaves)) if (b := self._new(first, tick)) is not None]
+        found = [part for first in range(len(self.plan.leaves)) for part in self._new(first, tick)]
         return self._timed(stack(found)) if found else None
 
     # ---- positive events -----------------------------------------------------------------------------------
 
-    def _new(self, first: int, tick: int) -> Batch | None:
+    def _new(self, first: int, tick: int) -> list[Batch]:
         """The joins in which this leaf is new: the ones before it may be, too, the ones behind it are not."""
         leaf = self.plan.leaves[first]
         runs = [r.batch for r in self._histories(leaf.source).flush() if r.step > self.seen]
         if not runs:
-            return None
+            return []
         order = self.plan.orders[first]
-        batch = self._tested(_of_leaf(stack(runs), leaf, order.kept), order.tests)
+        parts = [self._tested(_of_leaf(stack(runs), leaf, order.kept), order.tests)]
         known = self._parameters is None
         for keys in (None, *self._keys[first]):
             if keys is not None:
-                batch = self._probed(batch, keys, tick if keys.probe.leaf < first else self.seen)
-            if not known and self._parameters is not None and self._parameters.by <= batch.columns.keys():
-                batch, known = self._parameters.may(batch), True
-            if not len(batch):
-                return None
-        return batch
+                parts = self._probed(stack(parts), keys, tick if keys.probe.leaf < first else self.seen)
+            if not any(map(len, parts)):
+                return []
+            if not known and self._parameters is not None and self._parameters.by <= parts[0].columns.keys():
+                parts, known = [self._parameters.may(stack(parts))], True
+        return [part for part in parts if len(part)]
 
-    def _probed(self, batch: Batch, keys: ProbeKeys, until: int) -> Batch:
+    def _probed(self, batch: Batch, keys: ProbeKeys, until: int) -> list[Batch]:
+        if not len(batch):
+            return []
         probe = keys.probe
         return self._searched(batch, keys.leaf, keys.asked(batch), until, probe.tests, probe.kept)
 
@@ -173,7 +176,7 @@ class RuleJoin:
         tests: Sequence[Formula],
         kept: frozenset[str] | None = None,
         settled: frozenset[str] = frozenset(),
-    ) -> Batch:
+    ) -> list[Batch]:
         """The pairs of a tuple and one of the leaf that agree on the variables they share, and pass some tests."""
         found: list[Batch] = []
         told = {leaf.names.get(k, k) for k in asked.names}
@@ -191,7 +194,7 @@ class RuleJoin:
                     pairs = self._tested(paired(batch, rows, other, others, kept, settled), tests)
                 if len(pairs):
                     found.append(pairs)
-        return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))
+        return found
 
     def _passing(  # noqa: PLR0913, PLR0917
         self, batch: Batch, rows: Ints, other: Batch, others: Ints, tests: Sequence[Formula], settled: frozenset[str]
@@ -262,7 +265,10 @@ class RuleJoin:
 
     def _window(self, window: WindowPlan, batch: Batch, outer: frozenset[str]) -> Batch:
         """The tuples with what is in their windows, or those in whose windows something is, or nothing."""
-        looked = look(window, self._histories(window.leaf.source), batch) if window.kind != "collection" else None
+        looked: Looked | None = None
+        if window.kind != "collection":
+            history = self._histories(window.leaf.source)
+            looked = look(window, history, batch) or look_beyond(window, history, batch, outer, self._filter.tester)
         if window.kind in ("collection", "summary"):
             return self._unfolded(window, batch, outer) if looked is None else summarized(batch, looked)
         if looked is None:
@@ -275,7 +281,8 @@ class RuleJoin:
     def _unfolded(self, window: WindowPlan, batch: Batch, outer: frozenset[str]) -> Batch:
         """Each tuple with each of what lies in its window."""
         asked = Asked((in_window(batch, window),))
-        return self._searched(batch, window.leaf, asked, FAR, window.tests, settled=outer)
+        found = self._searched(batch, window.leaf, asked, FAR, window.tests, settled=outer)
+        return stack(found) if found else batch.take(np.empty(0, dtype=np.int64))
 
 
 def _among(rows: Ints, count: int) -> Mask:

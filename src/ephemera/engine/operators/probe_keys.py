@@ -16,8 +16,8 @@ from ephemera.base.tree import rebuild
 from ephemera.engine.operators.window import between
 from ephemera.kernels.columns import Batch, Column, Ints, column
 from ephemera.kernels.computed import Derived, Key, ScopeOf, key_column, value_or_null, whole_numbers
-from ephemera.kernels.history import FAR, Question, Run, search
-from ephemera.kernels.keys import hash_columns
+from ephemera.kernels.history import FAR, Run
+from ephemera.kernels.search import Question, search
 from ephemera.physical.nodes import KeyEquation, Leaf, Probe
 from ephemera.rules.scope import event_names
 from ephemera.terms.nodes import Var
@@ -82,7 +82,7 @@ class ProbeKeys:
 
     def _question(self, columns: list[Column], least: Ints, most: Ints) -> Question:
         keys = self.keys if columns else ()
-        return Question(keys, hash_columns(columns, len(least)), self.stamp, least, most, tuple(columns))
+        return Question(keys, self.stamp, least, most, tuple(columns))
 
     def _solved(self, batch: Batch, least: Ints, most: Ints) -> Asked:
         values, where = whole_numbers(self.probe.equations[0].known, batch, self._scope)

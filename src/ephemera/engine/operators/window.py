@@ -11,7 +11,7 @@ neighbours of their size, so there are few of them, and an event does not cost w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from ephemera.algebra.attributes import end, hidden
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints, latest, stack
 from ephemera.kernels.filter import times
-from ephemera.kernels.history import FAR, History, Question, Run, ranges
-from ephemera.kernels.keys import hash_columns
+from ephemera.kernels.history import FAR, History, Run
+from ephemera.kernels.search import Question, bucket_pairs, ranges
 from ephemera.physical.nodes import Leaf, Range, Wanted, WindowPlan
 
 COUNT = hidden("count")
@@ -37,8 +37,7 @@ def question(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, limits: 
     """What is asked of the history of a leaf for each row, in its own names."""
     own = {new: old for old, new in leaf.names.items()}
     columns = tuple(batch.columns[k] for k in keys)
-    hashes = hash_columns(columns, len(batch))
-    return Question(tuple(own.get(k, k) for k in keys), hashes, own.get(stamp, stamp), *between(batch, limits), columns)
+    return Question(tuple(own.get(k, k) for k in keys), own.get(stamp, stamp), *between(batch, limits), columns)
 
 
 def between(batch: Batch, limits: Sequence[Range]) -> tuple[Ints, Ints]:
@@ -65,12 +64,34 @@ def in_window(batch: Batch, window: WindowPlan) -> Question:
     return question(batch, window.leaf, keys, end(window.leaf.name), window.ranges)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Looked:
     """What is in the windows of some rows."""
 
-    counts: Ints
-    found: dict[Wanted, Column]
+    def __init__(self, windows: int, most: int) -> None:
+        """No window holds more than so many."""
+        self.counts: Ints = np.zeros(windows, dtype=np.int64)
+        self.found: dict[Wanted, Column] = {}
+        self._most = most
+
+    def so_far(self, run: Run, wanted: Wanted, name: str) -> Array | None:
+        """What is wanted of each window, to be added to from a column of a run; None if it cannot be had exactly."""
+        c, found = run.batch.columns[name], self.found.get(wanted)
+        if c.kind not in ("int", "float") or (found is not None and found.kind != c.kind):
+            return None
+        if wanted[0] == "sum" and (c.kind != "int" or _may_overflow(run, name, self._most)):
+            return None
+        if found is None:
+            found = self.found[wanted] = Column(np.zeros(len(self.counts), dtype=c.values.dtype), c.kind)
+        return found.values
+
+    def add_pairs(self, values: Array, function: str, rows: Ints, more: Array) -> None:
+        """Adds values one by one, each to what is wanted of a window."""
+        if function == "sum":
+            np.add.at(values, rows, more)
+            return
+        first = (self.counts.take(rows) == 0).nonzero()[0]
+        values[rows.take(first)] = more.take(first)
+        (np.minimum if function == "min" else np.maximum).at(values, rows, more)
 
 
 def look(window: WindowPlan, history: History, batch: Batch) -> Looked | None:
@@ -82,41 +103,51 @@ def look(window: WindowPlan, history: History, batch: Batch) -> Looked | None:
     if asked is None or len(asked.keys) < len(window.keys):
         return None
     own = {new: old for old, new in window.leaf.names.items()}
-    counts = np.zeros(len(asked.least), dtype=np.int64)
-    found: dict[Wanted, Column] = {}
+    wanted = {one: own[one[1]] for one in window.wanted}
+    looked = Looked(len(asked), len(history))
     for run in history.flush():
-        asking, starts, stops = ranges(run, asked)
-        full = np.flatnonzero(stops > starts)
-        if not len(full):
-            continue
-        index = run.index(asked.keys, asked.stamp)
-        if index.grain > 1 or not index.exact:
+        pairs = bucket_pairs(run, asked)
+        is_had = _by_ranges(run, asked, wanted, looked) if pairs is None else _by_pairs(run, pairs, wanted, looked)
+        if not is_had:
             return None
-        if len(full) < len(asking):
-            asking, starts, stops = asking[full], starts[full], stops[full]
-        for one in window.wanted:
-            kind, so_far = run.batch.columns[own[one[1]]].kind, found.get(one)
-            if so_far is not None and so_far.kind != kind:
-                return None
-            more = _of_run(run, asked, one[0], own[one[1]], len(history), starts, stops)
-            if more is None:
-                return None
-            if so_far is None:
-                so_far = found[one] = Column(np.zeros(len(counts), dtype=more.dtype), kind)
-            so_far.values[asking] = _combined(one[0], so_far.values[asking], more, counts[asking] > 0)
-        counts[asking] += stops - starts
-    return Looked(counts, found)
+    return looked
 
 
-def _of_run(run: Run, asked: Question, function: str, name: str, count: int, starts: Ints, stops: Ints) -> Array | None:  # noqa: PLR0913, PLR0917
-    """What is wanted of the windows' parts in one run."""
-    kind = run.batch.columns[name].kind
-    if function != "sum" and kind in ("int", "float"):
-        return _extremes(run, asked, name, function).of(starts, stops)
-    if kind != "int" or _may_overflow(run, name, count):
-        return None
-    running = _running_sum(run, asked, name)
-    return running[stops] - running[starts]
+def _by_pairs(run: Run, pairs: Sequence[tuple[Ints, Ints]], wanted: Mapping[Wanted, str], looked: Looked) -> bool:
+    """Adds what windows hold of a run one by one; whether all could be had."""
+    for rows, others in pairs:
+        for one, name in wanted.items():
+            values = looked.so_far(run, one, name)
+            if values is None:
+                return False
+            looked.add_pairs(values, one[0], rows, run.batch[name].take(others))
+        looked.counts += np.bincount(rows, minlength=len(looked.counts))
+    return True
+
+
+def _by_ranges(run: Run, asked: Question, wanted: Mapping[Wanted, str], looked: Looked) -> bool:
+    """Adds what windows hold of a run, each at once; whether all could be had."""
+    asking, starts, stops = ranges(run, asked)
+    full = np.flatnonzero(stops > starts)
+    if not len(full):
+        return True
+    index = run.index(asked.keys, asked.stamp)
+    if index.grain > 1 or not index.exact:
+        return False
+    if len(full) < len(asking):
+        asking, starts, stops = asking[full], starts[full], stops[full]
+    for one, name in wanted.items():
+        values = looked.so_far(run, one, name)
+        if values is None:
+            return False
+        if one[0] == "sum":
+            running = _running_sum(run, asked, name)
+            more = running[stops] - running[starts]
+        else:
+            more = _extremes(run, asked, name, one[0]).of(starts, stops)
+        values[asking] = _combined(one[0], values[asking], more, looked.counts[asking] > 0)
+    looked.counts[asking] += stops - starts
+    return True
 
 
 def _combined(function: str, before: Array, more: Array, had: Mask) -> Array:

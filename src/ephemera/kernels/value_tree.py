@@ -1,0 +1,78 @@
+"""This module counts and adds up the values above a limit in ranges of an array, without looking at each of them.
+
+The values are numbered by their order. For each bit of these numbers, the first one first, the tree tells for every
+place how many before it have the bit, and then the values without it go before those with it (a wavelet matrix, Claude
+and Navarro 2012). So a range becomes two ranges in the next arrangement, of which one holds only values on one side of
+the limit, and is counted, and the other is looked into by the next bit. Many ranges are asked for at a time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ephemera.base.lazy_dataclass import dataclass
+from ephemera.kernels.columns import Ints
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Level:
+    """An arrangement of the values by one bit."""
+
+    bit: int
+    before: Ints
+    """How many before each place, and in all, have the bit."""
+    sums: Ints
+    """The sums of the values before each place, and of all, once those without the bit go first."""
+    without: int
+    """How many do not have it."""
+
+
+class ValueTree:
+    """Whole numbers, whose sums must stay within 64 bits."""
+
+    def __init__(self, values: Ints) -> None:
+        self._ascending, ranks = np.unique(values, return_inverse=True)
+        self._levels: list[_Level] = []
+        self._sums = _running(values)
+        for bit in reversed(range(max(len(self._ascending) - 1, 0).bit_length())):
+            has = (ranks >> bit & 1).astype(np.bool_)
+            order = np.concatenate([(~has).nonzero()[0], has.nonzero()[0]])
+            ranks, values = ranks.take(order), values.take(order)
+            before = _running(has.astype(np.int64))
+            self._levels.append(_Level(bit, before, _running(values), len(values) - int(before[-1])))
+
+    def above(self, starts: Ints, stops: Ints, limits: Ints, *, equal: bool) -> tuple[Ints, Ints]:
+        """For each range how many values are above its limit, or equal if that counts, and their sum."""
+        least = self._ascending.searchsorted(limits, side="left" if equal else "right")
+        every = least == 0
+        some = (~every & (least < len(self._ascending))).nonzero()[0]
+        counts = np.where(every, stops - starts, 0)
+        sums = np.where(every, self._sums.take(stops) - self._sums.take(starts), 0)
+        counts[some], sums[some] = self._from(starts.take(some), stops.take(some), least.take(some))
+        return counts, sums
+
+    def below(self, starts: Ints, stops: Ints, limits: Ints, *, equal: bool) -> tuple[Ints, Ints]:
+        """The same for values that are less."""
+        counts, sums = self.above(starts, stops, limits, equal=not equal)
+        return stops - starts - counts, self._sums.take(stops) - self._sums.take(starts) - sums
+
+    def _from(self, starts: Ints, stops: Ints, least: Ints) -> tuple[Ints, Ints]:
+        """How many values have at least a number, and their sum; the number is that of some value."""
+        counts, sums = np.zeros_like(starts), np.zeros_like(starts)
+        inner = self._sums
+        for level in self._levels:
+            first, last = level.before.take(starts), level.before.take(stops)
+            ones = first + level.without, last + level.without
+            is_zero = (least >> level.bit & 1) == 0  # whoever has the bit is beyond
+            counts += np.where(is_zero, last - first, 0)
+            sums += np.where(is_zero, level.sums.take(ones[1]) - level.sums.take(ones[0]), 0)
+            starts = np.where(is_zero, starts - first, ones[0])
+            stops = np.where(is_zero, stops - last, ones[1])
+            inner = level.sums
+        return counts + (stops - starts), sums + (inner.take(stops) - inner.take(starts))
+
+
+def _running(values: Ints) -> Ints:
+    found = np.zeros(len(values) + 1, dtype=np.int64)
+    np.cumsum(values, out=found[1:])
+    return found
