@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
+
 from ephemera.base.errors import InternalError
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.time_slices import (
@@ -37,11 +39,15 @@ def cut_along_time(
 
 
 def _sample(spread: DistributedProgram, group: int, sampled: Sampled) -> PlacedSample:
-    """What is known of the events that a group reads."""
+    """What is known of the events that a group reads; what others derive for it ends when events of the input do."""
     known: list[tuple[Ints, Ints, float]] = []
     for part, weight in sampled:
-        rows, homes = spread.homes(part, group)
-        known.append((part.batch[END][rows], homes, weight))
+        ends = part.batch[END]
+        if spread.has_keys(group):
+            rows, homes = spread.homes(part, group)
+            known.append((ends[rows], homes, weight))
+        else:
+            known.append((ends, np.full(len(ends), spread.pinned(group)), weight))
     return sample_of(known)
 
 

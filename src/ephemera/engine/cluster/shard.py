@@ -69,7 +69,7 @@ class Shard:
         self._store = store
         self._beside = beside
         self._running: dict[tuple[int, int], Running] = {}
-        self._done: dict[tuple[int, int, int], Done] = {}
+        self.done: dict[tuple[int, int, int], Done] = {}
         """What was done in the batch at hand, by program, group and home."""
         self.batch: int | None = None
         """The batch after which the state is that of the engines; None before the first."""
@@ -152,7 +152,7 @@ class Shard:
         Whatever is not for the engines of this level passes through. What is visited, of each program, is cut along
         time: then others do slices of what is at home here, or this of theirs.
         """
-        self._done = {}
+        self.done = {}
         spreads = {number: self._spreads[number].for_batch(visited.get(number, {})) for number in self._spreads}
         moved = {
             (number, group, self._place)
@@ -197,7 +197,7 @@ class Shard:
             yield from self._visit(spread, engine, own, standing, share)
         else:
             return
-        self._done[spread.number, group, home] = Done(engine, time.thread_time() - began)
+        self.done[spread.number, group, home] = Done(engine, time.thread_time() - began)
 
     def _run(
         self,
@@ -255,10 +255,10 @@ class Shard:
         """What the engines hold, for whoever watches; one word for each program."""
         programs: dict[int, list[dict[str, Any]]] = {}
         for (program, group), one in self._running.items():
-            done = self._done.get((program, group, self._place))
+            done = self.done.get((program, group, self._place))
             own = {"home": self._place, "cpu": done.cpu if done is not None else 0.0}
             programs.setdefault(program, []).append({"group": group, **own, **_held(one.engine)})
-        for (program, group, home), done in self._done.items():
+        for (program, group, home), done in self.done.items():
             if home != self._place:
                 seen = {"matched": sorted(done.engine.matched), "histories": {}, "waiting": 0, "pending": 0}
                 programs.setdefault(program, []).append({"group": group, "home": home, "cpu": done.cpu, **seen})

@@ -165,9 +165,10 @@ def _cut_along_time(
     """Programs over the same input with their slices of time; the input is only looked at if some may have any."""
     if not any(spread.look_backs for spread in spreads) or not slicing.may_help(spreads[0].places, cores):
         return spreads
-    have_keys = all(spread.has_keys(group) for spread in spreads for group in spread.look_backs)
-    looked_at = [one for one in sources if not (have_keys and isinstance(one, ScannedEvents))]  # keys may well spread
-    sampled = [event for source in looked_at for event in sample_events(source, spreads[0], wanted)]
+    have_keys = [spread.has_keys(group) for spread in spreads for group in spread.look_backs]
+    looked_at = [one for one in sources if not (all(have_keys) and isinstance(one, ScannedEvents))]  # keys may spread
+    columns = wanted if any(have_keys) else dict.fromkeys(wanted, frozenset[str]())
+    sampled = [some for source in looked_at for some in sample_events(source, spreads[0], columns)]
     return [cut_along_time(spread, sampled, cores, slicing) for spread in spreads]
 
 
