@@ -1,9 +1,11 @@
 """This module measures what is cut along time on Spark: two cores against one, over history and live.
 
-Two processes with a session each, bound to one core and to two, take turns, so that whatever else the machine does meets
-both, and both are warm: the first turn of each case does not count. Of the others each has its median, and the ratio is
-that of these. Beside seconds on the clock stand the seconds that processors were busy, in engines and altogether, which a
-busy machine changes less. All answers are compared with those of the local engine, by their number and by sums.
+Two processes with a session each, bound to one core and to two, take turns, so that whatever else the machine does
+meets both, and both are warm: the first turn of each case does not count. Of the others each has its median, and the
+ratio is that of these. Beside seconds on the clock stand the seconds that processors were busy, in engines and
+altogether, which a busy machine changes less. All answers are compared with those of the local engine, by their number
+and by sums. MB are those of the largest worker: over history of the smaller and of the larger peak of two, live after
+the first batch that counts and after the last.
 
 PYTHONPATH=. python -m bench.slices [--events 1000000] [--batches 4] [--cases chain pairs hour hot during]
     [--ways batch live] [--repeat 3] [--json FILE]
@@ -95,7 +97,9 @@ class Cores:
         self._process.communicate()
 
 
-def compared(way: str, name: str, path: Path, right: Sums, cores: Mapping[int, Cores], repeat: int) -> Figures:
+def compared(  # noqa: PLR0913 - what is run, on what, and how often
+    way: str, name: str, path: Path, right: Sums, cores: Mapping[int, Cores], *, repeat: int
+) -> Figures:
     """The runs of a case, in turn; the first ones warm up."""
     runs: dict[int, list[Run]] = {count: [] for count in cores}
     for number in range(repeat + 1):
@@ -140,7 +144,7 @@ def main() -> None:
                     pq.write_table(events, path, row_group_size=ROWS)
                 else:
                     in_batches(events, path)
-                found = compared(way, name, path, local(name, events), cores, chosen.repeat)
+                found = compared(way, name, path, local(name, events), cores, repeat=chosen.repeat)
                 rows.append(found)
                 print(found.line(), flush=True)
     for process in cores.values():

@@ -22,7 +22,15 @@ from ephemera.base.errors import InternalError
 from ephemera.engine.cluster.cut_along_time import cut_at
 from ephemera.engine.cluster.message import Answers, EngineStats, EventsFor, Shipment, UndefinedHead
 from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.engine.cluster.time_slices import FORCED, PlacedSample, Slicing, TimeSlices, place_slices, sample_of
+from ephemera.engine.cluster.time_slices import (
+    FORCED,
+    PlacedSample,
+    Slicing,
+    TimeSlices,
+    place_slices,
+    sample_of,
+    slice_places,
+)
 from ephemera.formats.json_events import read_object
 from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
@@ -210,7 +218,7 @@ def test_slices_have_about_as_many_events_and_are_as_many_as_pay() -> None:
 
 
 def _in_one_place(parts: Sequence[tuple[Any, float]]) -> PlacedSample:
-    return sample_of([(ends, np.zeros(len(ends), dtype=np.int64), count / len(ends)) for ends, count in parts])
+    return sample_of([(ends, np.zeros(len(ends), dtype=np.uint64), count / len(ends)) for ends, count in parts])
 
 
 @pytest.mark.parametrize(
@@ -238,3 +246,21 @@ def test_there_are_no_more_slices_than_places() -> None:
     assert [len(one) for one in cut_at(spread, [1, 2]).slices.values()] == [3]
     with pytest.raises(InternalError, match="more slices than 3 places"):
         cut_at(spread, [1, 2, 3])
+
+
+def test_a_place_with_more_than_its_share_is_cut_and_no_other() -> None:
+    ends = np.arange(10_000) * 10**5
+    keys = np.where(ends // 10**5 % 2 == 0, 1, ends // 10**5).astype(np.uint64)
+    sample = sample_of([(ends, keys, 500.0)])
+    chosen = place_slices(sample, 10**6, 4, 2)
+    assert list(chosen) == [1]
+    assert len(chosen[1]) == 4
+    even = sample_of([(ends, np.arange(10_000, dtype=np.uint64), 500.0)])
+    assert place_slices(even, 10**6, 4, 2) == {}
+    assert place_slices(sample, 10**9, 4, 2) == {}
+
+
+def test_slices_are_in_places_of_their_own_and_the_last_at_home() -> None:
+    assert slice_places(1, 4, 4) == [2, 3, 0, 1]
+    assert slice_places(0, 2, 5) == [4, 0]
+    assert slice_places(3, 1, 5) == [3]

@@ -17,7 +17,7 @@ from ephemera.engine.cluster.time_slices import (
     place_slices,
     sample_of,
 )
-from ephemera.kernels.columns import Ints
+from ephemera.kernels.columns import Hashes, Ints
 from ephemera.kernels.event_columns import END, Events
 
 Sampled = Sequence[tuple[Events, float]]
@@ -40,14 +40,14 @@ def cut_along_time(
 
 def _sample(spread: DistributedProgram, group: int, sampled: Sampled) -> PlacedSample:
     """What is known of the events that a group reads; what others derive for it ends when events of the input do."""
-    known: list[tuple[Ints, Ints, float]] = []
+    known: list[tuple[Ints, Hashes, float]] = []
     for part, weight in sampled:
         ends = part.batch[END]
         if spread.has_keys(group):
-            rows, homes = spread.homes(part, group)
-            known.append((ends[rows], homes, weight))
+            rows, keys = spread.keys(part, group)
+            known.append((ends[rows], keys, weight))
         else:
-            known.append((ends, np.full(len(ends), spread.pinned(group)), weight))
+            known.append((ends, np.full(len(ends), spread.pinned(group), dtype=np.uint64), weight))
     return sample_of(known)
 
 

@@ -6,6 +6,7 @@ order a place takes them, is for whoever carries them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, TypeAlias, cast
@@ -18,6 +19,9 @@ from ephemera.engine.cluster.source_progress import PlaceProgress
 from ephemera.kernels.columns import Batch, Column, Ints, from_arrow, to_arrow
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
 from ephemera.rules.nodes import Catalogue
+from ephemera.rules.outcome import DeadLetter
+from ephemera.terms.text import to_text
+from ephemera.terms.values import Term
 
 _LARGEST = 2**31 - 1
 
@@ -194,6 +198,16 @@ def _narrow(c: Column) -> Column:
     if c.kind != "int" or not len(c) or int(c.values.max()) > _LARGEST or int(c.values.min()) < -_LARGEST:
         return c
     return Column(c.values.astype(np.int32), "int")
+
+
+def letter_line(letter: DeadLetter) -> bytes:
+    """A head without a value as a line of JSON."""
+    told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
+    return json.dumps(told, ensure_ascii=False, default=str).encode()
+
+
+def _plain(variables: Mapping[str, object]) -> dict[str, object]:
+    return {name: to_text(v) if isinstance(v, Term) else v for name, v in variables.items()}
 
 
 def ends_of(packed: PackedEvents) -> Ints:

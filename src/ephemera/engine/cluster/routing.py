@@ -25,6 +25,7 @@ from ephemera.engine.cluster.message import (
     ScatteredAnswers,
     Shipment,
     UndefinedHead,
+    letter_line,
     pack,
     unpack,
 )
@@ -34,16 +35,14 @@ from ephemera.engine.driver import SLICE, drive
 from ephemera.engine.engine import Engine, Found, Part
 from ephemera.engine.operators.match import Matcher, asked_for
 from ephemera.formats.json_events import write_event
-from ephemera.kernels.columns import Batch, Ints, Mask, ints
+from ephemera.kernels.columns import Batch, Hashes, Ints, Mask, ints
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, of_events
 from ephemera.kernels.history import FAR
 from ephemera.kernels.keys import hash_columns
 from ephemera.physical.placement import WHOLE, Placement, position_of
 from ephemera.physical.plan import Compiled, PhysicalPlan
-from ephemera.rules.outcome import DeadLetter, World
+from ephemera.rules.outcome import World
 from ephemera.syntax.nodes import Derive, Raise
-from ephemera.terms.text import to_text
-from ephemera.terms.values import Term
 
 
 @dataclass(frozen=True)
@@ -101,8 +100,9 @@ class DistributedProgram:
             asking = [*self._routes.get(part.label, ()), *self._routes.get(None, ())]
             groups = {number for number, _, _ in asking if self.stages.groups[number].level > after}
             for number in sorted(groups):
-                for home, rows in _apart(*self.homes(part, number)):
-                    yield from self._sent(part, rows, number, home)
+                rows, hashes = self.keys(part, number)
+                for home, several in _apart(rows, self._of_hashes(hashes)):
+                    yield from self._sent(part, several, number, home)
 
     def _sent(self, part: Events, rows: Ints, group: int, home: int) -> Iterator[Shipment]:
         """Events to their home, or to the places that have slices of what is at home there."""
@@ -121,33 +121,33 @@ class DistributedProgram:
         """What stored joins are called where events have labels."""
         return frozenset(name for name, point in self.plan.plan.points.items() if point.kind == "join")
 
-    def homes(self, part: Events, group: int) -> tuple[Ints, Ints]:
-        """The rows of some events that a group needs, and the places where they are at home."""
+    def keys(self, part: Events, group: int) -> tuple[Ints, Hashes]:
+        """The rows of some events that a group needs, once for each place where they are at home, by hashes of keys."""
         numbered = part.batch.with_columns({REFERENCE: ints(np.arange(len(part)))})
         known = Events(part.label, numbered, part.arity, part.names)
-        found: list[tuple[Ints, Ints]] = []
+        found: list[tuple[Ints, Hashes]] = []
         for query, cut in self._asking(part.label, group):
             matched = query.match(known)
             if matched is not None:
                 rows = matched[REFERENCE]
-                found.append((rows, self._place_of(matched, rows, part, group, cut)))
+                found.append((rows, self._hashed(matched, rows, part, group, cut)))
         if not found:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
         rows = np.concatenate([r for r, _ in found])
-        places = np.concatenate([p for _, p in found])
+        hashes = np.concatenate([h for _, h in found])
         if len(found) == 1 and len(rows) <= len(part) and bool((np.diff(rows) > 0).all()):
-            return rows, places
-        both = np.unique(rows * self.places + places)
-        return both // self.places, both % self.places
+            return rows, hashes
+        _, first = np.unique(rows * self.places + self._of_hashes(hashes), return_index=True)
+        return rows[first], hashes[first]
 
-    def _place_of(self, matched: Batch, rows: Ints, part: Events, group: int, cut: str | None) -> Ints:
+    def _hashed(self, matched: Batch, rows: Ints, part: Events, group: int, cut: str | None) -> Hashes:
         if cut is None:
-            return np.full(len(rows), self.pinned(group), dtype=np.int64)
+            return np.full(len(rows), self.pinned(group), dtype=np.uint64)
         if cut == WHOLE:
-            return self._of_hashes(_hash_of(part)[rows])
-        return self._of_hashes(hash_columns([matched.columns[cut]], len(matched)))
+            return _hash_of(part)[rows]
+        return hash_columns([matched.columns[cut]], len(matched))
 
-    def _of_hashes(self, hashes: np.ndarray) -> Ints:
+    def _of_hashes(self, hashes: Hashes) -> Ints:
         return np.asarray(hashes % np.uint64(self.places), dtype=np.int64)
 
     def pinned(self, group: int) -> int:
@@ -383,17 +383,7 @@ def _apart(rows: Ints, numbers: Ints) -> Iterator[tuple[int, Ints]]:
         yield int(numbers[several[0]]), rows[several]
 
 
-def _hash_of(events: Events) -> np.ndarray:
+def _hash_of(events: Events) -> Hashes:
     """A hash of each event as a whole."""
     columns = [c for name, c in events.batch.columns.items() if name != REFERENCE]
     return hash_columns(columns, len(events))
-
-
-def letter_line(letter: DeadLetter) -> bytes:
-    """A head without a value as a line of JSON."""
-    told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
-    return json.dumps(told, ensure_ascii=False, default=str).encode()
-
-
-def _plain(variables: Mapping[str, object]) -> dict[str, object]:
-    return {name: to_text(v) if isinstance(v, Term) else v for name, v in variables.items()}

@@ -16,8 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ephemera.kernels.columns import Ints, Mask
+from ephemera.kernels.columns import Hashes, Ints, Mask
 from ephemera.kernels.history import FAR
+
+MEETING = 0.02
+"""What it costs an event to meet another one, where what it costs by itself is 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +66,10 @@ def slice_places(home: int, count: int, places: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class PlacedSample:
-    """Some events that a group reads, by their ends: where they are at home, and how many events each stands for."""
+    """Some events that a group reads, by their ends: the hashes of their keys, and how many events each stands for."""
 
     ends: Ints
-    homes: Ints
+    keys: Hashes
     weights: np.ndarray
 
     @property
@@ -74,20 +77,22 @@ class PlacedSample:
         """About how many events there are."""
         return float(self.weights.sum())
 
-    def at(self, home: int) -> PlacedSample:
-        """Those that are at home in one place."""
-        here = self.homes == home
-        return PlacedSample(self.ends[here], self.homes[here], self.weights[here])
+    def work(self, look_back: int) -> np.ndarray:
+        """How much there is to do for each, if an event by itself is 1: it meets those with its key in a look-back."""
+        first, last = self.ends[[len(self.ends) // 50, -1 - len(self.ends) // 50]]  # a few may lie far off
+        _, key = np.unique(self.keys, return_inverse=True)
+        alike = np.bincount(key, self.weights)[key]
+        met: np.ndarray = alike * min(1.0, look_back / max(int(last - first), 1))
+        return self.weights * (1 + MEETING * met)
 
 
-def sample_of(parts: Sequence[tuple[Ints, Ints, float]]) -> PlacedSample:
-    """What is known of several inputs together: of each some ends and homes, and how many events each stands for."""
-    none = np.empty(0, dtype=np.int64)
-    ends = np.concatenate([none, *(ends for ends, _, _ in parts)])
-    homes = np.concatenate([none, *(homes for _, homes, _ in parts)])
+def sample_of(parts: Sequence[tuple[Ints, Hashes, float]]) -> PlacedSample:
+    """What is known of several inputs together: of each some ends and keys, and how many events each stands for."""
+    ends = np.concatenate([np.empty(0, dtype=np.int64), *(ends for ends, _, _ in parts)])
+    keys = np.concatenate([np.empty(0, dtype=np.uint64), *(keys for _, keys, _ in parts)])
     weights = np.concatenate([np.empty(0), *(np.full(len(ends), weight) for ends, _, weight in parts)])
     order = np.argsort(ends, kind="stable")
-    return PlacedSample(ends[order], homes[order], weights[order])
+    return PlacedSample(ends[order], keys[order], weights[order])
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,13 +123,17 @@ def place_slices(
 ) -> dict[int, TimeSlices]:
     """The places in which too much of a group is at home, and how that is best cut for so many cores.
 
-    The work of a slice are its events and those of its look-back. Of numbers of slices that take about as long the
-    greatest is taken, since the work for events is not everywhere the same.
+    The work of a slice is that for its events and those of its look-back. Of numbers of slices that take about as long
+    the greatest is taken, since the work for events is not everywhere the same.
     """
     if sample.total < slicing.least or not len(sample.ends):
         return {}
-    loads = np.bincount(sample.homes, sample.weights, places) / sample.total
-    heavy = {home: _TimeShares(sample.at(home)) for home in np.flatnonzero(loads > slicing.heavy / places).tolist()}
+    homes, work_of = np.asarray(sample.keys % np.uint64(places), dtype=np.int64), sample.work(look_back)
+    loads = np.bincount(homes, work_of, places) / work_of.sum()
+    heavy = {
+        home: _TimeShares(sample.ends[homes == home], work_of[homes == home])
+        for home in np.flatnonzero(loads > slicing.heavy / places).tolist()
+    }
     choices: list[tuple[float, dict[int, TimeSlices]]] = []
     for count in range(2, places + 1):
         cut = {home: TimeSlices(own.limits(count), look_back) for home, own in heavy.items()}
@@ -152,20 +161,20 @@ def _busiest(work: Sequence[float], cores: int) -> float:
 
 
 class _TimeShares:
-    """How the events of a place are spread over time."""
+    """How the work of a place is spread over time."""
 
-    def __init__(self, sample: PlacedSample) -> None:
-        self._ends = sample.ends
-        self._shares = np.concatenate([[0.0], np.cumsum(sample.weights) / sample.total])
+    def __init__(self, ends: Ints, work: np.ndarray) -> None:
+        self._ends = ends
+        self._shares = np.concatenate([[0.0], np.cumsum(work) / work.sum()])
 
     def limits(self, count: int) -> tuple[int, ...]:
-        """The ends that part the events into so many equal shares, each once; behind the last end nothing is cut."""
+        """The ends that part the work into so many equal shares, each once; behind the last end nothing is cut."""
         places = np.searchsorted(self._shares[1:], np.arange(1, count) / count)
         limits = np.unique(self._ends[np.minimum(places, len(self._ends) - 1)])
         return tuple(limits[limits < self._ends[-1]].tolist())
 
     def work(self, slices: TimeSlices, number: int) -> float:
-        """The share of all events that a slice works on, if events are short."""
+        """The share of all work that a slice has, if events are short."""
         after, until = slices.span(number)
         since = after - slices.look_back if number else after
         first, last = np.searchsorted(self._ends, [since, until], side="right")
