@@ -91,10 +91,12 @@ def sums_of(found: pa.Table) -> Sums:
     """Answers of a table in short."""
     stamp = "end" if "end" in found.column_names else "time"
     columns = [found.column(n) for n in found.column_names if n not in ("event", "begin", "end", "time")]
-    ends = pc.sum(found.column(stamp)).as_py() or 0
+    stamps = found.column(stamp)
+    is_time = pa.types.is_timestamp(stamps.type)
+    ends = (pc.sum(stamps.cast(pa.int64())).as_py() or 0) * (1 if is_time else MICROSECONDS)
     whole = sum(pc.sum(c).as_py() or 0 for c in columns if pa.types.is_integer(c.type))
     broken = sum(pc.sum(c).as_py() or 0 for c in columns if pa.types.is_floating(c.type))
-    return Sums(found.num_rows, (whole + ends * MICROSECONDS) % 2**32, broken)
+    return Sums(found.num_rows, (whole + ends) % 2**32, broken)
 
 
 @dataclass(frozen=True, slots=True)

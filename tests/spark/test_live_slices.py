@@ -32,7 +32,7 @@ from tests.strategies.cases import answers
 from tests.strategies.short_answers import short_sample
 
 
-@pytest.mark.parametrize("count", [10, pytest.param(80, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [6, pytest.param(80, marks=pytest.mark.slow)])
 def test_random_programs_answer_live_in_slices_what_the_oracle_answers(spark: SparkSession, count: int) -> None:
     assert spark is not None
     chosen = [case for case, _ in short_sample(count)]

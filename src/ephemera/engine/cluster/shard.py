@@ -153,7 +153,6 @@ class Shard:
         time: then others do slices of what is at home here, or this of theirs.
         """
         self.done = {}
-        spreads = {number: self._spreads[number].for_batch(visited.get(number, {})) for number in self._spreads}
         moved = {
             (number, group, self._place)
             for number, standing in standings.items()
@@ -163,7 +162,9 @@ class Shard:
         yield from run_groups(
             given,
             lambda program, group: group in self._groups(program),
-            lambda program, group, home, own: self._measured(spreads[program], group, home, own, standings[program]),
+            lambda program, group, home, own: self._measured(
+                self._spreads[program].for_batch(visited.get(program, {})), group, home, own, standings[program]
+            ),
             moved,
         )
 
