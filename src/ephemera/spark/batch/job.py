@@ -166,10 +166,14 @@ def _cut_along_time(
     if not any(spread.look_backs for spread in spreads) or not slicing.may_help(spreads[0].places, cores):
         return spreads
     have_keys = [spread.has_keys(group) for spread in spreads for group in spread.look_backs]
-    looked_at = [one for one in sources if not (all(have_keys) and isinstance(one, ScannedEvents))]  # keys may spread
     columns = wanted if any(have_keys) else dict.fromkeys(wanted, frozenset[str]())
-    sampled = [some for source in looked_at for some in sample_events(source, spreads[0], columns)]
-    return [cut_along_time(spread, sampled, cores, slicing) for spread in spreads]
+    found = spreads
+    for at_a_glance in (True, False) if all(have_keys) else (False,):  # mostly keys do spread
+        looks = [sample_events(source, spreads[0], columns, at_a_glance=at_a_glance) for source in sources]
+        found = [cut_along_time(spread, [some for one in looks for some in one], cores, slicing) for spread in spreads]
+        if not any(spread.slices for spread in found):
+            break
+    return found
 
 
 def start_lines(  # noqa: PLR0913, PLR0917 - what a run needs

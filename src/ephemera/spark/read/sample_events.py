@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.connect.found_files import is_packed
@@ -34,6 +36,10 @@ _UNITS, _ROWS = 24, 2_048
 """So many groups of rows are opened at most, and so many rows of each are read."""
 _BLOCKS, _BLOCK = 48, 1 << 16
 """At so many places text files are opened at most, and so many bytes are read there."""
+_ENOUGH = 12
+"""Where so many groups are opened, the rows where they begin are enough to say where in time events are."""
+_GLANCE = 4
+"""At a glance so many times fewer of these are opened."""
 _OF_BATCH, _OF_TASK = 32, 1_024
 """So many rows of each of Spark's batches are looked at, and fewer of later ones; that of the n-th has an n-th of the
 latter."""
@@ -43,41 +49,52 @@ Sampled = list[tuple[Events, float]]
 """Some events, and for how many each of them stands."""
 
 
-def sample_events(source: Source, spread: DistributedProgram, wanted: Mapping[str, frozenset[str]]) -> Sampled:
-    """Some of the events that are wanted of a source."""
+def sample_events(
+    source: Source, spread: DistributedProgram, wanted: Mapping[str, frozenset[str]], *, at_a_glance: bool = False
+) -> Sampled:
+    """Some of the events that are wanted of a source.
+
+    A glance tells which keys are frequent, but not where in time events are, and nothing of what Spark has to scan.
+    """
     try:
         match source:
             case GroupsOfRows():
-                return _of_parquet(source, spread, wanted)
+                return _of_parquet(source, spread, wanted, at_a_glance=at_a_glance)
             case TextFiles():
-                return _of_text(source, spread)
+                return _of_text(source, spread, _BLOCKS // _GLANCE if at_a_glance else _BLOCKS)
             case ScannedEvents():
-                return _of_frame(source, spread)
+                return [] if at_a_glance else _of_frame(source, spread)
     except (OSError, pa.ArrowException):
         return []
 
 
-def _of_parquet(source: GroupsOfRows, spread: DistributedProgram, wanted: Mapping[str, frozenset[str]]) -> Sampled:
-    """Rows from all over some groups of them."""
+def _of_parquet(
+    source: GroupsOfRows, spread: DistributedProgram, wanted: Mapping[str, frozenset[str]], *, at_a_glance: bool
+) -> Sampled:
+    """Rows from all over some groups of them, or from where they begin."""
     opener = FromParquet([spread], wanted, only=source.only)
     compiled = spread.compiled.carrying(source.only)
-    chosen = source.units[:: -(-len(source.units) // _UNITS)]
+    chosen = source.units[:: -(-len(source.units) // (_UNITS // _GLANCE if at_a_glance else _UNITS))]
+    is_whole = len(chosen) < _ENOUGH and not at_a_glance
     sampled: Sampled = []
     for path, group in chosen:
-        tables = [table for table, _ in opener.tables(path, group)]
-        step = -(-sum(table.num_rows for table in tables) // _ROWS)
-        weight = step * len(source.units) / len(chosen)
-        for table in tables:
+        tables = list(islice(opener.tables(path, group), None if is_whole else 1))
+        if not tables:
+            continue
+        step = -(-sum(table.num_rows for table, _ in tables) // _ROWS)
+        seen = int(tables[-1][1][-1]) + 1  # rows of the group, other events included
+        weight = step * pq.read_metadata(path).row_group(group).num_rows / seen * len(source.units) / len(chosen)
+        for table, _ in tables:
             some = table.take(np.arange(0, table.num_rows, step))
             sampled += [(part, weight) for part in Reader(some, compiled).read().parts]
     return sampled
 
 
-def _of_text(source: TextFiles, spread: DistributedProgram) -> Sampled:
+def _of_text(source: TextFiles, spread: DistributedProgram, blocks: int) -> Sampled:
     """Lines from places at equal distances; packed files cannot be opened in the middle."""
     reader = FromText((spread,), {}, source.format, {p: names for p, (names, _) in source.headers.items()}, source.only)
     sizes = {path: Path(path).stat().st_size for path in source.paths if not is_packed(path)}
-    step = max(-(-sum(sizes.values()) // _BLOCKS), _BLOCK)
+    step = max(-(-sum(sizes.values()) // blocks), _BLOCK)
     decoder = Decoder(spread.compiled, Noticed(Keys(spread.plan)), source.only)
     parts: list[Events] = []
     read = 0
