@@ -52,7 +52,7 @@ CASES = {
     "hour": Case(
         "an average over all events of an hour",
         "p(x, avg(d)) <- i: a(_, x), w: extend-begin(i, 1 hour), x < 20, while w: collect d(d);",
-        rate=0.1,
+        rate=0.05,
     ),
     "hot": Case(
         "one key with 50 % of the events",

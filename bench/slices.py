@@ -7,8 +7,8 @@ altogether, which a busy machine changes less. All answers are compared with tho
 and by sums. MB are those of the largest worker: over history of the smaller and of the larger peak of two, live after
 the first batch that counts and after the last.
 
-PYTHONPATH=. python -m bench.slices [--events 1000000] [--batches 4] [--cases chain pairs hour hot during]
-    [--ways batch live] [--repeat 3] [--json FILE]
+PYTHONPATH=. python -m bench.slices [--events 1000000] [--batches 4] [--size 250000] [--ways batch live]
+    [--cases chain pairs hour hot during] [--repeat 3] [--json FILE]
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ import pyarrow.parquet as pq
 from bench.slice_cases import CASES, stream
 from bench.slice_runs import COLD, Run, Sums, local
 
-BATCH = 250_000
-"""Events in a live batch."""
 ROWS = 62_500
 """Rows of a group in files, so that several tasks can read one."""
 HEAD = (
@@ -112,12 +110,12 @@ def compared(  # noqa: PLR0913 - what is run, on what, and how often
     return Figures(way, name, tuple(runs[1]), tuple(runs[2]))
 
 
-def in_batches(events: pa.Table, folder: Path) -> None:
+def in_batches(events: pa.Table, folder: Path, size: int) -> None:
     """A file for each batch, and one for the event that ends all; they are read in this order."""
     folder.mkdir()
-    for number, first in enumerate(range(0, len(events), BATCH)):
+    for number, first in enumerate(range(0, len(events), size)):
         path = folder / f"{number:06d}.parquet"
-        pq.write_table(events.slice(first, BATCH), path, row_group_size=ROWS)
+        pq.write_table(events.slice(first, size), path, row_group_size=ROWS)
         os.utime(path, (1e9 + number, 1e9 + number))
 
 
@@ -126,6 +124,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--events", type=int, default=1_000_000, help="of runs over history")
     options.add_argument("--batches", type=int, default=4, help="live batches that count")
+    options.add_argument("--size", type=int, default=250_000, help="events in a live batch")
     options.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="only these")
     options.add_argument("--ways", nargs="+", default=["batch", "live"], choices=["batch", "live"])
     options.add_argument("--repeat", type=int, default=3, help="warm runs")
@@ -137,13 +136,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         for way in chosen.ways:
             for name in chosen.cases:
-                live_events = (COLD + chosen.batches) * BATCH
+                live_events = (COLD + chosen.batches) * chosen.size
                 events = stream(CASES[name], chosen.events if way == "batch" else live_events)
                 path = Path(scratch) / f"{way}-{name}.parquet"
                 if way == "batch":
                     pq.write_table(events, path, row_group_size=ROWS)
                 else:
-                    in_batches(events, path)
+                    in_batches(events, path, chosen.size)
                 found = compared(way, name, path, local(name, events), cores, repeat=chosen.repeat)
                 rows.append(found)
                 print(found.line(), flush=True)

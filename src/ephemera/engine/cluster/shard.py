@@ -225,11 +225,11 @@ class Shard:
         """An engine in the state that a group has at home."""
         engine = spread.engine(group, home)
         if self.batch is not None and self._beside is not None:
-            state = self._beside(home).load(self.batch)
             key = self._key(spread.number, group)
+            state = self._beside(home).load(self.batch, lambda name: _prefix(name) == key)
             words = state.words["engines"].get(key)
             if words is not None:
-                Changelog(engine, key).recall(words, [one for one in state.pieces if _prefix(one.name) == key])
+                Changelog(engine, key).recall(words, state.pieces)
         return engine
 
     def _visit(
