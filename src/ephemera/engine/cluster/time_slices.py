@@ -23,6 +23,10 @@ MEETING = 0.02
 """What it costs an event to meet another one, where what it costs by itself is 1."""
 
 
+_ROUNDING = 1e-9
+"""Sums of shares may be less than what they are by so much."""
+
+
 @dataclass(frozen=True, slots=True)
 class TimeSlices:
     """How a group is cut along time."""
@@ -169,7 +173,7 @@ class _TimeShares:
 
     def limits(self, count: int) -> tuple[int, ...]:
         """The ends that part the work into so many equal shares, each once; behind the last end nothing is cut."""
-        places = np.searchsorted(self._shares[1:], np.arange(1, count) / count)
+        places = np.searchsorted(self._shares[1:], np.arange(1, count) / count - _ROUNDING)
         limits = np.unique(self._ends[np.minimum(places, len(self._ends) - 1)])
         return tuple(limits[limits < self._ends[-1]].tolist())
 
