@@ -1,225 +1,156 @@
-"""This module measures rules without a key on Spark: cut along time on two cores, against one place and one core.
+"""This module measures what is cut along time on Spark: two cores against one, over history and live.
 
-Runs of a query in one place and in slices take turns in one session, so that whatever else the machine does meets both;
-those on one core have a session of their own. Beside seconds on the clock stands the processor time of the engines,
-which a busy machine changes less: that of one place, over that of the busier of two cores if the slices are shared out
-well. All answers are compared with those of the local engine, by their number and by sums.
+Two processes with a session each, bound to one core and to two, take turns, so that whatever else the machine does
+meets both, and both are warm: the first turn of each case does not count. Of the others each has its median, and the
+ratio is that of these. Beside seconds on the clock stand the seconds that processors were busy, in engines and
+altogether, which a busy machine changes less. All answers are compared with those of the local engine, by their number
+and by sums. MB are those of the largest worker: over history of the smaller and of the larger peak of two, live after
+the first batch that counts and after the last.
 
-PYTHONPATH=. python -m bench.slices [--events 2000000] [--queries pairs hour during chain] [--repeat 2] [--json FILE]
+PYTHONPATH=. python -m bench.slices [--events 1000000] [--batches 4] [--size 250000] [--ways batch live]
+    [--cases chain pairs hour hot during] [--repeat 3] [--json FILE]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import math
+import os
+import statistics
+import subprocess
+import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
-from pyspark.sql.pandas.types import from_arrow_schema
 
-import ephemera
-from ephemera.engine.cluster import message
-from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.engine.cluster.time_slices import WORTHWHILE, Slicing
-from ephemera.kernels.event_columns import END
-from ephemera.spark.batch.job import Job, start
-from ephemera.spark.read.scan import Input
-from ephemera.spark.runtime.exchange import shipments_of
-from ephemera.spark.runtime.map_in_arrow import map_in_arrow
-from ephemera.spark.runtime.session import session
+from bench.slice_cases import CASES, stream
+from bench.slice_runs import COLD, Run, Sums, local
 
-NEVER = Slicing(least=math.inf)
-ROWS = 131_072
-PROGRAMS = {
-    "pairs": "p(x, y) <- i: a(x), j: b(y), i before j, {i, j} within 10, x > y;",
-    "hour": "p(x, avg(y)) <- i: a(x), w: extend-begin(i, 1 hour), x < 20, while w: collect b(y);",
-    "during": "p(x, y) <- i: a(x), j: c(y, _), i during j;",
-    "chain": "p(x, z) <- i: a(x), j: c(x, z), k: b(z), {i, j, k} within 1 min;",
-}
-"""A rule without a key within ten seconds, an average over all events of an hour, an interval join, a chain over two
-keys."""
-DECLARED = "EVENT a(x: int); EVENT b(y: int); EVENT c(x: int, y: int) LASTS AT MOST 20; "
-_ADDED = pa.schema(
-    [*((name, pa.int64()) for name in ("count", "whole", "place")), ("broken", pa.float64()), ("cpu", pa.float64())]
+ROWS = 62_500
+"""Rows of a group in files, so that several tasks can read one."""
+HEAD = (
+    "| | | answers | slices | one core s | two cores s | **ratio** | engines' CPU, one | two | all CPU, one | two "
+    "| MB, one | two |\n|---|---|" + "--:|" * 11
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
-    """Answers in short: how many, the sum of their ends and whole numbers, that of their fractions."""
-
-    count: int
-    whole: int
-    broken: float
-
-    def agree(self, other: Sums) -> bool:
-        """Whether they are those of the same answers."""
-        same = (self.count, self.whole) == (other.count, other.whole)
-        return same and math.isclose(self.broken, other.broken, rel_tol=1e-9)
-
-
-@dataclass(frozen=True, slots=True)
 class Figures:
-    """How one query went: seconds of the fastest runs, and the processor time of engines."""
+    """How a case went on one core and on two, over history or live."""
 
-    query: str
-    answers: int
-    slices: int
-    one_core: float
-    one_place: float
-    in_slices: float
-    cpu_one_place: float
-    cpu_busier: float
-    """Of two cores, the processor time of the one that had more to do."""
+    way: str
+    case: str
+    one: tuple[Run, ...]
+    two: tuple[Run, ...]
 
+    @property
+    def ratio(self) -> float:
+        """How many times as fast two cores are."""
+        return _median(self.one) / _median(self.two)
 
-@dataclass(frozen=True, slots=True)
-class Run:
-    """What came of one run: the answers, in how many slices, and the processor time of the engine in each place."""
-
-    sums: Sums
-    slices: int
-    cpu: Mapping[int, float]
-
-
-def stream(events: int) -> pa.Table:
-    """Two events a second, in the order of their ends: points, and one in ten that lasts up to twenty seconds."""
-    dice = np.random.default_rng(7)
-    ends = np.sort(dice.integers(0, events // 2, events))
-    kinds = dice.choice(3, events, p=[0.45, 0.45, 0.1])
-    lengths = np.where(kinds == 2, dice.integers(0, 20, events), 0)
-    table = {
-        "event": pa.array(np.array(list("abc"))[kinds]),
-        "begin": ends - lengths,
-        "end": ends,
-        "x": dice.integers(0, 1_000, events),
-        "y": dice.integers(0, 1_000, events),
-    }
-    return pa.table(table)
+    def line(self) -> str:
+        """A row of the table."""
+        last = self.two[-1]
+        seconds = f"{_median(self.one):.2f} | {_median(self.two):.2f} | **{self.ratio:.2f}**"
+        busy = " | ".join(f"{statistics.median(r.engines for r in runs):.2f}" for runs in (self.one, self.two))
+        cpu = " | ".join(f"{statistics.median(r.cpu for r in runs):.2f}" for runs in (self.one, self.two))
+        memory = " | ".join(f"{runs[-1].memory[0]:.0f} to {runs[-1].memory[1]:.0f}" for runs in (self.one, self.two))
+        what = CASES[self.case].what
+        return f"| {self.way} | {what} | {last.sums.count:,} | {last.slices} | {seconds} | {busy} | {cpu} | {memory} |"
 
 
-@dataclass(frozen=True, slots=True)
-class _AddUp:
-    spread: DistributedProgram
-
-    def __call__(self, given: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for one in shipments_of(given):
-            if isinstance(one, message.EngineStats):
-                yield _row(place=one.place, cpu=one.stats["cpu"])
-            if isinstance(one, message.Answers):
-                events = message.unpack(one.events, self.spread.compiled.plan.catalogue)
-                values = [c for name, c in events.batch.columns.items() if name.startswith("@")]
-                whole = sum(int(c.values.sum()) for c in values if c.kind == "int") + int(events.batch[END].sum())
-                broken = sum(float(c.values.sum()) for c in values if c.kind == "float")
-                yield _row(count=len(events), whole=whole % 2**32, broken=broken, place=-1)
+def _median(runs: Sequence[Run]) -> float:
+    return statistics.median(run.seconds for run in runs)
 
 
-def _row(**values: float) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([dict.fromkeys(_ADDED.names, 0) | values], schema=_ADDED)
+class Cores:
+    """A process that has so many cores."""
+
+    def __init__(self, count: int) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "bench.slice_runs", str(count)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, way: str, name: str, path: Path) -> Run:
+        """Runs a case."""
+        process = self._process
+        if process.stdin is None or process.stdout is None:
+            raise SystemExit("a process without pipes")
+        process.stdin.write(json.dumps({"way": way, "name": name, "path": str(path)}) + "\n")
+        process.stdin.flush()
+        told = json.loads(process.stdout.readline() or "null")
+        if told is None:
+            raise SystemExit(f"{name}, {way}: the run has failed")
+        return Run(**{**told, "sums": Sums(**told["sums"]), "memory": tuple(told["memory"])})
+
+    def close(self) -> None:
+        """Ends the process."""
+        self._process.communicate()
 
 
-def local(program: ephemera.Program, events: pa.Table) -> Sums:
-    """What the local engine answers."""
-    found = program.run(events, emit=["p"])
-    columns = {name: found.column(name) for name in found.column_names if name not in ("event", "begin", "end", "time")}
-    ends = pc.sum(found.column("end" if "end" in found.column_names else "time")).as_py() * 1_000_000
-    whole = sum(pc.sum(c).as_py() for c in columns.values() if pa.types.is_integer(c.type))
-    broken = sum(pc.sum(c).as_py() for c in columns.values() if pa.types.is_floating(c.type))
-    return Sums(found.num_rows, (whole + ends) % 2**32, broken)
-
-
-def on_spark(spark: SparkSession, program: ephemera.Program, path: Path, slicing: Slicing) -> Run:
-    """A program over a file on Spark."""
-    job = Job(program._planned(["p"]))
-    started = start(spark, [job], [Input(str(path))], slicing=slicing)
-    (spread,) = started.spreads
-    rows = map_in_arrow(started.shipped, _AddUp(spread), from_arrow_schema(_ADDED)).collect()
-    sums = Sums(sum(r["count"] for r in rows), sum(r.whole for r in rows) % 2**32, math.fsum(r.broken for r in rows))
-    slices = max((len(one) for one in spread.slices.values()), default=1)
-    return Run(sums, slices, {r.place: r.cpu for r in rows if r.place >= 0})
-
-
-def fastest(works: Mapping[str, Callable[[], Run]], right: Sums, repeat: int) -> dict[str, tuple[float, Run]]:
-    """The fastest of several runs of each kind, which take turns and must be right, behind one that warms up."""
-    best: dict[str, tuple[float, Run]] = {}
+def compared(  # noqa: PLR0913 - what is run, on what, and how often
+    way: str, name: str, path: Path, right: Sums, cores: Mapping[int, Cores], *, repeat: int
+) -> Figures:
+    """The runs of a case, in turn; the first ones warm up."""
+    runs: dict[int, list[Run]] = {count: [] for count in cores}
     for number in range(repeat + 1):
-        for name, work in works.items():
-            began = time.perf_counter()
-            found = work()
-            taken = time.perf_counter() - began
-            if not found.sums.agree(right):
-                raise SystemExit(f"wrong answers {name}: {found.sums}, not {right}")
-            if number and (name not in best or taken < best[name][0]):
-                best[name] = (taken, found)
-    return best
+        for count, process in cores.items():
+            run = process.run(way, name, path)
+            if not run.sums.agree(right):
+                raise SystemExit(f"wrong answers of {name}, {way}, on {count}: {run.sums}, not {right}")
+            if number:
+                runs[count].append(run)
+    return Figures(way, name, tuple(runs[1]), tuple(runs[2]))
 
 
-def busier(cpu: Mapping[int, float]) -> float:
-    """The processor time of the busier of two cores that take the longest slices first."""
-    cores = [0.0, 0.0]
-    for one in sorted(cpu.values(), reverse=True):
-        cores[cores.index(min(cores))] += one
-    return max(cores)
+def in_batches(events: pa.Table, folder: Path, size: int) -> None:
+    """A file for each batch, and one for the event that ends all; they are read in this order."""
+    folder.mkdir()
+    for number, first in enumerate(range(0, len(events), size)):
+        path = folder / f"{number:06d}.parquet"
+        pq.write_table(events.slice(first, size), path, row_group_size=ROWS)
+        os.utime(path, (1e9 + number, 1e9 + number))
 
 
 def main() -> None:
     """Measures, and prints a table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--events", type=int, default=2_000_000)
-    options.add_argument("--queries", nargs="+", default=list(PROGRAMS), help="only these")
-    options.add_argument("--repeat", type=int, default=2, help="warm runs of which the fastest counts")
+    options.add_argument("--events", type=int, default=1_000_000, help="of runs over history")
+    options.add_argument("--batches", type=int, default=4, help="live batches that count")
+    options.add_argument("--size", type=int, default=250_000, help="events in a live batch")
+    options.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="only these")
+    options.add_argument("--ways", nargs="+", default=["batch", "live"], choices=["batch", "live"])
+    options.add_argument("--repeat", type=int, default=3, help="warm runs")
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
-    programs = {name: ephemera.compile(DECLARED + PROGRAMS[name]) for name in chosen.queries}
+    rows: list[Figures] = []
+    cores = {count: Cores(count) for count in (1, 2)}
+    print(HEAD, flush=True)
     with tempfile.TemporaryDirectory() as scratch:
-        path = Path(scratch) / "events.parquet"
-        events = stream(chosen.events)
-        pq.write_table(events, path, row_group_size=ROWS)
-        right = {name: local(program, events) for name, program in programs.items()}
-        found: dict[str, dict[str, tuple[float, Run]]] = {name: {} for name in programs}
-        for cores, ways in ((1, {"one core": NEVER}), (2, {"one place": NEVER, "slices": WORTHWHILE})):
-            spark = session(f"local[{cores}]")
-            for name, program in programs.items():
-                works = {way: partial(on_spark, spark, program, path, slicing) for way, slicing in ways.items()}
-                found[name] |= fastest(works, right[name], chosen.repeat)
-            spark.stop()
-    rows = [_figures(name, one) for name, one in found.items()]
-    titles = (
-        "answers|slices|one core s|one place s|slices s|one core / slices|CPU of one place s|of the busier core s|ratio"
-    )
-    print(f"| | {' | '.join(titles.split('|'))} |")
-    print("|---" + "|--:" * 9 + "|")
-    for row in rows:
-        seconds = f"{row.one_core:.2f} | {row.one_place:.2f} | {row.in_slices:.2f} | {row.one_core / row.in_slices:.2f}"
-        cpu = f"{row.cpu_one_place:.2f} | {row.cpu_busier:.2f} | {row.cpu_one_place / row.cpu_busier:.2f}"
-        print(f"| {row.query} | {row.answers:,} | {row.slices} | {seconds} | {cpu} |")
+        for way in chosen.ways:
+            for name in chosen.cases:
+                live_events = (COLD + chosen.batches) * chosen.size
+                events = stream(CASES[name], chosen.events if way == "batch" else live_events)
+                path = Path(scratch) / f"{way}-{name}.parquet"
+                if way == "batch":
+                    pq.write_table(events, path, row_group_size=ROWS)
+                else:
+                    in_batches(events, path, chosen.size)
+                found = compared(way, name, path, local(name, events), cores, repeat=chosen.repeat)
+                rows.append(found)
+                print(found.line(), flush=True)
+    for process in cores.values():
+        process.close()
     if chosen.json is not None:
-        told = {"events": chosen.events, "queries": [asdict(row) for row in rows]}
+        told = {"events": chosen.events, "batches": chosen.batches, "figures": [asdict(row) for row in rows]}
         chosen.json.write_text(json.dumps(told, indent=1) + "\n")
-
-
-def _figures(query: str, found: Mapping[str, tuple[float, Run]]) -> Figures:
-    one_core, one_place, slices = (found[way] for way in ("one core", "one place", "slices"))
-    return Figures(
-        query,
-        answers=slices[1].sums.count,
-        slices=slices[1].slices,
-        one_core=one_core[0],
-        one_place=one_place[0],
-        in_slices=slices[0],
-        cpu_one_place=sum(one_place[1].cpu.values()),
-        cpu_busier=busier(slices[1].cpu),
-    )
 
 
 if __name__ == "__main__":

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import TypeVar
@@ -37,11 +38,11 @@ STREAMS = "\nSTREAM s CARRIES a, b WATERMARK 240 sec;\nSTREAM t CARRIES c WATERM
 _WATERMARKS = {"a": 240_000_000, "b": 240_000_000, "c": 420_000_000}
 
 
-def arriving(events: Iterable[Event], dice: Random) -> list[Event]:
+def arriving(events: Iterable[Event], dice: Random, watermarks: Mapping[str, int] = _WATERMARKS) -> list[Event]:
     """Events in an order in which they may arrive from these sources, none of them late."""
 
     def arrival(event: Event) -> float:
-        return event.time.end + dice.random() * _WATERMARKS.get(event.term.label, 0)
+        return event.time.end + dice.random() * watermarks.get(event.term.label, 0)
 
     return sorted(events, key=arrival)
 
@@ -69,6 +70,10 @@ class Host:
     dice: Random
     workers: int = 3
     fails: bool = True
+    cuts: bool = False
+    """Whether batches are cut along time wherever they can be, into some slices."""
+    sliced: int = 0
+    """How often others did a slice of what is at home in one place."""
     standing: Progress = field(default_factory=Progress)
     batch: int = 0
     shards: dict[tuple[int, int, int], Shard] = field(default_factory=dict)
@@ -89,7 +94,8 @@ class Host:
         return found
 
     def _tried(self, beat: Beat) -> tuple[list[Shipment], Progress]:
-        carried = list(self._let_in(beat))
+        visited = self._visited() if self.cuts else {}
+        carried = list(self._let_in(beat, visited))
         words = [s.seen for s in carried if isinstance(s, SourceProgress) and s.place == 0]
         standing = moved(self.standing, words, self.spread.plan.catalogue)
         standings = {0: standing} if words else {}
@@ -99,7 +105,8 @@ class Host:
                 here = _in_order(s for s in carried if s.place == place)
                 carried = [s for s in carried if s.place != place]
                 shard = self._shard(level, place)
-                carried += list(shard.step(here, standings))
+                carried += list(shard.step(here, standings, {0: visited}))
+                self.sliced += sum(home != place for _, _, home in shard.done)
                 written = shard.commit(self.batch)
                 self.bytes.append(written.written)
                 carried += shard.told(written)
@@ -110,13 +117,18 @@ class Host:
             found += [s for s in here if not isinstance(s, ScatteredAnswers)]
         return found, standing
 
-    def _let_in(self, beat: Beat) -> Iterable[Shipment]:
+    def _visited(self) -> dict[tuple[int, int], int]:
+        places = range(self.spread.places)
+        homes = [(g, home) for g in self.spread.look_backs for home in places if self.dice.random() < 0.8]
+        return {at: self.dice.randrange(2, len(places) + 1) for at in homes if len(places) > 1}
+
+    def _let_in(self, beat: Beat, visited: Mapping[tuple[int, int], int]) -> Iterable[Shipment]:
         """Two readers share the events."""
         events = list(beat.events)
         self.dice.shuffle(events)
         half = self.dice.randrange(len(events) + 1)
         for part in (events[:half], events[half:]):
-            gate = Admission(self.spread, self.standing)
+            gate = Admission(self.spread.for_batch(visited), self.standing)
             gate.now, gate.closes, gate.ends = beat.now, beat.closes, beat.ends
             yield from gate.let_in(of_events(part, self.spread.plan.catalogue.attributes))
             yield from gate.words(range(self.spread.places))
@@ -125,20 +137,23 @@ class Host:
         worker = self.dice.randrange(self.workers)
         shard = self.shards.get((worker, level, place))
         if shard is None or (self.fails and self.dice.random() < 0.1):
-            origin = replace(self.origin, level=level, place=place)
-            store = Store(Posix(), f"{self.folder}/{level}-{place}", origin=origin)
-            shard = Shard({0: self.spread}, level, place, store)
+            store = self._store(level, place)
+            shard = Shard({0: self.spread}, level, place, store, partial(self._store, level))
             self.shards[worker, level, place] = shard
         shard.come_to(self.batch - 1 if self.batch else None)
         return shard
 
+    def _store(self, level: int, place: int) -> Store:
+        origin = replace(self.origin, level=level, place=place)
+        return Store(Posix(), f"{self.folder}/{level}-{place}", origin=origin)
+
 
 def _in_order(shipments: Iterable[Shipment]) -> list[Shipment]:
-    """What is for groups by group and time, and before it all else, by time."""
+    """What is for groups by group, home and time, and before it all else, by time."""
 
-    def position(shipment: Shipment) -> tuple[int, int]:
-        group = shipment.group if isinstance(shipment, EventsFor) else -1
-        return group, shipment.events.first if isinstance(shipment, EventsFor | ScatteredAnswers) else 0
+    def position(shipment: Shipment) -> tuple[int, int, int]:
+        group, home = (shipment.group, shipment.home) if isinstance(shipment, EventsFor) else (-1, 0)
+        return group, home, shipment.events.first if isinstance(shipment, EventsFor | ScatteredAnswers) else 0
 
     return sorted(shipments, key=position)
 

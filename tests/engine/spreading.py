@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.nodes import Facts
+from ephemera.engine.cluster.cut_along_time import cut_at
 from ephemera.engine.cluster.message import Answers, EventsFor, ScatteredAnswers, Shipment, UndefinedHead, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import span
@@ -48,7 +49,7 @@ def run_spread(
     times = span([e.time.end for e in events], world)
     rules, plan = compiled.rules, compiled.plan
     spread = DistributedProgram(compiled, world, 0, places, *times)
-    spread = pickle.loads(pickle.dumps(spread.cut_at(limits)))
+    spread = pickle.loads(pickle.dumps(cut_at(spread, limits)))
     attributes = plan.catalogue.attributes
     carried: list[Shipment] = []
     for k in range(0, len(events), PART):
@@ -59,10 +60,11 @@ def run_spread(
             if group.level != level:
                 continue
             for place in range(places):
-                own = _by_time(s for s in carried if isinstance(s, EventsFor) and (s.group, s.place) == (number, place))
-                if own or (spread.needs_no_events(number) and place == spread.pinned(number)):
-                    busy |= {place} if own else set()
-                    carried += list(spread.run(number, place, own))
+                here = [s for s in carried if isinstance(s, EventsFor) and (s.group, s.place) == (number, place)]
+                busy |= {place} if here else set()
+                is_alone = spread.needs_no_events(number) and place == spread.pinned(number)
+                for home in sorted({s.home for s in here} | ({place} if is_alone else set())):
+                    carried += list(spread.run(number, home, place, _by_time(s for s in here if s.home == home)))
     for place in range(places):
         scattered = _by_time(s for s in carried if isinstance(s, ScatteredAnswers) and s.place == place)
         carried += list(spread.gather(place, scattered))

@@ -99,7 +99,7 @@ def test_what_goes_wrong_in_a_partition_says_which_event_was_the_last_to_come_in
     routed = [s for event in events for s in spread.route(of_events([event], spread.plan.catalogue.attributes))]
     shipments = [one for one in routed if isinstance(one, EventsFor)]
     with pytest.raises(ZeroDivisionError) as error:  # a slice has two events, and the third waits to be taken in
-        list(spread.run(0, 0, shipments))
+        list(spread.run(0, 0, 0, shipments))
     (note,) = error.value.__notes__
     assert note.startswith("the last event taken in was")
     assert note.endswith('"data": [2]}')

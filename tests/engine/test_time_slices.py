@@ -16,11 +16,21 @@ from hypothesis import strategies as st
 
 import ephemera
 from ephemera.algebra.lower import lower
+from ephemera.analysis.limits import Limits
 from ephemera.analysis.relevance import derive
 from ephemera.base.errors import InternalError
+from ephemera.engine.cluster.cut_along_time import cut_at
 from ephemera.engine.cluster.message import Answers, EngineStats, EventsFor, Shipment, UndefinedHead
 from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.engine.cluster.time_slices import FORCED, Slicing, TimeSlices, sample_of, time_slices
+from ephemera.engine.cluster.time_slices import (
+    FORCED,
+    PlacedSample,
+    Slicing,
+    TimeSlices,
+    place_slices,
+    sample_of,
+    slice_places,
+)
 from ephemera.formats.json_events import read_object
 from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
@@ -76,6 +86,8 @@ def test_the_story_holds_in_slices(path: Path) -> None:
     rules, events, world = of_story(path)
     plan = lower(rules)
     facts = derive(plan)
+    allowed = Limits(plan, facts)
+    events = [event for event in events if allowed.complaint(event) is None]  # as readers do
     expected = answers(evaluate(rules, events, world))
     ends = sorted({e.time.end for e in events})
     limits = sorted(Random(path.stem).sample(ends, min(4, len(ends))))
@@ -128,11 +140,11 @@ def _counted(
     dice = Random(0)
     rows = [(dice.choice("ab"), dice.randrange(60), dice.randrange(3)) for _ in range(80)]
     events = _read(rows, program) if events is None else events
-    spread = DistributedProgram(ephemera.compile(program)._compiled, World(), 0, 5, -FAR, FAR).cut_at(limits)
+    spread = cut_at(DistributedProgram(ephemera.compile(program)._compiled, World(), 0, 5, -FAR, FAR), limits)
     carried: list[Shipment] = list(spread.route(of_events(events, spread.plan.catalogue.attributes)))
     for place in range(5):
         own = [s for s in carried if isinstance(s, EventsFor) and s.place == place]
-        carried += spread.run(0, place, sorted(own, key=lambda s: s.events.first)) if own else ()
+        carried += spread.run(0, spread.pinned(0), place, sorted(own, key=lambda s: s.events.first)) if own else ()
     letters = {json.dumps(json.loads(s.first), sort_keys=True) for s in carried if isinstance(s, UndefinedHead)}
     given = sum(s.events.count for s in carried if isinstance(s, Answers))
     return given, sorted(letters), [dict(s.stats) for s in carried if isinstance(s, EngineStats)]
@@ -200,14 +212,15 @@ def test_each_slice_has_what_begins_in_its_look_back_and_ends_in_time(
 
 def test_slices_have_about_as_many_events_and_are_as_many_as_pay() -> None:
     ends = np.sort(np.random.default_rng(1).integers(0, 10**9, 10_000))
-    sample = sample_of([(ends, 5_000_000.0)])
-    chosen = time_slices(sample, 10**6, 4, 2)
-    assert chosen is not None
+    sample = _in_one_place([(ends, 5_000_000.0)])
+    chosen = place_slices(sample, 10**6, 4, 2)[0]
     assert len(chosen) == 4
     assert np.bincount(np.searchsorted(chosen.limits, ends)).tolist() == [2500] * 4
-    longer = time_slices(sample, 2 * 10**8, 4, 2)
-    assert longer is not None
-    assert len(longer) == 2
+    assert len(place_slices(sample, 2 * 10**8, 4, 2)[0]) == 2
+
+
+def _in_one_place(parts: Sequence[tuple[Any, float]]) -> PlacedSample:
+    return sample_of([(ends, np.zeros(len(ends), dtype=np.uint64), count / len(ends)) for ends, count in parts])
 
 
 @pytest.mark.parametrize(
@@ -215,25 +228,41 @@ def test_slices_have_about_as_many_events_and_are_as_many_as_pay() -> None:
 )
 def test_what_is_not_worth_it_is_not_cut(count: float, look_back: int, cores: int) -> None:
     ends = np.arange(0, 10**9, 10**5)
-    assert time_slices(sample_of([(ends, count)]), look_back, 2 * cores, cores) is None
-    assert time_slices(sample_of([]), look_back, 4, 2) is None
+    assert place_slices(_in_one_place([(ends, count)]), look_back, 2 * cores, cores) == {}
+    assert place_slices(sample_of([]), look_back, 4, 2) == {}
 
 
 def test_events_that_end_at_one_time_are_not_cut() -> None:
-    assert time_slices(sample_of([(np.full(100, 7), 5e6)]), 10, 4, 2) is None
-    forced = time_slices(sample_of([(np.array([7, 8, 8, 9]), 4.0)]), 10**9, 9, 1, FORCED)
-    assert forced == TimeSlices((7, 8), 10**9)
+    assert place_slices(_in_one_place([(np.full(100, 7), 5e6)]), 10, 4, 2) == {}
+    forced = place_slices(_in_one_place([(np.array([7, 8, 8, 9]), 4.0)]), 10**9, 9, 1, FORCED)
+    assert forced == {0: TimeSlices((7, 8), 10**9)}
 
 
 def test_inputs_count_by_how_many_events_they_have() -> None:
-    sample = sample_of([(np.arange(100), 1e6), (np.arange(1_000, 1_010), 9e6)])
-    chosen = time_slices(sample, 1, 2, 2, Slicing())
-    assert chosen is not None
-    assert 1_003 <= chosen.limits[0] <= 1_006
+    sample = _in_one_place([(np.arange(100), 1e6), (np.arange(1_000, 1_010), 9e6)])
+    assert 1_003 <= place_slices(sample, 1, 2, 2, Slicing())[0].limits[0] <= 1_006
 
 
 def test_there_are_no_more_slices_than_places() -> None:
     spread = DistributedProgram(ephemera.compile(PAIRS)._compiled, World(), 0, 3, -FAR, FAR)
-    assert len(spread.cut_at([1, 2]).slices[0]) == 3
+    assert [len(one) for one in cut_at(spread, [1, 2]).slices.values()] == [3]
     with pytest.raises(InternalError, match="more slices than 3 places"):
-        spread.cut_at([1, 2, 3])
+        cut_at(spread, [1, 2, 3])
+
+
+def test_a_place_with_more_than_its_share_is_cut_and_no_other() -> None:
+    ends = np.arange(10_000) * 10**5
+    keys = np.where(ends // 10**5 % 2 == 0, 1, ends // 10**5).astype(np.uint64)
+    sample = sample_of([(ends, keys, 500.0)])
+    chosen = place_slices(sample, 10**6, 4, 2)
+    assert list(chosen) == [1]
+    assert len(chosen[1]) == 4
+    even = sample_of([(ends, np.arange(10_000, dtype=np.uint64), 500.0)])
+    assert place_slices(even, 10**6, 4, 2) == {}
+    assert place_slices(sample, 10**9, 4, 2) == {}
+
+
+def test_slices_are_in_places_of_their_own_and_the_last_at_home() -> None:
+    assert slice_places(1, 4, 4) == [2, 3, 0, 1]
+    assert slice_places(0, 2, 5) == [4, 0]
+    assert slice_places(3, 1, 5) == [3]

@@ -125,7 +125,7 @@ def run_in(places: int, events: Sequence[Mapping[str, Any]]) -> list[Shipment]:
     for number in range(len(spread.stages.groups)):
         for place in range(places):
             own = [s for s in routed if (s.group, s.place) == (number, place)]
-            told += spread.run(number, place, own)
+            told += spread.run(number, place, place, own)
     return [s for s in told if isinstance(s, Answers)]
 
 

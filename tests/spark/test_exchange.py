@@ -40,10 +40,10 @@ ALL: list[Shipment] = [
     ScatteredAnswers(0, 1, 3, EARLY),
     ScatteredAnswers(0, 1, 0, LATER),
     Answers(0, 1, 2, EARLY),
-    EventsFor(0, 1, 0, LATER),
-    EventsFor(0, 1, 2, EARLY),
-    EventsFor(0, 1, 2, LATER),
-    EventsFor(1, 1, 0, EARLY),
+    EventsFor(0, 1, 0, 1, LATER),
+    EventsFor(0, 1, 2, 0, LATER),
+    EventsFor(0, 1, 2, 1, EARLY),
+    EventsFor(1, 1, 0, 1, EARLY),
 ]
 """One of each kind at least, in the order in which a place takes them."""
 
@@ -71,15 +71,15 @@ def test_places_take_what_comes_by_program_kind_group_and_time() -> None:
 
 
 def test_groups_get_what_is_for_them_and_all_else_passes_on() -> None:
-    ran: list[tuple[int, int, list[Shipment]]] = []
+    ran: list[tuple[int, int, int, list[Shipment]]] = []
 
-    def run(program: int, group: int, events: object) -> object:
-        ran.append((program, group, list(events)))  # type: ignore[call-overload]
+    def run(program: int, group: int, home: int, events: object) -> object:
+        ran.append((program, group, home, list(events)))  # type: ignore[call-overload]
         return iter([ReadCount(program, 0, "ran", group)])
 
     def runs_here(program: int, group: int) -> bool:
         return (program, group) != (0, 0)
 
-    passed = list(run_groups(ALL, runs_here, run, [(0, 2), (2, 5)]))  # type: ignore[arg-type]
-    assert ran == [(0, 2, ALL[12:14]), (1, 0, ALL[14:]), (2, 5, [])]
-    assert passed == [*ALL[:12], *(ReadCount(program, 0, "ran", group) for program, group, _ in ran)]
+    passed = list(run_groups(ALL, runs_here, run, [(0, 2, 1), (2, 5, 1)]))  # type: ignore[arg-type]
+    assert ran == [(0, 2, 0, ALL[12:13]), (0, 2, 1, ALL[13:14]), (1, 0, 1, ALL[14:]), (2, 5, 1, [])]
+    assert passed == [*ALL[:12], *(ReadCount(program, 0, "ran", group) for program, group, _, _ in ran)]

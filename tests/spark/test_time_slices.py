@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ephemera
-from ephemera.engine.cluster.time_slices import FORCED
+from ephemera.engine.cluster.time_slices import FORCED, Slicing
 from ephemera.engine.hosts.batch import span
 from ephemera.formats.json_events import write_event
 from ephemera.formats.reading import read_event
@@ -162,3 +162,37 @@ def _summary(started: Started) -> tuple[object, ...]:
 def test_a_small_input_is_not_cut(spark: SparkSession, program: Program, tmp_path: Path) -> None:
     given = Input(_written(tmp_path, "parquet"))
     assert not start(spark, [Job(program._compiled)], [given]).spreads[0].slices
+
+
+HOT = """
+EVENT a(x: int); EVENT b(x: int, y: int);
+pair(x, y) <- i: a(x), j: b(x, y), i before j, {i, j} within 4;
+quiet(x) <- i: a(x), w: extend(i, 9), while w: not b(x, _);
+"""
+
+
+@pytest.mark.parametrize(("form", "share"), [("parquet", 0.5), ("jsonl", 0.5), ("parquet", 0.0)])
+def test_a_key_with_half_of_the_events_is_cut_along_time(
+    spark: SparkSession, tmp_path: Path, form: str, share: float
+) -> None:
+    dice = Random(6)
+    rows: list[dict[str, Any]] = []
+    for time in range(2_000):
+        key = 0 if dice.random() < share else dice.randrange(1, 200)
+        kind = dice.choice("ab")
+        rows.append({"event": kind, "time": time // 2, "x": key, "y": time % 3 if kind == "b" else None})
+    objects = [
+        {"event": r["event"], "time": r["time"], "data": {k: r[k] for k in ("x", "y") if r[k] is not None}}
+        for r in rows
+    ]
+    path = tmp_path / f"events.{form}"
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=512)
+    else:
+        path.write_text("".join(json.dumps(one) + "\n" for one in objects), encoding="utf-8")
+    hot = ephemera.compile(HOT)
+    started = start(spark, [Job(hot._compiled)], [Input(str(path))], 4, slicing=Slicing(least=0))
+    (spread,) = started.spreads
+    assert [len(one) for one in spread.slices.values()] == ([4] if share else [])
+    (came,) = collected(started)
+    assert plain(came.answers) == local(hot, objects)

@@ -36,9 +36,10 @@ def drive(
     enough = SLICE if size is None else size
     loaded = 0
     is_own = after == -FAR
+    passed = {name: min(bound, after) for name, bound in bounds.items()}
     for first, parts in slices:
         if not is_own and first > after:
-            engine.pass_over(after)
+            engine.pass_over(passed)
             is_own = True
         if loaded >= enough:
             so_far = {name: min(bound, first - 1) for name, bound in bounds.items()}
@@ -50,7 +51,7 @@ def drive(
         engine.load(parts)
         loaded += sum(map(len, parts))
     if not is_own:
-        engine.pass_over(after)
+        engine.pass_over(passed)
     yield engine.advance(bounds)
 
 

@@ -191,12 +191,12 @@ class Engine:
             self.sources.advance(reached)
         return self._step()
 
-    def pass_over(self, until: int) -> None:
-        """All sources have come so far, and nothing that ended by then counts: neither answers nor dead letters."""
-        self.advance(dict.fromkeys(self.sources.names, until))
+    def pass_over(self, reached: Mapping[str, int]) -> None:
+        """The sources have come so far, and nothing that ended since counts: neither answers nor dead letters."""
+        given, matched = self.given, set(self.matched)
+        self.advance(reached)
         self.take_dead_letters()
-        self.matched.clear()
-        self.given = 0
+        self.given, self.matched = given, matched
 
     def finish(self) -> Found:
         """The input has ended: what is pending is decided."""

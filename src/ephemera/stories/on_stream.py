@@ -17,6 +17,7 @@ from typing import Any
 
 from ephemera.base.scratch import scratch
 from ephemera.engine.cluster.admission import TOO_LATE
+from ephemera.engine.cluster.live_slices import WORTHWHILE, LiveSlicing
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.json_events import read_time
 from ephemera.formats.reading import read_event
@@ -25,6 +26,7 @@ from ephemera.spark.batch.job import Job
 from ephemera.spark.live.checkpoint import Checkpoint
 from ephemera.spark.live.host import Host, QuerySinks, spread_live
 from ephemera.spark.live.intake import TOLD, ToldLines, told_line
+from ephemera.spark.live.report import BatchReport
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.session import session
 from ephemera.spark.sinks.callback_sink import Answer, Delivery, EachBatch, Rules
@@ -96,13 +98,15 @@ class Told:
                 self.letters += map(json.loads, path.read_text(encoding="utf-8").splitlines())
 
 
-def tell(
+def tell(  # noqa: PLR0913 - most of them named
     jobs: Sequence[Job],
     told: Sequence[Sequence[Sequence[str]]],
     sinks: Callable[[Sequence[DistributedProgram], str], AbstractContextManager[QuerySinks]],
     *,
     shards: int = 2,
     small: int = 0,
+    slicing: LiveSlicing = WORTHWHILE,
+    watch: Callable[[BatchReport], None] | None = None,
 ) -> None:
     """Runs programs live in one query, told batch by batch: for each program the lines of each batch.
 
@@ -116,7 +120,7 @@ def tell(
         ledger = Checkpoint(f"{folder}/checkpoint")
         spreads = spread_live(spark, jobs, ledger, shards)
         with sinks(spreads, ledger.query) as sink:
-            host = Host(spark, spreads, ledger, [ToldLines()], sink, small=small, events=0)
+            host = Host(spark, spreads, ledger, [ToldLines()], sink, watch, small, slicing=slicing, events=0)
             frame = spark.readStream.schema(TOLD).option("maxFilesPerTrigger", 1).json(str(given))
             query = (
                 frame.writeStream.foreachBatch(host)

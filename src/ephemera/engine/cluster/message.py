@@ -6,6 +6,7 @@ order a place takes them, is for whoever carries them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, TypeAlias, cast
@@ -15,9 +16,12 @@ import pyarrow as pa
 
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.cluster.source_progress import PlaceProgress
-from ephemera.kernels.columns import Batch, Column, from_arrow, to_arrow
+from ephemera.kernels.columns import Batch, Column, Ints, from_arrow, to_arrow
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
 from ephemera.rules.nodes import Catalogue
+from ephemera.rules.outcome import DeadLetter
+from ephemera.terms.text import to_text
+from ephemera.terms.values import Term
 
 _LARGEST = 2**31 - 1
 
@@ -47,6 +51,8 @@ class EventsFor(_ToPlace):
     """Events on their way to a group in a place."""
 
     group: int
+    home: int
+    """The place where they belong; in others engines are at work on slices of time of what belongs there."""
     events: PackedEvents
 
 
@@ -151,16 +157,17 @@ Shipment: TypeAlias = (
 def run_groups(
     shipments: Iterable[Shipment],
     runs_here: Callable[[int, int], bool],
-    run: Callable[[int, int, Iterable[EventsFor]], Iterator[Shipment]],
-    always: Iterable[tuple[int, int]] = (),
+    run: Callable[[int, int, int, Iterable[EventsFor]], Iterator[Shipment]],
+    always: Iterable[tuple[int, int, int]] = (),
 ) -> Iterator[Shipment]:
     """What groups make of the shipments to a place, which are in order; what is for no group that runs here passes on.
 
-    A group is named by its program and its number. Those that `always` run do so even if nothing is for them.
+    A group is named by its program and its number, and what it runs on by its home. Those that `always` run do so even
+    if nothing is for them.
     """
     left = set(always)
     for target, several in groupby(shipments, key=_group_of):
-        if target is None or not runs_here(*target):
+        if target is None or not runs_here(*target[:2]):
             yield from several
             continue
         left.discard(target)
@@ -169,8 +176,8 @@ def run_groups(
         yield from run(*target, ())
 
 
-def _group_of(shipment: Shipment) -> tuple[int, int] | None:
-    return (shipment.program, shipment.group) if isinstance(shipment, EventsFor) else None
+def _group_of(shipment: Shipment) -> tuple[int, int, int] | None:
+    return (shipment.program, shipment.group, shipment.home) if isinstance(shipment, EventsFor) else None
 
 
 def pack(events: Events) -> PackedEvents:
@@ -191,6 +198,22 @@ def _narrow(c: Column) -> Column:
     if c.kind != "int" or not len(c) or int(c.values.max()) > _LARGEST or int(c.values.min()) < -_LARGEST:
         return c
     return Column(c.values.astype(np.int32), "int")
+
+
+def letter_line(letter: DeadLetter) -> bytes:
+    """A head without a value as a line of JSON."""
+    told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
+    return json.dumps(told, ensure_ascii=False, default=str).encode()
+
+
+def _plain(variables: Mapping[str, object]) -> dict[str, object]:
+    return {name: to_text(v) if isinstance(v, Term) else v for name, v in variables.items()}
+
+
+def ends_of(packed: PackedEvents) -> Ints:
+    """When the events end, without looking at what else they have."""
+    with pa.ipc.open_stream(packed.load) as reader:
+        return np.asarray(reader.read_all().column(END), dtype=np.int64)
 
 
 def unpack(packed: PackedEvents, catalogue: Catalogue) -> Events:

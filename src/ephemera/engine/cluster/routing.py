@@ -10,43 +10,40 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
 from ephemera.algebra.nodes import Match
 from ephemera.algebra.parts import position_of
-from ephemera.base.errors import InternalError
 from ephemera.base.tree import find
 from ephemera.engine.cluster.message import (
     Answers,
     EngineStats,
     EventsFor,
-    PackedEvents,
     ScatteredAnswers,
     Shipment,
     UndefinedHead,
+    letter_line,
     pack,
     unpack,
 )
 from ephemera.engine.cluster.run_stats import RunStats
-from ephemera.engine.cluster.time_slices import WORTHWHILE, EndSample, Slicing, TimeSlices, time_slices
+from ephemera.engine.cluster.time_slices import TimeSlices, slice_places
 from ephemera.engine.driver import SLICE, drive
 from ephemera.engine.engine import Engine, Found, Part
 from ephemera.engine.operators.match import Matcher, asked_for
 from ephemera.formats.json_events import write_event
-from ephemera.kernels.columns import Batch, Ints, Mask, ints
+from ephemera.kernels.columns import Batch, Hashes, Ints, Mask, ints
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, of_events
 from ephemera.kernels.history import FAR
 from ephemera.kernels.keys import hash_columns
 from ephemera.physical.placement import WHOLE, Placement
 from ephemera.physical.plan import Compiled, PhysicalPlan
-from ephemera.rules.outcome import DeadLetter, World
+from ephemera.rules.outcome import World
 from ephemera.syntax.nodes import Derive, Raise
-from ephemera.terms.text import to_text
-from ephemera.terms.values import Term
 
 
 @dataclass(frozen=True)
@@ -61,8 +58,10 @@ class DistributedProgram:
     first: int
     last: int
     """The earliest and the latest end of all events; time passes from the one to the other."""
-    slices: Mapping[int, TimeSlices] = field(default_factory=dict)
-    """The groups that are cut along time, and how; each slice has a place of its own."""
+    slices: Mapping[tuple[int, int], TimeSlices] = field(default_factory=dict)
+    """What is cut along time, and how: of a group that which has its home in a place. Each slice has a place."""
+    visited: Mapping[tuple[int, int], int] = field(default_factory=dict)
+    """What is cut along time where it arrives, into how many slices: all of these places have all of its events."""
 
     def __getstate__(self) -> dict[str, object]:
         """What is made when it is first asked for does not travel."""
@@ -102,79 +101,91 @@ class DistributedProgram:
             asking = [*self._routes.get(part.label, ()), *self._routes.get(None, ())]
             groups = {number for number, _, _ in asking if self.stages.groups[number].level > after}
             for number in sorted(groups):
-                queries = [(query, cut) for other, query, cut in asking if other == number]
-                for place, packed in _packed(part, *self._places(part, number, queries)):
-                    yield EventsFor(self.number, place, number, packed)
+                rows, hashes = self.keys(part, number)
+                for home, several in _apart(rows, self._of_hashes(hashes)):
+                    yield from self._sent(part, several, number, home)
+
+    def _sent(self, part: Events, rows: Ints, group: int, home: int) -> Iterator[Shipment]:
+        """Events to their home, or to the places that have slices of what is at home there."""
+        slices = self.slices.get((group, home))
+        places = self.slice_places(group, home)
+        if slices is None:
+            packed = pack(part.take(rows))
+            yield from (EventsFor(self.number, place, group, home, packed) for place in places)
+            return
+        again, numbers = slices.needing(part.batch[BEGIN][rows], part.batch[END][rows])
+        for number, several in _apart(rows[again], numbers):
+            yield EventsFor(self.number, places[number], group, home, pack(part.take(several)))
 
     @cached_property
     def _stored(self) -> frozenset[str]:
         """What stored joins are called where events have labels."""
         return frozenset(name for name, point in self.plan.plan.points.items() if point.kind == "join")
 
-    def _places(self, part: Events, group: int, queries: Sequence[tuple[Matcher, str | None]]) -> tuple[Ints, Ints]:
-        """The rows of some events that a group needs, and the places where it needs them."""
+    def keys(self, part: Events, group: int) -> tuple[Ints, Hashes]:
+        """The rows of some events that a group needs, once for each place where they are at home, by hashes of keys."""
         numbered = part.batch.with_columns({REFERENCE: ints(np.arange(len(part)))})
         known = Events(part.label, numbered, part.arity, part.names)
-        found: list[tuple[Ints, Ints]] = []
-        for query, cut in queries:
+        found: list[tuple[Ints, Hashes]] = []
+        for query, cut in self._asking(part.label, group):
             matched = query.match(known)
             if matched is not None:
                 rows = matched[REFERENCE]
-                found.append((rows, self._place_of(matched, rows, part, group, cut)))
+                found.append((rows, self._hashed(matched, rows, part, group, cut)))
         if not found:
-            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-        if group in self.slices:
-            rows = np.unique(np.concatenate([r for r, _ in found]))
-            again, numbers = self.slices[group].needing(part.batch[BEGIN][rows], part.batch[END][rows])
-            return rows[again], (numbers + self.pinned(group)) % self.places
+            return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.uint64)
         rows = np.concatenate([r for r, _ in found])
-        places = np.concatenate([p for _, p in found])
+        hashes = np.concatenate([h for _, h in found])
         if len(found) == 1 and len(rows) <= len(part) and bool((np.diff(rows) > 0).all()):
-            return rows, places
-        both = np.unique(rows * self.places + places)
-        return both // self.places, both % self.places
+            return rows, hashes
+        _, first = np.unique(rows * self.places + self._of_hashes(hashes), return_index=True)
+        return rows[first], hashes[first]
 
-    def _place_of(self, matched: Batch, rows: Ints, part: Events, group: int, cut: str | None) -> Ints:
+    def _hashed(self, matched: Batch, rows: Ints, part: Events, group: int, cut: str | None) -> Hashes:
         if cut is None:
-            return np.full(len(rows), self.pinned(group), dtype=np.int64)
+            return np.full(len(rows), self.pinned(group), dtype=np.uint64)
         if cut == WHOLE:
-            return self._of_hashes(_hash_of(part)[rows])
-        return self._of_hashes(hash_columns([matched.columns[cut]], len(matched)))
+            return _hash_of(part)[rows]
+        return hash_columns([matched.columns[cut]], len(matched))
 
-    def _of_hashes(self, hashes: np.ndarray) -> Ints:
+    def _of_hashes(self, hashes: Hashes) -> Ints:
         return np.asarray(hashes % np.uint64(self.places), dtype=np.int64)
 
     def pinned(self, group: int) -> int:
-        """The one place of the rules of a group that cannot be cut; cut along time they have those behind it, too."""
+        """The one place where all is at home that a group without a key reads."""
         return zlib.crc32(f"{self.number}/{self.group_names[group]}".encode()) % self.places
 
-    def slice_of(self, group: int, place: int) -> int | None:
-        """Which slice of time a group without a key has in a place; None is none, and all of time is slice 0."""
-        number = (place - self.pinned(group)) % self.places
-        return number if number < (len(self.slices[group]) if group in self.slices else 1) else None
+    def slice_places(self, group: int, home: int) -> list[int]:
+        """The places of the slices of what is at home in one, from the first to the last, which is there."""
+        slices = self.slices.get((group, home))
+        return slice_places(home, len(slices) if slices else self.visited.get((group, home), 1), self.places)
 
-    def cut_along_time(self, sample: EndSample, cores: int, slicing: Slicing = WORTHWHILE) -> DistributedProgram:
-        """The same with those groups in slices for which that is worth it, by some ends of the input."""
-        chosen = {
-            number: time_slices(sample, look_back, self.places, cores, slicing)
-            for number, look_back in self.look_backs.items()
-        }
-        return replace(self, slices={number: slices for number, slices in chosen.items() if slices is not None})
-
-    def cut_at(self, limits: Sequence[int]) -> DistributedProgram:
-        """The same with all groups that can be cut along time cut at the same times, fewer than there are places."""
-        if not limits:
+    def for_batch(self, visited: Mapping[tuple[int, int], int]) -> DistributedProgram:
+        """The same for a live batch in which some of it is cut along time; what has been made is not made again."""
+        if not visited and not self.visited:
             return self
-        if len(limits) >= self.places:
-            raise InternalError("engine", f"{len(limits)} limits make more slices than {self.places} places")
-        known = tuple(limits)
-        return replace(self, slices={number: TimeSlices(known, one) for number, one in self.look_backs.items()})
+        other = object.__new__(DistributedProgram)
+        other.__dict__.update(self.__dict__, visited=visited)
+        return other
+
+    def _asking(self, label: str, group: int) -> list[tuple[Matcher, str | None]]:
+        """The queries of a group that ask for a label, and how they are cut."""
+        asking = [*self._routes.get(label, ()), *self._routes.get(None, ())]
+        return [(query, cut) for number, query, cut in asking if number == group]
+
+    def sources(self, group: int) -> frozenset[str]:
+        """The sources that the rules of a group depend on."""
+        return frozenset[str]().union(*self.plan.lanes.of(self.stages.groups[group].rules))
+
+    def has_keys(self, group: int) -> bool:
+        """Whether what a group reads is spread by keys, over all places."""
+        return None not in self.stages.groups[group].cuts.values()
 
     @property
     def look_backs(self) -> dict[int, int]:
-        """The groups that have no key and can be cut along time, and how far each slice looks back."""
+        """The groups that can be cut along time, and how far each slice looks back; whole events are spread anyway."""
         groups = enumerate(self.stages.groups)
-        return {n: g.look_back for n, g in groups if g.look_back is not None and None in g.cuts.values()}
+        return {n: g.look_back for n, g in groups if g.look_back is not None and {*g.cuts.values()} != {WHOLE}}
 
     @cached_property
     def group_names(self) -> list[str]:
@@ -196,13 +207,15 @@ class DistributedProgram:
         sends = any(isinstance(rule.head, Raise) for rule in self.compiled.rules.resolved.rules)
         return sends or bool(self.stages.scattered)
 
-    def run(self, group: int, place: int, shipments: Iterable[EventsFor]) -> Iterator[Shipment]:
-        """What the engine of a group makes of its shipments in one place, which come by their earliest end."""
-        engine = self.engine(group, place)
+    def run(self, group: int, home: int, place: int, shipments: Iterable[EventsFor]) -> Iterator[Shipment]:
+        """What the engine of a group makes of its shipments in one place, which come by their earliest end.
+
+        It has all that is at home there, or a slice of time of what is at home there or elsewhere.
+        """
+        engine = self.engine(group, home)
         engine.sources.limit(self.first, self.last)
-        after, until = (
-            self.slices[group].span(self.slice_of(group, place) or 0) if group in self.slices else (-FAR, FAR)
-        )
+        slices = self.slices.get((group, home))
+        after, until = slices.span(self.slice_places(group, home).index(place)) if slices else (-FAR, FAR)
         stats = RunStats(after)
         level = self.stages.groups[group].level
         yield from self.drive(engine, level, place, shipments, dict.fromkeys(engine.sources.names, until), stats)
@@ -217,10 +230,11 @@ class DistributedProgram:
         shipments: Iterable[EventsFor],
         bounds: Mapping[str, int],
         stats: RunStats | None = None,
+        needed: Callable[[Events], Mask] | None = None,
     ) -> Iterator[Shipment]:
-        """What an engine makes of shipments, and of the bounds that hold behind them; it may be measured.
+        """What an engine makes of shipments, or what is needed of them, and of the bounds that hold behind them.
 
-        What goes wrong says which events were the last to come in.
+        It may be measured. What goes wrong says which events were the last to come in.
         """
         last: EventsFor | None = None
         counted = RunStats() if stats is None else stats
@@ -229,6 +243,7 @@ class DistributedProgram:
             nonlocal last
             for shipment in shipments:
                 part = unpack(shipment.events, self.plan.catalogue)
+                part = part if needed is None else part.take(needed(part))
                 counted.saw(part)
                 yield shipment.events.first, [part]
                 last = shipment  # asked for the next one, the driver has taken it in
@@ -254,32 +269,32 @@ class DistributedProgram:
         for letter in engine.take_dead_letters():
             yield UndefinedHead(self.number, place, 1, letter_line(letter))
 
-    def engine(self, group: int, place: int) -> Engine:
-        """The engine of a group in one place."""
-        return Engine(self.plan, self.world, self._part(group, place))
+    def engine(self, group: int, home: int) -> Engine:
+        """An engine of a group for what is at home in a place."""
+        return Engine(self.plan, self.world, self._part(group, home))
 
     @cached_property
     def clock_group(self) -> int | None:
         """The first group that may derive something with no event at all; all others do so only with its help."""
         return next((n for n in range(len(self.stages.groups)) if self.needs_no_events(n)), None)
 
-    def _part(self, group: int, place: int) -> Part:
-        return Part(frozenset(self.stages.groups[group].rules), self._mine(group, place))
+    def _part(self, group: int, home: int) -> Part:
+        return Part(frozenset(self.stages.groups[group].rules), self._mine(group, home))
 
-    def _mine(self, group: int, place: int) -> dict[str, Callable[[Batch], Batch]]:
-        """For each query of a group which matches belong to a place; most events are only where they belong."""
+    def _mine(self, group: int, home: int) -> dict[str, Callable[[Batch], Batch]]:
+        """For each query of a group which matches are at home in a place; most events are only sent for those."""
         cuts = self.stages.groups[group].cuts
         found: dict[str, Callable[[Batch], Batch]] = {}
         for name, cut in cuts.items():
             if cut is None:
-                is_here = self.slice_of(group, place) is not None
+                is_here = home == self.pinned(group)
                 found[name] = (lambda batch: batch) if is_here else (lambda batch: batch.cut(0, 0))
             elif cut != WHOLE and not self._is_alone(name, cuts):
-                found[name] = lambda batch, cut=cut: self._belonging(batch, cut, place)  # type: ignore[misc]
+                found[name] = lambda batch, cut=cut: self._belonging(batch, cut, home)  # type: ignore[misc]
         return found
 
-    def _belonging(self, batch: Batch, cut: str, place: int) -> Batch:
-        here: Mask = self._of_hashes(hash_columns([batch.columns[cut]], len(batch))) == place
+    def _belonging(self, batch: Batch, cut: str, home: int) -> Batch:
+        here: Mask = self._of_hashes(hash_columns([batch.columns[cut]], len(batch))) == home
         return batch if here.all() else batch.take(here)
 
     def _is_alone(self, name: str, cuts: Mapping[str, str | None]) -> bool:
@@ -313,8 +328,8 @@ class DistributedProgram:
         """Events to the place where all that are equal to them meet."""
         whole = part.as_terms() if part.label in self._terms else part
         places = self._of_hashes(_hash_of(whole))
-        for place, packed in _packed(whole, np.arange(len(whole)), places):
-            yield ScatteredAnswers(self.number, place, rule, packed)
+        for place, rows in _apart(np.arange(len(whole)), places):
+            yield ScatteredAnswers(self.number, place, rule, pack(whole.take(rows)))
 
     @cached_property
     def _terms(self) -> frozenset[str]:
@@ -360,27 +375,16 @@ class DistributedProgram:
         return {"recipient": head.recipient, "transport": head.transport} if isinstance(head, Raise) else {}
 
 
-def _packed(part: Events, rows: Ints, places: Ints) -> Iterator[tuple[int, PackedEvents]]:
-    """Rows of some events, packed for each of the places that they go to."""
+def _apart(rows: Ints, numbers: Ints) -> Iterator[tuple[int, Ints]]:
+    """Rows by their numbers: each number that there is, in ascending order, with the rows that have it."""
     if not len(rows):
         return
-    order = np.argsort(places.astype(np.uint16), kind="stable")
-    cuts = np.flatnonzero(np.diff(places[order])) + 1
-    for several in np.split(order, cuts):
-        yield int(places[several[0]]), pack(part.take(rows[several]))
+    order = np.argsort(numbers.astype(np.uint16), kind="stable")
+    for several in np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1):
+        yield int(numbers[several[0]]), rows[several]
 
 
-def _hash_of(events: Events) -> np.ndarray:
+def _hash_of(events: Events) -> Hashes:
     """A hash of each event as a whole."""
     columns = [c for name, c in events.batch.columns.items() if name != REFERENCE]
     return hash_columns(columns, len(events))
-
-
-def letter_line(letter: DeadLetter) -> bytes:
-    """A head without a value as a line of JSON."""
-    told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
-    return json.dumps(told, ensure_ascii=False, default=str).encode()
-
-
-def _plain(variables: Mapping[str, object]) -> dict[str, object]:
-    return {name: to_text(v) if isinstance(v, Term) else v for name, v in variables.items()}

@@ -2,18 +2,24 @@
 
 A shard comes to the state after one batch, takes the events of the next and the bounds that hold after it, and commits.
 It may be any process that does so: one that has the state of an earlier batch reads only what was added since.
+
+A large batch of one group in one place may be cut along time. Then other places do the earlier slices of it, each from
+the state that the group has at home, and at home the last slice is done, of which the state is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.cluster.admission import turned_away
+from ephemera.engine.cluster.live_slices import BatchSlice, slice_of_batch
 from ephemera.engine.cluster.message import EngineStats, EventsFor, Shipment, run_groups
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.run_stats import peak_memory
@@ -25,6 +31,7 @@ from ephemera.engine.state.segment_store import Committed, State, Store
 from ephemera.engine.state.segments import Piece
 from ephemera.engine.time.event_time import Watermarks
 from ephemera.kernels.event_columns import of_events
+from ephemera.kernels.history import FAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +42,35 @@ class Running:
     changelog: Changelog
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """What an engine did in a batch."""
+
+    engine: Engine
+    cpu: float
+    """Seconds of a processor."""
+
+
 class Shard:
     """The engines of one level in one place."""
 
-    def __init__(self, spreads: Mapping[int, DistributedProgram], level: int, place: int, store: Store) -> None:
+    def __init__(
+        self,
+        spreads: Mapping[int, DistributedProgram],
+        level: int,
+        place: int,
+        store: Store,
+        beside: Callable[[int], Store] | None = None,
+    ) -> None:
+        """`beside` opens the stores of other places of the level, of whose batches this may do slices."""
         self._spreads = spreads
         self._level = level
         self._place = place
         self._store = store
+        self._beside = beside
         self._running: dict[tuple[int, int], Running] = {}
+        self.done: dict[tuple[int, int, int], Done] = {}
+        """What was done in the batch at hand, by program, group and home."""
         self.batch: int | None = None
         """The batch after which the state is that of the engines; None before the first."""
         self._has_loaded = False
@@ -114,13 +141,20 @@ class Shard:
 
     # ---- steps ---------------------------------------------------------------------------------------------
 
-    def step(self, given: Iterable[Shipment], standings: Mapping[int, Progress]) -> Iterator[Shipment]:
+    def step(
+        self,
+        given: Iterable[Shipment],
+        standings: Mapping[int, Progress],
+        visited: Mapping[int, Mapping[tuple[int, int], int]] = MappingProxyType({}),
+    ) -> Iterator[Shipment]:
         """What comes of the shipments of a batch, ordered by program, group and time, and of how far time has come.
 
-        Whatever is not for the engines of this level passes through.
+        Whatever is not for the engines of this level passes through. What is visited, of each program, is cut along
+        time: then others do slices of what is at home here, or this of theirs.
         """
+        self.done = {}
         moved = {
-            (number, group)
+            (number, group, self._place)
             for number, standing in standings.items()
             for group in self._groups(number)
             if self._has_moved(number, group, standing)
@@ -128,7 +162,9 @@ class Shard:
         yield from run_groups(
             given,
             lambda program, group: group in self._groups(program),
-            lambda program, group, own: self._run(program, group, own, standings[program]),
+            lambda program, group, home, own: self._measured(
+                self._spreads[program].for_batch(visited.get(program, {})), group, home, own, standings[program]
+            ),
             moved,
         )
 
@@ -146,15 +182,68 @@ class Shard:
         has_moved = any(sources.bounds.get(name) != b for name, b in standing.bounds.items())
         return has_moved or sources.first != standing.first
 
-    def _run(self, program: int, group: int, own: Iterable[EventsFor], standing: Progress) -> Iterator[Shipment]:
-        spread, engine = self._spreads[program], self._engine(program, group).engine
+    def _measured(
+        self, spread: DistributedProgram, group: int, home: int, own: Iterable[EventsFor], standing: Progress
+    ) -> Iterator[Shipment]:
+        began = time.thread_time()
+        share = None
+        if (group, home) in spread.visited:
+            own = list(own)
+            share = slice_of_batch(spread, group, home, self._place, own, standing)
+        if home == self._place:
+            engine = self._engine(spread.number, group).engine
+            yield from self._run(spread, group, own, standing, share)
+        elif share is not None:
+            engine = self._visitor(spread, group, home)
+            yield from self._visit(spread, engine, own, standing, share)
+        else:
+            return
+        self.done[spread.number, group, home] = Done(engine, time.thread_time() - began)
+
+    def _run(
+        self,
+        spread: DistributedProgram,
+        group: int,
+        own: Iterable[EventsFor],
+        standing: Progress,
+        share: BatchSlice | None,
+    ) -> Iterator[Shipment]:
+        engine = self._engine(spread.number, group).engine
         before = engine.sources.copy()
         engine.sources.limit(standing.first, standing.until)
         if group == spread.clock_group and self._place == spread.pinned(group):
             yield from self._missed(spread, before, standing)
-        yield from spread.drive(engine, self._level, self._place, own, standing.bounds)
+        if share is None:
+            yield from spread.drive(engine, self._level, self._place, own, standing.bounds)
+        else:
+            reached = max((lane.bound for lane in engine.lanes.values()), default=-FAR)
+            yield from share.drive(spread, engine, self._level, self._place, own, reached)
         for late in of_events(engine.take_late(), engine.attributes):
             yield from turned_away(spread, late, as_numbers=not standing.texts)
+
+    def _visitor(self, spread: DistributedProgram, group: int, home: int) -> Engine:
+        """An engine in the state that a group has at home."""
+        engine = spread.engine(group, home)
+        if self.batch is not None and self._beside is not None:
+            key = self._key(spread.number, group)
+            state = self._beside(home).load(self.batch, lambda name: _prefix(name) == key)
+            words = state.words["engines"].get(key)
+            if words is not None:
+                Changelog(engine, key).recall(words, state.pieces)
+        return engine
+
+    def _visit(
+        self,
+        spread: DistributedProgram,
+        engine: Engine,
+        own: Iterable[EventsFor],
+        standing: Progress,
+        share: BatchSlice,
+    ) -> Iterator[Shipment]:
+        """What happens in a slice of a batch; its state is for nobody, since that of the last slice has all of it."""
+        engine.sources.limit(standing.first, standing.until)
+        engine.matched.clear()
+        yield from share.drive(spread, engine, self._level, self._place, own)
 
     def _missed(self, spread: DistributedProgram, before: Watermarks, standing: Progress) -> Iterator[Shipment]:
         """What all groups were not asked for before, and are now that the input begins earlier."""
@@ -167,7 +256,13 @@ class Shard:
         """What the engines hold, for whoever watches; one word for each program."""
         programs: dict[int, list[dict[str, Any]]] = {}
         for (program, group), one in self._running.items():
-            programs.setdefault(program, []).append(_held(one.engine, group))
+            done = self.done.get((program, group, self._place))
+            own = {"home": self._place, "cpu": done.cpu if done is not None else 0.0}
+            programs.setdefault(program, []).append({"group": group, **own, **_held(one.engine)})
+        for (program, group, home), done in self.done.items():
+            if home != self._place:
+                seen = {"matched": sorted(done.engine.matched), "histories": {}, "waiting": 0, "pending": 0}
+                programs.setdefault(program, []).append({"group": group, "home": home, "cpu": done.cpu, **seen})
         for number, (program, engines) in enumerate(programs.items()):
             state = {**asdict(written), "loads": int(self._has_loaded)} if not number else None
             told = {"level": self._level, "engines": engines, "state": state, "peak_mb": peak_memory()}
@@ -179,7 +274,7 @@ def _prefix(name: str) -> str:
     return f"{program}/{group}"
 
 
-def _held(engine: Engine, group: int) -> dict[str, Any]:
+def _held(engine: Engine) -> dict[str, Any]:
     """How much an engine holds."""
     histories = {
         name: [len(history), history.stored_bytes, history.relevant]
@@ -188,7 +283,6 @@ def _held(engine: Engine, group: int) -> dict[str, Any]:
     }
     rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
     return {
-        "group": group,
         "histories": histories,
         "waiting": engine.waiting,
         "pending": sum(len(rule.pending) for rule in rules),

@@ -127,12 +127,14 @@ class Store:
 
     # ---- reading -------------------------------------------------------------------------------------------
 
-    def load(self, batch: int) -> State:
-        """The state after a batch: all rows alive, in no order, and perhaps some that are dead."""
+    def load(self, batch: int, wanted: Callable[[str], bool] = lambda _: True) -> State:
+        """The state after a batch: all rows alive of the tables wanted, in no order, and perhaps some that are dead."""
         there = self.batches()
         try:
             last = self._open(batch)
-            pieces = [piece for head in self._heads.values() for piece in self._pieces(head, head.alive(last.bounds))]
+            pieces: list[Piece] = []
+            for head in self._heads.values():
+                pieces += self._pieces(head, [one for one in head.alive(last.bounds) if wanted(one.name)])
         except FileNotFoundError as error:
             raise NoState(
                 f"the state after batch {batch} is not in {self.folder}, or not all of it: {error}; "

@@ -8,20 +8,21 @@ from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from ephemera.engine.cluster.cut_along_time import cut_along_time, cut_at
 from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.engine.cluster.time_slices import WORTHWHILE, Slicing, sample_of
+from ephemera.engine.cluster.time_slices import WORTHWHILE, Slicing
 from ephemera.formats.check_columns import check_columns
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled
 from ephemera.rewrite.pushdown import Asked, constants
 from ephemera.rules.outcome import World
-from ephemera.spark.read.flat_events import ANY, BEGIN, END, EVENT, REST, Form, ScannedEvents
+from ephemera.spark.read.flat_events import ANY, END, REST, Form, ScannedEvents
 from ephemera.spark.read.parquet import GroupsOfRows, groups_of_rows
-from ephemera.spark.read.route_rows import FromLines, FromSource
-from ephemera.spark.read.sample_ends import sample_ends
+from ephemera.spark.read.route_rows import FromLines, FromSource, numbered
+from ephemera.spark.read.sample_events import sample_events
 from ephemera.spark.read.scan import Input, apart, format_of, read, read_rest
 from ephemera.spark.read.text_files import TextFiles, text_files
 from ephemera.spark.read.time_form import counts, messages_there
@@ -78,7 +79,7 @@ def start(  # noqa: PLR0913 - what a run needs
 ) -> Started:
     """Programs over the same input, each in its own namespace; `lenient` reads columns that are missing as null.
 
-    Rules without a key are cut along time where that is worth it.
+    Rules without a key, and places with more than their share, are cut along time where that is worth it.
     """
     ship(spark)
     count = places or places_of(spark)
@@ -164,8 +165,15 @@ def _cut_along_time(
     """Programs over the same input with their slices of time; the input is only looked at if some may have any."""
     if not any(spread.look_backs for spread in spreads) or not slicing.may_help(spreads[0].places, cores):
         return spreads
-    sample = sample_of([sample_ends(source, spreads[0], wanted) for source in sources])
-    return [spread.cut_along_time(sample, cores, slicing) for spread in spreads]
+    have_keys = [spread.has_keys(group) for spread in spreads for group in spread.look_backs]
+    columns = wanted if any(have_keys) else dict.fromkeys(wanted, frozenset[str]())
+    found = spreads
+    for at_a_glance in (True, False) if all(have_keys) else (False,):  # mostly keys do spread
+        looks = [sample_events(source, spreads[0], columns, at_a_glance=at_a_glance) for source in sources]
+        found = [cut_along_time(spread, [some for one in looks for some in one], cores, slicing) for spread in spreads]
+        if not any(spread.slices for spread in found):
+            break
+    return found
 
 
 def start_lines(  # noqa: PLR0913, PLR0917 - what a run needs
@@ -178,7 +186,7 @@ def start_lines(  # noqa: PLR0913, PLR0917 - what a run needs
 ) -> Started:
     """Programs each over lines of its own, all in one go; the spans are the first and last ends of their events.
 
-    Limits say of each program where its rules without a key are cut along time.
+    Limits say of each program where it is cut along time.
     """
     ship(spark)
     spreads = tuple(
@@ -186,7 +194,7 @@ def start_lines(  # noqa: PLR0913, PLR0917 - what a run needs
         for number, (job, span) in enumerate(zip(jobs, spans, strict=True))
     )
     if limits:
-        spreads = tuple(spread.cut_at(own) for spread, own in zip(spreads, limits, strict=True))
+        spreads = tuple(cut_at(spread, own) for spread, own in zip(spreads, limits, strict=True))
     rows = [(number, line.encode()) for number, lines in enumerate(given) for line in lines]
     frame = spark.createDataFrame(rows, "program int, line binary").repartition(places)
     programs = Programs(spreads)
@@ -219,24 +227,10 @@ def _constants(jobs: Sequence[Job]) -> Mapping[str, tuple[Asked, ...]]:
     return constants([plan.rewritten.reading or plan.logical for plan in plans])
 
 
-def _number(event: Column, labels: Sequence[str]) -> Column:
-    """Which of some labels an event has: numbers travel faster than texts."""
-    found = f.lit(-1)
-    for number, label in enumerate(labels):
-        found = f.when(event == label, f.lit(number)).otherwise(found)
-    return found
-
-
 def _routed(source: ScannedEvents, spreads: Sequence[DistributedProgram]) -> DataFrame:
     labels = sorted(spreads[0].compiled.rules.resolved.catalogue.events)
     reader = FromSource(spreads, source.form, dict(source.held), labels, source.only)
     return map_in_arrow(numbered(source, labels), reader, SCHEMA)
-
-
-def numbered(source: ScannedEvents, labels: Sequence[str]) -> DataFrame:
-    """The frame of a source as readers take it: types by their numbers, and one stamp where that says all."""
-    frame = source.frame.drop(BEGIN) if source.is_point else source.frame
-    return frame.withColumn(EVENT, _number(frame[EVENT], labels)) if source.has_columns else frame
 
 
 # ---- what must be known before ---------------------------------------------------------------------------

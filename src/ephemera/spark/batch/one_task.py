@@ -21,7 +21,7 @@ from ephemera.base.errors import EphemeraError
 from ephemera.connect.file_sink import File
 from ephemera.connect.file_source import CannotRead, Files
 from ephemera.connect.local_run import LetterSink, ProgramRun, RunFailed, run_local
-from ephemera.engine.cluster.routing import letter_line
+from ephemera.engine.cluster.message import letter_line
 from ephemera.engine.engine import Never
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode_csv import BadFile

@@ -21,17 +21,18 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from ephemera.base.errors import EphemeraError
+from ephemera.engine.cluster.live_slices import WORTHWHILE, LiveSlicing, Visited, visited_next
 from ephemera.engine.cluster.message import Answers, ReadNotes, Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.state.checkpoint_lock import CheckpointLock
 from ephemera.engine.state.segments import Origin
 from ephemera.formats.reading import Keys
 from ephemera.kernels.history import FAR
-from ephemera.spark.batch.job import Job, places_of
+from ephemera.spark.batch.job import Job, cores_of, places_of
 from ephemera.spark.live.checkpoint import Checkpoint, Standings
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.intake import SourceReader
-from ephemera.spark.live.report import BatchReport, events_in, report_of
+from ephemera.spark.live.report import BatchReport, events_in, loads_in, report_of
 from ephemera.spark.live.sources import Ticking
 from ephemera.spark.live.stages import LiveStages, laid_out
 from ephemera.spark.live.task import BatchPlace, Last, QueryKey, Turn, after
@@ -106,8 +107,13 @@ class Host:
     watch: Callable[[BatchReport], None] | None = None
     small: int = 0
     """A batch that follows one of fewer events, those of all programs together, is run in one task."""
+    slicing: LiveSlicing = WORTHWHILE
     events: int | None = None
     """How many events came with the last batch that had some."""
+    visited: Visited = field(default_factory=dict)
+    """What of the next batch is cut along time."""
+    is_busy: bool = False
+    """Whether there was so much to do for the engines in that batch that one process would be slower than several."""
     hold: CheckpointLock | None = None
     """What lets no other run have the checkpoint."""
     ticking: Ticking | None = None
@@ -172,10 +178,11 @@ class Host:
             self._query = self._named(frame)
         running = tuple(str(query.runId) for query in self.spark.streams.active)
         last = number - 1 if number else None
-        turn = Turn(self._query, number, last, before, self.ledger.state, origin, now, running)
         if self._chain is None:
             self._chain = laid_out(frame, self.spreads, self.programs, self.readers, self.sink.last)
-        is_small = self.events is not None and self.events < self.small
+        is_small = self.events is not None and self.events < self.small and not self.is_busy
+        visited = {} if is_small else self.visited
+        turn = Turn(self._query, number, last, before, self.ledger.state, origin, now, running, visited)
         shipped = self._chain.send(frame, turn, is_small=is_small)
         planned = time.perf_counter()
         rows, standings = self._taken(shipped, turn)
@@ -184,14 +191,24 @@ class Host:
             self.sink.settle(turn, rows)
         ran = time.perf_counter()
         self.ledger.commit(number, standings)
-        self.events = sum(events_in(rows).values()) or self.events
+        self._learn(rows, before, standings)
         for row in rows:
             if isinstance(row, ReadNotes):
                 self.keys[row.program].add(row.keys)
         if self.watch is not None:
             seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
             report = report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000)
-            self.watch(replace(report, in_one_task=is_small))
+            slices = max((count for own in visited.values() for count in own.values()), default=1)
+            self.watch(replace(report, in_one_task=is_small, slices=slices))
+
+    def _learn(self, rows: Sequence[Shipment], before: Standings, after: Standings) -> None:
+        """From a batch that had events: how the next is best done, if it is like that."""
+        events, cores = sum(events_in(rows).values()), cores_of(self.spark)
+        if events:
+            loads = loads_in(rows)
+            self.events = events
+            self.is_busy = cores > 1 and self.slicing.is_busy(loads)
+            self.visited = visited_next(self.spreads, loads, before, after, cores, self.slicing)
 
     def _named(self, frame: DataFrame) -> QueryKey:
         """This start of the query: Spark runs its jobs as a group of that name, unless the user renames it.

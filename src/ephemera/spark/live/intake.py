@@ -83,7 +83,8 @@ class Entrances(dict[int, Entrance]):
         self._turn = turn
 
     def __missing__(self, number: int) -> Entrance:
-        self[number] = Entrance(self.spreads[number], self._turn.standing(number))
+        spread = self.spreads[number].for_batch(self._turn.visited.get(number, {}))
+        self[number] = Entrance(spread, self._turn.standing(number))
         return self[number]
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ephemera.analysis.sources import UNNAMED
+from ephemera.engine.cluster.live_slices import Loads
 from ephemera.engine.cluster.message import EngineStats, ReadCount, Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress, lag_of
@@ -81,6 +82,10 @@ class BatchReport:
     """The seconds that each part of it took."""
     in_one_task: bool = False
     """Whether it was small enough to be done without an exchange."""
+    slices: int = 1
+    """Into how many slices of time that was cut which was cut most."""
+    busy: float = 0.0
+    """Seconds that processors were at work in engines."""
     events: int = 0
     answers: Mapping[tuple[int, str], int] = field(default_factory=dict)
     """By program and label."""
@@ -177,6 +182,7 @@ def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
         batch=batch,
         seconds=sum(seconds.values()),
         parts=dict(seconds),
+        busy=sum(loads_in(rows).values()),
         events=max(events_in(rows).values(), default=0),
         answers=counts.answers,
         came=frozenset((row.program, row.label) for row in rows if isinstance(row, ReadCount)),
@@ -191,6 +197,16 @@ def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
         pending=sum(engine["pending"] for _, engine in engines),
         notes=notes_of(rows),
     )
+
+
+def loads_in(rows: Iterable[Shipment]) -> Loads:
+    """How long processors were busy with what is at home in each place, of each group of each program."""
+    found: dict[tuple[int, int, int], float] = {}
+    for row in rows:
+        for one in row.stats["engines"] if isinstance(row, EngineStats) else ():
+            at = (row.program, one["group"], one["home"])
+            found[at] = found.get(at, 0.0) + one["cpu"]
+    return found
 
 
 def events_in(rows: Iterable[Shipment]) -> dict[int, int]:
@@ -269,6 +285,8 @@ def as_progress(report: BatchReport) -> dict[str, Any]:
         "seconds": round(report.seconds, 6),
         "parts": {name: round(seconds, 6) for name, seconds in report.parts.items()},
         "in_one_task": report.in_one_task,
+        "slices": report.slices,
+        "busy_seconds": round(report.busy, 6),
         "events": report.events,
         "rate": round(report.rate, 1),
         "answers": [{"program": p, "event": e, "count": n} for (p, e), n in sorted(report.answers.items())],

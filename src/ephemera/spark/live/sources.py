@@ -30,13 +30,14 @@ from ephemera.engine.state.durable_files import Files
 from ephemera.engine.time.processing_time import passing, wall_clock
 from ephemera.formats.check_columns import Offer, check_columns
 from ephemera.rules.nodes import Catalogue
-from ephemera.spark.batch.job import Job, cores_of, declaring_alike, numbered, wanted_columns
+from ephemera.spark.batch.job import Job, cores_of, declaring_alike, wanted_columns
 from ephemera.spark.live.checkpoint import Checkpoint, Standings
 from ephemera.spark.live.intake import FromFiles, FromFrame, Heartbeat, SourceReader, column_of
 from ephemera.spark.read.csv_columns import open_csv
 from ephemera.spark.read.flat_events import Form
 from ephemera.spark.read.parquet import is_flat_here, units
 from ephemera.spark.read.parquet import offers as parquet_offers
+from ephemera.spark.read.route_rows import numbered
 from ephemera.spark.read.scan import Input, format_of, offer_of_sheets, source_of
 
 SOCKET = re.compile(r"(?:socket|tcp)://(\[[^\]]+\]|[^:/]+):(\d+)/?")

@@ -14,6 +14,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import islice
 from threading import Lock
 from typing import TypeVar
@@ -22,6 +23,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from ephemera.base.errors import InternalError
+from ephemera.engine.cluster.live_slices import Visited
 from ephemera.engine.cluster.message import Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.shard import Shard
@@ -68,6 +70,8 @@ class Turn:
     """The time that has passed for silent sources, if there are any that move by the clock."""
     running: tuple[str, ...] = ()
     """The starts of queries that are at work in the session; of others workers keep nothing."""
+    visited: Visited = field(default_factory=dict)
+    """What is cut along time in this batch."""
 
     def standing(self, program: int) -> Progress:
         return self.standings.get(program, Progress())
@@ -77,7 +81,8 @@ class Turn:
         told = {name: getattr(self, name) for name in ("number", "before", "state", "now", "running")}
         told |= {"query": asdict(self.query), "origin": asdict(self.origin)}
         standings = {str(number): standing.told() for number, standing in self.standings.items()}
-        return json.dumps({**told, "standings": standings}, ensure_ascii=False)
+        visited = [[program, *at, count] for program, own in self.visited.items() for at, count in own.items()]
+        return json.dumps({**told, "standings": standings, "visited": visited}, ensure_ascii=False)
 
 
 def turn_of_task() -> Turn:
@@ -89,7 +94,10 @@ def turn_of_task() -> Turn:
     told = json.loads(text)
     standings = {int(number): read_standing(one) for number, one in told.pop("standings").items()}
     told |= {"query": QueryKey(**told["query"]), "origin": Origin(**told["origin"]), "running": tuple(told["running"])}
-    return Turn(**told, standings=standings)
+    visited: dict[int, dict[tuple[int, int], int]] = {}
+    for program, group, home, count in told.pop("visited"):
+        visited.setdefault(program, {})[group, home] = count
+    return Turn(**told, standings=standings, visited=visited)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +179,16 @@ def _shard(spreads: Programs, turn: Turn, level: int, place: int) -> Shard:
     """The shard in the state before a batch. It is kept again when it has committed."""
     shard = _SHARDS.take(turn.query, level, place)
     if shard is None:
-        files, folder = files_of(turn.state)
-        origin = replace(turn.origin, level=level, place=place)
-        store = Store(files, f"{folder}/{level}-{place}", mark, origin=origin)
-        shard = Shard(spreads, level, place, store)
+        store_of = partial(_store, turn, level)
+        shard = Shard(spreads, level, place, store_of(place), store_of)
     shard.come_to(turn.before)
     return shard
+
+
+def _store(turn: Turn, level: int, place: int) -> Store:
+    """Where a shard has its state."""
+    files, folder = files_of(turn.state)
+    return Store(files, f"{folder}/{level}-{place}", mark, origin=replace(turn.origin, level=level, place=place))
 
 
 # ---- stages ----------------------------------------------------------------------------------------------------
@@ -217,7 +229,7 @@ class LiveStage:
             return gathered(shipments, self.spreads, place)
         mark("engines")
         shard = _shard(self.spreads, turn, self.level, place)
-        results = list(shard.step(shipments, standings))
+        results = list(shard.step(shipments, standings, turn.visited))
         written = shard.commit(turn.number)
         _SHARDS.keep(turn.query, turn.running, self.level, place, shard)
         return [*results, *shard.told(written)]

@@ -10,6 +10,9 @@ from itertools import islice
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Column as FrameColumn
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from ephemera.algebra.attributes import position
 from ephemera.engine.cluster.message import BadInput, ReadCount, ReadNotes, Shipment
@@ -20,7 +23,8 @@ from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
 from ephemera.kernels.event_columns import BEGIN, END, Events, of_events
 from ephemera.kernels.history import FAR
 from ephemera.rules.nodes import Catalogue
-from ephemera.spark.read.flat_events import AttributeColumn, Form
+from ephemera.spark.read.flat_events import BEGIN as BEGINS
+from ephemera.spark.read.flat_events import EVENT, AttributeColumn, Form, ScannedEvents
 from ephemera.spark.read.scan import apart, read_rest
 from ephemera.spark.runtime.exchange import batches
 from ephemera.spark.runtime.failures import told_by
@@ -105,6 +109,20 @@ class FromSource:
             if held is not None:
                 columns[position(k)] = _column(batch.column(held.column), held)
         return Events(label, Batch(columns, batch.num_rows), len(names), names)
+
+
+def numbered(source: ScannedEvents, labels: Sequence[str]) -> DataFrame:
+    """The frame of a source as readers take it: types by their numbers, and one stamp where that says all."""
+    frame = source.frame.drop(BEGINS) if source.is_point else source.frame
+    return frame.withColumn(EVENT, _number(frame[EVENT], labels)) if source.has_columns else frame
+
+
+def _number(event: FrameColumn, labels: Sequence[str]) -> FrameColumn:
+    """Which of some labels an event has: numbers travel faster than texts."""
+    found = f.lit(-1)
+    for number, label in enumerate(labels):
+        found = f.when(event == label, f.lit(number)).otherwise(found)
+    return found
 
 
 class Waiting:

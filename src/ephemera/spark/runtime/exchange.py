@@ -31,11 +31,11 @@ from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 _KINDS: tuple[type[Shipment], ...] = get_args(Shipment)
 """What the column `kind` counts."""
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
-_ORDER = ("program", "kind", "group", "first")
+_ORDER = ("program", "kind", "group", "home", "first")
 """The columns by which a place takes what comes to it; `_position` has their values."""
 _ARROW = pa.schema(
     [
-        *((name, pa.int32()) for name in ("program", "kind", "group", "place")),
+        *((name, pa.int32()) for name in ("program", "kind", "group", "home", "place")),
         *((name, pa.int64()) for name in ("first", "count")),
         ("label", pa.string()),
         *((name, pa.int32()) for name in ("arity", "rule")),
@@ -51,11 +51,11 @@ _BYTES = 8 << 20
 # ---- shipments as rows -------------------------------------------------------------------------------------
 
 
-def _position(shipment: Shipment) -> tuple[int, int, int, int]:
-    """Where a shipment stands among those to its place: by program, and those for groups by group and time."""
-    group = shipment.group if isinstance(shipment, EventsFor) else 0
+def _position(shipment: Shipment) -> tuple[int, int, int, int, int]:
+    """Where a shipment stands among those to its place: by program, and those for groups by group, home and time."""
+    group, home = (shipment.group, shipment.home) if isinstance(shipment, EventsFor) else (0, 0)
     first = shipment.events.first if isinstance(shipment, EventsFor | Answers | ScatteredAnswers) else 0
-    return shipment.program, _NUMBERS[type(shipment)], group, first
+    return shipment.program, _NUMBERS[type(shipment)], group, home, first
 
 
 def in_order(shipments: Iterable[Shipment]) -> list[Shipment]:
@@ -65,7 +65,7 @@ def in_order(shipments: Iterable[Shipment]) -> list[Shipment]:
 
 def _row(shipment: Shipment) -> tuple[Any, ...]:
     """The columns of a shipment."""
-    program, kind, group, first = _position(shipment)
+    program, kind, group, home, first = _position(shipment)
     count, label, arity, rule = 0, "", None, 0
     load: bytes | pa.Buffer = b""
     match shipment:
@@ -83,7 +83,7 @@ def _row(shipment: Shipment) -> tuple[Any, ...]:
         case message.SourceProgress():
             load = _json(shipment.seen.told())
     data = load if isinstance(load, bytes) else load.to_pybytes()
-    return program, kind, group, shipment.place, first, count, label, arity, rule, data
+    return program, kind, group, home, shipment.place, first, count, label, arity, rule, data
 
 
 def _json(told: object) -> bytes:
@@ -92,10 +92,10 @@ def _json(told: object) -> bytes:
 
 def _shipment(row: Sequence[Any]) -> Shipment:
     """The shipment of a row."""
-    program, kind, group, place, first, count, label, arity, rule, load = row
+    program, kind, group, home, place, first, count, label, arity, rule, load = row
     match _KINDS[kind]:
         case message.EventsFor:
-            return EventsFor(program, place, group, PackedEvents(label, arity, count, first, load))
+            return EventsFor(program, place, group, home, PackedEvents(label, arity, count, first, load))
         case message.Answers:
             return Answers(program, place, rule, PackedEvents(label, arity, count, first, load))
         case message.ScatteredAnswers:
@@ -219,11 +219,11 @@ class BatchStage:
     def _run(self, shipments: Iterator[Shipment], place: int) -> Iterator[Shipment]:
         if self.level is None:
             return gathered(shipments, self.spreads, place)
-        always = [(program, group) for program, group, where in self.alone if where == place]
+        always = [(program, group, home) for program, group, home in self.alone if home == place]
         return run_groups(
             shipments,
             lambda program, group: self.spreads[program].stages.groups[group].level == self.level,
-            lambda program, group, events: self.spreads[program].run(group, place, events),
+            lambda program, group, home, events: self.spreads[program].run(group, home, place, events),
             always,
         )
 
