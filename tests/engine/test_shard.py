@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -32,9 +33,20 @@ def spread_of(rules: Ruleset, world: World, places: int) -> DistributedProgram:
     return DistributedProgram(prepare(rules, plan, facts, world.calendars), world, 0, places, -FAR, FAR)
 
 
-@settings(max_examples=60)
+@settings(max_examples=20)
 @given(case=cases(), seed=st.integers(0, 1_000_000), streams=st.booleans())
 def test_a_random_program_answers_what_the_oracle_answers(case: Case, seed: int, streams: bool) -> None:
+    _check_a_random_program(case, seed, streams=streams)
+
+
+@pytest.mark.slow
+@settings(max_examples=60)
+@given(case=cases(), seed=st.integers(0, 1_000_000), streams=st.booleans())
+def test_many_random_programs_answer_what_the_oracle_answers(case: Case, seed: int, streams: bool) -> None:
+    _check_a_random_program(case, seed, streams=streams)
+
+
+def _check_a_random_program(case: Case, seed: int, *, streams: bool) -> None:
     dice = Random(seed)
     rules = compile(case.program + STREAMS)._compiled.rules if streams else case.ruleset
     spread = spread_of(rules, case.world, dice.choice([1, 2, 3]))

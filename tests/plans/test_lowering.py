@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from ephemera.algebra.check import check_plan
 from ephemera.algebra.lower import lower
@@ -28,6 +28,7 @@ def test_the_plan_of_a_story_answers_what_the_oracle_answers(path: Path) -> None
         assert plan_answers(rules, events, world, points) == expected
 
 
+@settings(max_examples=60)
 @given(cases())
 def test_the_plan_of_a_random_program_answers_what_the_oracle_answers(case: Case) -> None:
     expected = answers(case.outcome())

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import assume, given
+import pytest
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from ephemera.base.span import Source
@@ -32,8 +33,19 @@ def _until(outcome: Outcome, limit: int) -> Outcome:
     )
 
 
+@settings(max_examples=30)
 @given(cases())
 def test_what_ends_by_then_is_known_then(case: Case) -> None:
+    _check_what_is_known_by_then(case)
+
+
+@pytest.mark.slow
+@given(cases())
+def test_what_ends_by_then_is_known_then_in_many_cases(case: Case) -> None:
+    _check_what_is_known_by_then(case)
+
+
+def _check_what_is_known_by_then(case: Case) -> None:
     assume(case.events)
     limits = sorted({e.time.end for e in case.events} | set(_ends(case.outcome())))
     full = evaluate(case.ruleset, case.events, replace(case.world, until=limits[-1]))
@@ -65,6 +77,7 @@ def test_normal_forms_answer_the_same(case: Case) -> None:
     assert answers(evaluate(denormalize(case.ruleset), case.events, case.world)) == answers(case.outcome())
 
 
+@settings(max_examples=60)
 @given(cases(), st.data())
 def test_an_event_that_no_rule_speaks_of_changes_nothing(case: Case, data: st.DataObject) -> None:
     assume(case.events and "any label" not in case.features)

@@ -35,7 +35,15 @@ def command(*words: str | Path) -> Result:
 
 
 def test_what_is_seen_stands_beside_what_was_expected(files: Path) -> None:
-    given = ["explain", files / "p.eq", "--stage", "physical", "--analyze", "--input", files / "events.jsonl"]
+    given: list[str | Path] = [
+        "explain",
+        files / "p.eq",
+        "--stage",
+        "physical",
+        "--analyze",
+        "--input",
+        files / "events.jsonl",
+    ]
     told = command(*given, "--format", "json")
     assert told.exit_code == 0, told.output
     plain = json.loads(told.stdout)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ephemera.algebra.attributes import event_of
 from ephemera.algebra.scalar import Every, Formula, Holds
 from ephemera.base.tree import walk
 from ephemera.physical.nodes import KeyEquation, Leaf
@@ -28,7 +29,7 @@ Signed = tuple[int, Expression]
 def equations(tests: Iterable[Formula], leaf: Leaf, known: Iterable[Leaf]) -> Iterator[tuple[KeyEquation, Formula]]:
     """The computed keys in some tests, each with the condition that it comes from."""
     before = frozenset[str]().union(*(other.variables for other in known))
-    sides = _Sides(leaf.sure - before, before - leaf.variables, leaf.name)
+    sides = _Sides(leaf.sure - before, before - leaf.variables, frozenset(map(event_of, leaf.stamps)))
     for test in tests:
         for part in test.parts if isinstance(test, Every) else (test,):
             if isinstance(part, Holds) and isinstance(part.condition, Comparison) and part.condition.operator == "=":
@@ -40,10 +41,11 @@ def equations(tests: Iterable[Formula], leaf: Leaf, known: Iterable[Leaf]) -> It
 class _Sides:
     """Which variables are the leaf's own, and which are known without it."""
 
-    def __init__(self, own: frozenset[str], known: frozenset[str], event: str) -> None:
+    def __init__(self, own: frozenset[str], known: frozenset[str], events: frozenset[str]) -> None:
         self._own = own
         self._known = known
-        self._event = event
+        self._events = events
+        """The events of the leaf; a stored join has several."""
 
     def separated(self, c: Comparison) -> KeyEquation | None:
         """The condition as it stands, if each side speaks of one thing."""
@@ -69,7 +71,7 @@ class _Sides:
 
     def _is_known(self, e: Expression) -> bool:
         events = {n.name for n in event_names(e, frozenset())}
-        return _variables(e) <= self._known and self._event not in events
+        return _variables(e) <= self._known and self._events.isdisjoint(events)
 
 
 def _variables(e: Expression) -> frozenset[str]:

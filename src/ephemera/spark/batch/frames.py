@@ -86,7 +86,8 @@ def run_frame(
     """All that a program derives from the rows of a data frame: `event`, `begin`, `end` and the values; and notes."""
     with told_of_java():
         columns = _layout(compiled, frame, world)
-        started = start(frame.sparkSession, [Job(compiled, world)], [Input(frame)], lenient=lenient)
+        # Nobody has asked for a row yet, so none is looked at.
+        started = start(frame.sparkSession, [Job(compiled, world)], [Input(frame)], lenient=lenient, slicing=None)
         first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
         return map_in_arrow(started.shipped, ToFrame(columns, first), from_arrow_schema(columns.schema)), started.notes
 

@@ -75,11 +75,12 @@ def start(  # noqa: PLR0913 - what a run needs
     places: int | None = None,
     *,
     lenient: bool = False,
-    slicing: Slicing = WORTHWHILE,
+    slicing: Slicing | None = WORTHWHILE,
 ) -> Started:
     """Programs over the same input, each in its own namespace; `lenient` reads columns that are missing as null.
 
-    Rules without a key, and places with more than their share, are cut along time where that is worth it.
+    Rules without a key, and places with more than their share, are cut along time where that is worth it. To know that,
+    some of the input is read at once; without `slicing` nothing is.
     """
     ship(spark)
     count = places or places_of(spark)
@@ -160,10 +161,14 @@ def _cut_along_time(
     sources: Sequence[GroupsOfRows | TextFiles | ScannedEvents],
     wanted: Mapping[str, frozenset[str]],
     cores: int,
-    slicing: Slicing,
+    slicing: Slicing | None,
 ) -> list[DistributedProgram]:
     """Programs over the same input with their slices of time; the input is only looked at if some may have any."""
-    if not any(spread.look_backs for spread in spreads) or not slicing.may_help(spreads[0].places, cores):
+    if (
+        slicing is None
+        or not any(spread.look_backs for spread in spreads)
+        or not slicing.may_help(spreads[0].places, cores)
+    ):
         return spreads
     have_keys = [spread.has_keys(group) for spread in spreads for group in spread.look_backs]
     columns = wanted if any(have_keys) else dict.fromkeys(wanted, frozenset[str]())
