@@ -19,11 +19,12 @@ from ephemera.base.span import Source
 from ephemera.formats.json_events import read_object
 from ephemera.physical.plan import Compiled, prepare
 from ephemera.pipeline import Checked, check
-from ephemera.rewrite import ALL_REWRITES, REWRITES
+from ephemera.rewrite import ALL_REWRITES, JOINS, REWRITES
 from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize_more
 from ephemera.rules.emitted import emitted_label
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, Outcome, World
+from ephemera.rules.scope import pattern_bindings
 from ephemera.semantics.oracle import evaluate
 from ephemera.stories.read import read_story
 from ephemera.terms.atoms import attributes_term
@@ -48,7 +49,7 @@ def choices(rewrites: Sequence[Rewrite]) -> dict[str, tuple[Rewrite, ...]]:
     }
 
 
-IN_ONE_PLACE = choices(REWRITES)
+IN_ONE_PLACE = choices((*REWRITES, *JOINS))
 IN_SEVERAL = choices(ALL_REWRITES)
 
 
@@ -72,21 +73,34 @@ class Subject:
         """What the oracle answers to what is asked for, and the dead letters of the rules that this needs."""
         running = self.prepared(ALL_REWRITES).physical.running
         whole = evaluate(self.rules, self.events, self.world, running=running)
-        return told(whole, running, self.emit)
+        return self.told(whole)
+
+    def told(self, outcome: Outcome) -> tuple[Answers, Letters]:
+        """What is compared of an outcome; without `drop_unasked` other rules have dead letters, too.
+
+        What only a collection binds is left out of letters: engines do not gather what nobody asks for.
+        """
+        running = self.prepared(ALL_REWRITES).physical.running
+        letters = frozenset(
+            letter_of(one, self._collected(one.rule)) for one in outcome.dead_letters if one.rule in running
+        )
+        if self.emit:
+            outcome.only(self.emit)
+        return formed(outcome), letters
+
+    def _collected(self, rule: int) -> frozenset[str]:
+        """The variables that only collections of a rule bind."""
+        own = [normal for normal in self.rules.normal if normal.rule == rule]
+        patterns = [one.event.pattern for normal in own for one in normal.collects]
+        bound = [event.pattern for normal in own for event in normal.events]
+        collected = frozenset[str]().union(*(pattern_bindings(p).bound for p in patterns))
+        return collected.difference(*(pattern_bindings(p).bound for p in bound))
 
 
-def told(outcome: Outcome, running: frozenset[int], emit: frozenset[str]) -> tuple[Answers, Letters]:
-    """What is compared of an outcome; without `drop_unasked` other rules have dead letters, too."""
-    letters = frozenset(letter_of(one) for one in outcome.dead_letters if one.rule in running)
-    if emit:
-        outcome.only(emit)
-    return formed(outcome), letters
-
-
-def letter_of(letter: DeadLetter) -> tuple[object, ...]:
+def letter_of(letter: DeadLetter, without: frozenset[str] = frozenset()) -> tuple[object, ...]:
     """A dead letter with what has a name."""
-    named = sorted((name, repr(value)) for name, value in letter.variables.items() if not is_blank(name))
-    return (letter.rule, letter.reason, *named)
+    told = {name: value for name, value in letter.variables.items() if not is_blank(name) and name not in without}
+    return (letter.rule, letter.reason, *sorted((name, repr(value)) for name, value in told.items()))
 
 
 def distinct(subject: Subject, choice: Mapping[str, Sequence[Rewrite]]) -> Iterator[tuple[str, Compiled]]:

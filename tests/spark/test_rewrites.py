@@ -13,10 +13,9 @@ from ephemera.engine.hosts.batch import span
 from ephemera.formats.json_events import write_event
 from ephemera.formats.reading import read_event
 from ephemera.physical.plan import Compiled
-from ephemera.rewrite import ALL_REWRITES
 from ephemera.spark.batch.job import Job, start_lines
 from ephemera.terms.events import Event
-from tests.engine.rewriting import IN_SEVERAL, STORIES, Subject, distinct, of_path, random_subjects, told
+from tests.engine.rewriting import IN_SEVERAL, STORIES, Subject, distinct, of_path, random_subjects
 from tests.spark.running import outcomes
 
 PROGRAMS = 8
@@ -44,8 +43,7 @@ def _check(spark: SparkSession, given: list[tuple[Subject, str, Compiled]], plac
     found = outcomes(start_lines(spark, jobs, [_lines(subject) for subject, _, _ in given], spans, places))
     wrong = []
     for (subject, choice, _), (outcome, _) in zip(given, found, strict=True):
-        running = subject.prepared(ALL_REWRITES).physical.running
-        if told(outcome, running, subject.emit) != subject.expected():
+        if subject.told(outcome) != subject.expected():
             wrong.append((choice, subject.name))
     assert wrong == []
 
