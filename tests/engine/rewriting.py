@@ -98,9 +98,10 @@ class Subject:
 
 
 def letter_of(letter: DeadLetter, without: frozenset[str] = frozenset()) -> tuple[object, ...]:
-    """A dead letter with what has a name."""
-    told = {name: value for name, value in letter.variables.items() if not is_blank(name) and name not in without}
-    return (letter.rule, letter.reason, *sorted((name, repr(value)) for name, value in told.items()))
+    """A dead letter with what has a name; terms and times are texts, as they are where letters travel."""
+    bound = letter.told()["variables"].items()
+    named = ((name, repr(value)) for name, value in bound if not is_blank(name) and name not in without)
+    return (letter.rule, letter.reason, *sorted(named))
 
 
 def distinct(subject: Subject, choice: Mapping[str, Sequence[Rewrite]]) -> Iterator[tuple[str, Compiled]]:

@@ -164,8 +164,4 @@ def bad_letter(bad: BadEvent) -> dict[str, Any]:
 
 def undefined_letter(letter: DeadLetter) -> dict[str, Any]:
     """A head that had no value, as it goes to the dead letters."""
-    from ephemera.terms.text import to_text
-    from ephemera.terms.values import Term
-
-    bound = {name: to_text(v) if isinstance(v, Term) else v for name, v in letter.variables.items()}
-    return {"reason": letter.reason, "rule": letter.rule, "variables": bound}
+    return letter.told()

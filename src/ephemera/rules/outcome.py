@@ -4,15 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 from ephemera.base.errors import EphemeraError
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.terms.events import Event
-from ephemera.terms.values import Term, Value
+from ephemera.terms.text import iso, to_text
+from ephemera.terms.values import Term, Time, Value
 
 
 class Endless(EphemeraError):
     """A recursion that does not come to an end."""
+
+
+def _plain(value: Value) -> object:
+    match value:
+        case Term():
+            return to_text(value)
+        case Time():
+            return iso(value)
+        case _:
+            return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +57,11 @@ class DeadLetter:
 
     def __repr__(self) -> str:
         return f"<DeadLetter {f'rule {self.rule}' if self.rule else 'bad event'}: {self.reason}>"
+
+    def told(self) -> dict[str, Any]:
+        """A head that had no value as JSON has it: terms are texts, times ISO 8601."""
+        bound = {name: _plain(value) for name, value in self.variables.items()}
+        return {"reason": self.reason, "rule": self.rule, "variables": bound}
 
 
 @dataclass(frozen=True, slots=True)

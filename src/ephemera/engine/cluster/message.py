@@ -20,8 +20,6 @@ from ephemera.kernels.columns import Batch, Column, Ints, from_arrow, to_arrow
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter
-from ephemera.terms.text import to_text
-from ephemera.terms.values import Term
 
 _LARGEST = 2**31 - 1
 
@@ -202,12 +200,7 @@ def _narrow(c: Column) -> Column:
 
 def letter_line(letter: DeadLetter) -> bytes:
     """A head without a value as a line of JSON."""
-    told = {"reason": letter.reason, "rule": letter.rule, "variables": _plain(letter.variables)}
-    return json.dumps(told, ensure_ascii=False, default=str).encode()
-
-
-def _plain(variables: Mapping[str, object]) -> dict[str, object]:
-    return {name: to_text(v) if isinstance(v, Term) else v for name, v in variables.items()}
+    return json.dumps(letter.told(), ensure_ascii=False).encode()
 
 
 def ends_of(packed: PackedEvents) -> Ints:
