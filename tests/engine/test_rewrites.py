@@ -144,5 +144,12 @@ def test_many_random_programs_mean_the_same_in_several_places() -> None:
 
 @pytest.mark.slow
 def test_many_random_programs_and_every_story_mean_the_same_live() -> None:
+    """What is late, and time that passes without events, are for the live stories on Spark to show."""
     check_live(random_subjects(MANY // 4))
-    check_live(map(of_path, STORIES))
+    check_live(story for story in map(of_path, STORIES) if story.world.until is None and _comes_by_its_end(story))
+
+
+def _comes_by_its_end(story: Subject) -> bool:
+    """Whether all events of a story come in the order of their ends, and none is late by the story itself."""
+    catalogue = story.rules.resolved.catalogue
+    return not catalogue.sources and not any(schema.arrives_at_begin for schema in catalogue.events.values())
