@@ -163,14 +163,10 @@ def _selected(match: Match, plan: Plan, statistics: Statistics) -> float:
 def _derived_flow(point: Point, plan: Plan, facts: Facts, found: Mapping[str, Flow]) -> Flow:
     head = member_head(point)
     leaves, tests = joined_parts(positive_part(head.input), plan, found)
-    distinct: dict[str, float] = {}
-    for leaf in leaves:
-        for variable, values in leaf.flow.distinct.items():
-            distinct[variable] = min(distinct.get(variable, values), values)
     if not leaves:
-        return Flow(1 / 86_400, distinct)
+        return Flow(1 / 86_400, {})
     closures = [closure for _, closure in facts.cases.get(point.name, ())]
-    return Flow(JoinEstimates(leaves, closures, tests).rate(), distinct)
+    return JoinEstimates(leaves, closures, tests).flow()
 
 
 def joined_parts(e: Expression, plan: Plan, found: Mapping[str, Flow]) -> tuple[list[JoinPart], list[JoinTest]]:

@@ -100,12 +100,30 @@ class JoinEstimates:
             members = [k for k in range(len(self.parts)) if wanted >> k & 1]
             if len(members) == 1:
                 self._rates[wanted] = self.parts[members[0]].flow.rate * self._passing(0, members[0])
+            elif len(members) > EXHAUSTIVE:
+                self._rates[wanted] = self._rate_in_order(members)
             else:
                 pairs = ((k, wanted & ~(1 << k)) for k in members)
                 self._rates[wanted] = min(
                     self.rate(rest) * self._candidates(k, rest) * self._passing(rest, k) for k, rest in pairs
                 )
         return self._rates[wanted]
+
+    def _rate_in_order(self, members: Sequence[int]) -> float:
+        """The same for many parts, joined as they are written."""
+        rows, known = self.rate(1 << members[0]), 1 << members[0]
+        for k in members[1:]:
+            rows *= self._candidates(k, known) * self._passing(known, k)
+            known |= 1 << k
+        return rows
+
+    def flow(self) -> Flow:
+        """What comes of the join of all parts; a variable has the values that all parts which have it can have."""
+        distinct: dict[str, float] = {}
+        for part in self.parts:
+            for variable, values in part.flow.distinct.items():
+                distinct[variable] = min(distinct.get(variable, values), values)
+        return Flow(self.rate(), distinct)
 
     def width(self, k: int, known: int, first: int | None = None) -> float:
         """How many seconds the range is long in which a part is searched; only what came before `first`, if given."""

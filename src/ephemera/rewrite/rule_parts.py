@@ -315,12 +315,7 @@ class RuleParts:
     def _flow_of(self, parts: Sequence[Part], own: Sequence[Select]) -> Flow:
         """What comes of the join of some parts, with some tests."""
         several = [self.join_part(part) for part in parts]
-        distinct: dict[str, float] = {}
-        for part in several:
-            for variable, values in part.flow.distinct.items():
-                distinct[variable] = min(distinct.get(variable, values), values)
-        tests = tests_of((test.condition for test in own), several)
-        return Flow(JoinEstimates(several, self.closures, tests).rate(), distinct)
+        return JoinEstimates(several, self.closures, tests_of((test.condition for test in own), several)).flow()
 
     def _is_about(self, test: Select, inside: Schema, parts: Sequence[Part]) -> bool:
         """Whether a condition can be tested where some parts are joined.

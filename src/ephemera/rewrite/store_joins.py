@@ -1,9 +1,9 @@
 """This module stores the join of some events of a rule where that is expected to cost less (T§14.5.3, R§6.3).
 
 Where two events that seldom meet are followed by one that comes often, each of the latter would make anew what the
-first two have in common: then their join is worth to be kept, and is all that is searched. Every set of events is
-tried, up to `EXHAUSTIVE` events; of more, only joins of two. Up to `NESTED` events that is done for joins within joins
-and after joins at once, of more one after the other. When that is exact is told in `rule_parts`.
+first two have in common: then their join is worth to be kept, and is all that is searched. Of up to `NESTED` events
+every set is tried, with joins within joins and after joins at once; of up to `EXHAUSTIVE` events sets of two and three,
+one after the other; of more events none. When that is exact is told in `rule_parts`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import combinations
 from typing import TypeAlias
 
 from ephemera.analysis.distances import Closure
-from ephemera.analysis.join_estimates import EXHAUSTIVE, Flow, JoinEstimates, JoinPart, JoinTest
+from ephemera.analysis.join_estimates import EXHAUSTIVE, JoinEstimates, JoinPart, JoinTest
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rewrite.rule_parts import BUILD, RuleParts, changed, open_rules
@@ -37,7 +37,7 @@ class Choice:
 
 def store_joins(given: Rewritten) -> Rewritten:
     """The plan with stored joins where they pay."""
-    rules = [rule for rule in open_rules(given).values() if len(rule.parts) > 2]
+    rules = [rule for rule in open_rules(given).values() if 2 < len(rule.parts) <= EXHAUSTIVE]
     for rule in rules:
         while len(rule.parts) > 2 and (best := choices(rule)[0]).cost < WORTH * without(rule).cost:
             store(rule, best.stored)
@@ -92,7 +92,7 @@ class _Search:
     def choices(self, parts: Sequence[_Named]) -> Iterator[Choice]:
         """The ways to join some parts: as they are, or with some of them joined and stored first."""
         yield self._flat(parts)
-        for size in range(2, len(parts)) if len(parts) <= EXHAUSTIVE else (2,):
+        for size in range(2, len(parts) if len(parts) <= NESTED else 4):
             for several in combinations(parts, size):
                 one = self._joined(several)
                 inner, outer = self._best_of(several), self._best_of([one, *(p for p in parts if p not in several)])
@@ -122,11 +122,7 @@ class _Search:
         return JoinEstimates([one.part for one in parts], self._closures, tests)
 
     def _joined(self, parts: Sequence[_Named]) -> _Named:
-        distinct: dict[str, float] = {}
-        for one in parts:
-            for variable, values in one.part.flow.distinct.items():
-                distinct[variable] = min(distinct.get(variable, values), values)
         stamps = tuple(stamp for one in parts for stamp in one.part.stamps)
         variables = frozenset[str]().union(*(one.part.variables for one in parts))
-        flow = Flow(self._estimates(parts).rate(), distinct)
+        flow = self._estimates(parts).flow()
         return _Named(frozenset[str]().union(*(one.events for one in parts)), JoinPart(stamps, variables, flow))
