@@ -76,5 +76,5 @@ def test_a_live_engine_takes_another_order_when_other_events_come_and_answers_th
     assert lane.reordering is not None
     assert lane.reordering.times > 0
     assert lane.rules["q"].plan.orders[1].probes[0].leaf == 2
-    expected = program.run(rows)
-    assert len(given) == len(expected) > 0
+    expected = BatchRun(program._compiled, parsed(program, rows), World()).run([]).events
+    assert sorted(e.key for e in given) == sorted(e.key for e in expected) != []
