@@ -41,8 +41,8 @@ CASES = {
     "chain": Case(
         "a chain over two keys",
         "p(x, y) <- i: a(m, x), j: c(x, y), l: b(n, y), {i, j, l} within 1 min, m > n + 99900;",
-        rate=200,
-        values=400,
+        rate=4_000,
+        values=4_000,
     ),
     "pairs": Case(
         "no key, within 10 seconds",
@@ -52,12 +52,12 @@ CASES = {
     "hour": Case(
         "an average over all events of an hour",
         "p(x, avg(d)) <- i: a(_, x), w: extend-begin(i, 1 hour), x < 20, while w: collect d(d);",
-        rate=0.05,
+        rate=0.5,
     ),
     "hot": Case(
         "one key with 50 % of the events",
         "p(x, y) <- i: a(k, x), j: b(k, y), i before j, {i, j} within 10 sec, x > y + 990;",
-        rate=400,
+        rate=800,
         hot=0.5,
     ),
     "during": Case(

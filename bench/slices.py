@@ -1,14 +1,14 @@
 """This module measures what is cut along time on Spark: two cores against one, over history and live.
 
 Two processes with a session each, bound to one core and to two, take turns, so that whatever else the machine does
-meets both, and both are warm: the first turn of each case does not count. Of the others each has its median, and the
+meets both, and both are warm: the first turns of each case do not count. Of the others each has its median, and the
 ratio is that of these. Beside seconds on the clock stand the seconds that processors were busy, in engines and
 altogether, which a busy machine changes less. All answers are compared with those of the local engine, by their number
 and by sums. MB are those of the largest worker: over history of the smaller and of the larger peak of two, live after
 the first batch that counts and after the last.
 
 PYTHONPATH=. python -m bench.slices [--events 1000000] [--batches 4] [--size 250000] [--ways batch live]
-    [--cases chain pairs hour hot during] [--repeat 3] [--json FILE]
+    [--cases chain pairs hour hot during] [--warm 2] [--repeat 3] [--json FILE]
 """
 
 from __future__ import annotations
@@ -96,16 +96,16 @@ class Cores:
 
 
 def compared(  # noqa: PLR0913 - what is run, on what, and how often
-    way: str, name: str, path: Path, right: Sums, cores: Mapping[int, Cores], *, repeat: int
+    way: str, name: str, path: Path, right: Sums, cores: Mapping[int, Cores], *, warm: int, repeat: int
 ) -> Figures:
     """The runs of a case, in turn; the first ones warm up."""
     runs: dict[int, list[Run]] = {count: [] for count in cores}
-    for number in range(repeat + 1):
+    for number in range(warm + repeat):
         for count, process in cores.items():
             run = process.run(way, name, path)
             if not run.sums.agree(right):
                 raise SystemExit(f"wrong answers of {name}, {way}, on {count}: {run.sums}, not {right}")
-            if number:
+            if number >= warm:
                 runs[count].append(run)
     return Figures(way, name, tuple(runs[1]), tuple(runs[2]))
 
@@ -127,7 +127,8 @@ def main() -> None:
     options.add_argument("--size", type=int, default=250_000, help="events in a live batch")
     options.add_argument("--cases", nargs="+", default=list(CASES), choices=list(CASES), help="only these")
     options.add_argument("--ways", nargs="+", default=["batch", "live"], choices=["batch", "live"])
-    options.add_argument("--repeat", type=int, default=3, help="warm runs")
+    options.add_argument("--warm", type=int, default=2, help="runs that do not count")
+    options.add_argument("--repeat", type=int, default=3, help="runs that count")
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
     rows: list[Figures] = []
@@ -143,7 +144,7 @@ def main() -> None:
                     pq.write_table(events, path, row_group_size=ROWS)
                 else:
                     in_batches(events, path, chosen.size)
-                found = compared(way, name, path, local(name, events), cores, repeat=chosen.repeat)
+                found = compared(way, name, path, local(name, events), cores, warm=chosen.warm, repeat=chosen.repeat)
                 rows.append(found)
                 print(found.line(), flush=True)
     for process in cores.values():

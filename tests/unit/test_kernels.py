@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -256,6 +257,29 @@ def test_aggregates_by_columns_are_those_of_python(rows: list[tuple[int, int]], 
         found = aggregate(function, batch.columns["v"], groups)
         assert found is not None
         assert found.tolist() == values
+
+
+DOUBLES = st.one_of(
+    st.floats(-1e3, 1e3),
+    st.integers(-999, 999).map(lambda n: n / 100),
+    st.sampled_from([0.0, -0.0, 0.1, 1e16, -1e16, 1.0, 2.0**-1074, 2.0**52 + 1, 1e300, 5e-324]),
+)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), DOUBLES), min_size=1, max_size=20))
+@example([(0, 1e308), (0, 1e308)])
+@example([(0, 1.0), (0, 1.0 + 2**-52), (0, 2**-54)])
+def test_sums_and_averages_of_doubles_are_rounded_once(rows: list[tuple[int, float]]) -> None:
+    batch = Batch({"k": ints([k for k, _ in rows]), "v": Column(np.array([v for _, v in rows]), "float")}, len(rows))
+    groups = grouped(batch, ["k"])
+    of = [[v for g, v in rows if g == k] for k in batch["k"][groups.first]]
+    exactly = [sum(map(Fraction, values)) for values in of]
+    for function, expected in (("sum", exactly), ("avg", [s / len(v) for s, v in zip(exactly, of, strict=True)])):
+        found = aggregate(function, batch.columns["v"], groups)
+        if found is None:  # it is told one by one that some have no value
+            assert any(abs(total) > 2**1023 for total in exactly)
+        else:
+            assert found.tolist() == [float(value) for value in expected]
 
 
 def test_groups_that_share_a_hash_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,6 +25,7 @@ from ephemera.terms.values import Term, Time, Value
 
 Kind = Literal["int", "float", "text", "any"]
 Ints: TypeAlias = npt.NDArray[np.int64]
+Doubles: TypeAlias = npt.NDArray[np.float64]
 Mask: TypeAlias = npt.NDArray[np.bool_]
 Hashes: TypeAlias = npt.NDArray[np.uint64]
 Objects: TypeAlias = npt.NDArray[np.object_]

@@ -1,23 +1,31 @@
 """This module groups rows and aggregates whole numbers and doubles by columns.
 
 It does what is exact by columns and says when that is not enough: sums of whole numbers that stay within 64 bits,
-averages of sums that a double holds exactly, least and greatest values, numbers of rows and of distinct values.
+averages of sums that a double holds exactly, least and greatest values, numbers of rows and of distinct values. Sums
+and averages of doubles are rounded once, from the exact sum, group by group.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 import numpy as np
 
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Doubles, Ints, ints
 from ephemera.kernels.keys import hash_columns, numbered, same, sorted_by
 from ephemera.terms.values import key
 
 EXACT = 1 << 53
 """Up to here a double holds every whole number."""
+SPLITTER = float((1 << 27) + 1)
+"""Times a double, and taken away again, it leaves the upper half of its digits."""
+MOST_TIMES = 1 << 26
+"""Half of a double's digits times less than this is exact."""
+PLAIN = (1e-200, 1e200)
+"""Between these no digits of an average are lost when it is split."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,8 +88,40 @@ def aggregate(function: str, c: Column | None, groups: Groups) -> Column | None:
             return _distinct(values, groups)
         case "sum" | "avg" if c.kind == "int":
             return _added(function, values, groups)
+        case "sum" | "avg":
+            return _of_doubles(math.fsum if function == "sum" else _mean, values, groups)
         case _:
             return None
+
+
+def _of_doubles(added: Callable[[Sequence[float]], float], values: Doubles, groups: Groups) -> Column | None:
+    """The sum or average of each group; None if one has no value."""
+    stops = groups.starts + groups.sizes
+    every = values.tolist()
+    try:
+        found = [added(every[i:k]) for i, k in zip(groups.starts.tolist(), stops.tolist(), strict=True)]
+    except OverflowError:
+        return None
+    column = Column(np.array(found), "float")
+    return column if np.isfinite(column.values).all() else None
+
+
+def _mean(values: Sequence[float]) -> float:
+    """The exact sum over the number of values, rounded once.
+
+    The rounded sum over the number is nearly always that. It is, if what is left of the sum after so many times the
+    quotient is less than half of its last digit; that difference is exact up to its own rounding, which comes last.
+    """
+    count = len(values)
+    found = math.fsum(values) / count
+    if count < MOST_TIMES and PLAIN[0] < abs(found) < PLAIN[1]:
+        spread = found * SPLITTER
+        upper = spread - (spread - found)
+        left = math.fsum([*values, -upper * count, (upper - found) * count])
+        # Below a power of two digits are half as wide.
+        if abs(left) < count * math.ulp(found) / 2 and abs(math.frexp(found)[0]) != 0.5:  # noqa: PLR2004
+            return found
+    return float(sum(map(Fraction, values)) / count)
 
 
 def _added(function: str, values: Ints, groups: Groups) -> Column | None:
