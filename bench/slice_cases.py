@@ -41,7 +41,7 @@ CASES = {
     "chain": Case(
         "a chain over two keys",
         "p(x, y) <- i: a(m, x), j: c(x, y), l: b(n, y), {i, j, l} within 1 min, m > n + 99900;",
-        rate=4_000,
+        rate=3_000,
         values=4_000,
     ),
     "pairs": Case(

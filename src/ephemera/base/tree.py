@@ -65,6 +65,24 @@ def _taking(names: tuple[str, ...]) -> Take:
             return attrgetter(*names)
 
 
+def flattened(node: Any) -> tuple[Any, ...]:
+    """All of a tree in one tuple, the same for equal trees: to be hashed and compared at any depth."""
+    found: list[Any] = []
+    left = [node]
+    while left:
+        one = left.pop()
+        kind = type(one)
+        if kind is tuple:
+            found.append((len(one),))
+            left += reversed(one)
+        elif _TAKES[kind] is not None:
+            found.append(kind)
+            left += reversed([getattr(one, field.name) for field in fields(one) if field.compare])
+        else:
+            found.append(one)
+    return tuple(found)
+
+
 def children(node: Any) -> list[Any]:
     """The nodes directly below, in the order of the fields."""
     take = _TAKES[type(node)]

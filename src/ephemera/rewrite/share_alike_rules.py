@@ -29,7 +29,7 @@ from ephemera.algebra.nodes import (
 from ephemera.algebra.renaming import Renaming
 from ephemera.algebra.scalar import Holds
 from ephemera.analysis.nodes import Relevance
-from ephemera.base.tree import find, rebuild
+from ephemera.base.tree import find, flattened, rebuild
 from ephemera.rewrite.optimize import Alike, Rewritten
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, Bool, Label, Number, Text, Var
@@ -170,7 +170,7 @@ class _Abstract:
         """What it has in common with rules that are alike: all but constants and the name of what is derived."""
         patterns = tuple(pattern for pattern, _ in self.queries.values())
         known = {old: f"query {number}" for number, old in enumerate(self.queries)}
-        return rebuild(_reading(self.expression, known), _without_label), patterns
+        return flattened(rebuild(_reading(self.expression, known), _without_label)), patterns
 
     def _abstract(self, e: Expression) -> Expression:
         match e:
