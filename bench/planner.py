@@ -4,7 +4,7 @@ For each program the chosen plan is run beside the cheapest others by estimate a
 joins, and other orders of searches. All of them must give the same number of answers. What is kept is measured after
 each step of the chosen plan, and its mean is held against what was expected.
 
-scripts/bench planner [--events 60000] [--others 10] [--repeat 3]
+scripts/bench planner [--events 500000] [--others 10] [--repeat 3]
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ephemera.rewrite.rule_parts import changed, open_rules
 from ephemera.rewrite.store_joins import Stored, choices, store
 from ephemera.rules.outcome import World
 
-STEPS = 64
+STEPS = 16
 """In so many steps the events are taken."""
 
 
@@ -193,7 +193,7 @@ def _with(chosen: PhysicalPlan, stored: Stored, dice: Random | None) -> Physical
 def main() -> None:
     """Prints a row for each case."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--events", type=int, default=60_000)
+    parser.add_argument("--events", type=int, default=500_000)
     parser.add_argument("--others", type=int, default=10)
     parser.add_argument("--repeat", type=int, default=3)
     given = parser.parse_args()
@@ -210,7 +210,7 @@ def main() -> None:
             if own[0][1] != answers:
                 raise SystemExit(f"{case.name}: a plan has {own[0][1]} answers, the chosen one {answers}")
             taken.append(min(s for s, _, _ in own))
-        seconds = min([seconds, *(run(chosen, parts, given.events)[0] for _ in range(2 * given.repeat))])
+        seconds = min([seconds, *(run(chosen, parts, given.events)[0] for _ in range(4 * given.repeat))])
         best, worst = min(taken), max(taken)
         expected = sum(one.tuples or 0.0 for one in expect(chosen).histories.values())
         held = sum(kept.values())

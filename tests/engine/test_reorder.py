@@ -54,10 +54,12 @@ def test_events_of_one_moment_tell_nothing() -> None:
 
 
 def test_a_history_is_run_by_what_is_seen_in_it() -> None:
+    """Where r is rare, it is joined first, and that is stored."""
     program = ephemera.compile(PROGRAM)
     run = BatchRun(program._compiled, parsed(program, events(800)), World())
     (lane,) = run.engine.lanes.values()
-    assert lane.rules["q"].plan.orders[1].probes[0].leaf == 2
+    assert list(program._compiled.physical.rules) == ["q"]
+    assert list(lane.rules) == ["q[b,c]", "q"]
 
 
 def test_a_live_engine_takes_another_order_when_other_events_come_and_answers_the_same() -> None:

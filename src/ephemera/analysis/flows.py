@@ -35,7 +35,7 @@ from ephemera.base.tree import find
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import event_names, pattern_bindings, variable_names
 from ephemera.syntax.nodes import Comparison, Derive, IsNull
-from ephemera.terms.nodes import Atom, Bool, NamedAtom, Number, Text, Var
+from ephemera.terms.nodes import Atom, Binary, Bool, Expression, NamedAtom, Number, Text, Var
 
 RATE = 1.0
 """How many events of a type come in a second, if nobody says."""
@@ -226,12 +226,25 @@ def _is_equation(condition: Holds) -> bool:
     return isinstance(condition.condition, Comparison) and condition.condition.operator == "="
 
 
+def _values(e: Expression, flow: Flow) -> float:
+    """How many values an expression has at least: what is added keeps values apart, and so does what is multiplied."""
+    match e:
+        case Var(name):
+            return flow.values(name)
+        case Number() | Text() | Bool():
+            return 1.0
+        case Binary("+" | "-" | "*", left, right):
+            return max(_values(left, flow), _values(right, flow))
+        case _:
+            return DISTINCT
+
+
 def selectivity(f: Formula, flow: Flow) -> float:
     """Which part of some tuples a condition leaves; what it asks of their times is counted where they are searched."""
     match f:
         case Holds(Comparison("=", left, right)):
-            sides = [flow.values(side.name) for side in (left, right) if isinstance(side, Var)]
-            return 1 / max(sides, default=DISTINCT)
+            most = max(_values(left, flow), _values(right, flow))
+            return 1 / (most if most > 1 else DISTINCT)
         case Holds(Comparison("!=", _, _)):
             return 1.0
         case Holds(Comparison()):

@@ -18,7 +18,7 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rewrite.rule_parts import BUILD, RuleParts, changed, open_rules
 
-WORTH = 0.7
+WORTH = 0.8
 """A join is stored if what is then expected is less than so much of the cost without."""
 NESTED = 5
 """Of more parts it is not tried to store joins within joins, but one after the other."""
