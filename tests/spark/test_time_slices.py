@@ -196,3 +196,32 @@ def test_a_key_with_half_of_the_events_is_cut_along_time(
     assert [len(one) for one in spread.slices.values()] == ([4] if share else [])
     (came,) = collected(started)
     assert plain(came.answers) == local(hot, objects)
+
+
+@pytest.mark.parametrize("form", ["parquet", "jsonl"])
+def test_rules_are_joined_as_is_best_for_what_is_in_files(spark: SparkSession, tmp_path: Path, form: str) -> None:
+    """What comes seldom is joined first, whatever is written first; with few events nobody looks."""
+    program = ephemera.compile(
+        "EVENT f(x: int, y: int); EVENT g(y: int, z: int); EVENT r(z: int); "
+        "q(x, z) <- a: f(x, y), b: g(y, z), c: r(z), {a, b, c} within 20;"
+    )
+    dice, rows = Random(5), list[dict[str, Any]]()
+    for k in range(2_000):
+        label = "r" if k % 40 == 0 else dice.choice("fg")
+        own = {"f": "xy", "g": "yz", "r": "z"}[label]
+        rows.append({"event": label, "time": k // 4, **{n: dice.randrange(8) if n in own else None for n in "xyz"}})
+    objects = [
+        {"event": r["event"], "time": r["time"], "data": {n: r[n] for n in "xyz" if r[n] is not None}} for r in rows
+    ]
+    path = tmp_path / f"events.{form}"
+    if form == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path, row_group_size=300)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in objects), encoding="utf-8")
+    stored = {}
+    for least in (1, 10_000):
+        started = start(spark, [Job(program._compiled)], [Input(str(path))], 3, slicing=Slicing(least=least))
+        stored[least] = [name for name in started.spreads[0].plan.rules if "[" in name]
+        (came,) = collected(started)
+        assert plain(came.answers) == local(program, objects) != []
+    assert stored == {1: ["q[b,c]"], 10_000: ["q[a,b]"]}

@@ -12,11 +12,14 @@ from ephemera.kernels.sampling import distinct_values
 from ephemera.physical.plan import Compiled
 
 
-def observed(parts: Sequence[Events]) -> Statistics:
-    """What is to be seen in some events, of all that come in their time; nothing if that has no length."""
-    counts: dict[str, int] = {}
-    for part in parts:
-        counts[part.label] = counts.get(part.label, 0) + len(part)
+def observed(parts: Sequence[Events], weights: Sequence[float] | None = None) -> Statistics:
+    """What is to be seen in some events, of all that come in their time; nothing if that has no length.
+
+    Weights say for how many events each of a part stands, if not only for itself.
+    """
+    counts: dict[str, float] = {}
+    for part, weight in zip(parts, weights or [1.0] * len(parts), strict=True):
+        counts[part.label] = counts.get(part.label, 0) + len(part) * weight
     ends = [part.batch[END] for part in parts if len(part)]
     span = max((int(e.max()) for e in ends), default=0) - min((int(e.min()) for e in ends), default=0)
     if span <= 0:

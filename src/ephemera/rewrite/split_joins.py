@@ -1,8 +1,9 @@
 """This module splits rules that join on different keys into stored joins, so that each can run in all partitions.
 
 Where no variable stands in all inputs of a rule, but some of them share one, and what they make shares one with the
-rest, the join of these is stored, with an exchange behind it. It goes on until a variable stands in all that is left;
-if there is no such end, the rule stays whole. When that is exact is told in `rule_parts`.
+rest, the join of these is stored, with an exchange behind it; where there is a choice, the smallest. It goes on until a
+variable stands in all that is left; if there is no such end, the rule stays whole. When that is exact is told in
+`rule_parts`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from collections import Counter
 
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rewrite.rule_parts import RuleParts, changed, open_rules
+
+ROUNDING = 1e-9
+"""Joins whose sizes differ by no more than this are equally large."""
 
 
 def split_joins(given: Rewritten) -> Rewritten:
@@ -30,7 +34,16 @@ def _is_split(rule: RuleParts) -> bool:
 
 
 def _most_shared(rule: RuleParts) -> str | None:
-    """The variable that most parts share; of several the first in the order of the body."""
+    """The variable that most parts share; of several that of the smallest join, or else the first in the body."""
     counts = Counter(name for part in rule.parts for name in sorted(part.values))
-    shared = [name for name, count in counts.items() if count > 1]
-    return max(shared, key=counts.__getitem__, default=None)
+    most = max(counts.values(), default=0)
+    shared = [name for name, count in counts.items() if count == most]
+    if most < 2 or len(shared) == 1:
+        return shared[0] if most > 1 else None
+    estimates = rule.estimates()
+
+    def rate(name: str) -> float:
+        return estimates.rate(sum(1 << k for k, part in enumerate(rule.parts) if name in part.values))
+
+    rates = {name: rate(name) for name in shared}
+    return min(shared, key=lambda name: rates[name] * (1 + ROUNDING) ** shared.index(name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 import pyarrow as pa
@@ -14,6 +14,7 @@ from pyspark.sql import functions as f
 from ephemera.engine.cluster.cut_along_time import cut_along_time, cut_at
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.time_slices import WORTHWHILE, Slicing
+from ephemera.engine.observe import observed
 from ephemera.formats.check_columns import check_columns
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled
@@ -79,8 +80,9 @@ def start(  # noqa: PLR0913 - what a run needs
 ) -> Started:
     """Programs over the same input, each in its own namespace; `lenient` reads columns that are missing as null.
 
-    Rules without a key, and places with more than their share, are cut along time where that is worth it. To know that,
-    some of the input is read at once; without `slicing` nothing is.
+    Rules without a key, and places with more than their share, are cut along time where that is worth it; rules that
+    leave a choice are joined as is best for what there is. To know that, some of the input is read at once; without
+    `slicing` nothing is.
     """
     ship(spark)
     count = places or places_of(spark)
@@ -103,7 +105,9 @@ def start(  # noqa: PLR0913 - what a run needs
             check_columns(offers, job.compiled.rules.resolved.catalogue, lenient=lenient)
         asks_the_clock = any(job.asks_the_clock for job in alike)  # then Spark looks for the first and last ends
         others = read(spark, [given for given, files in found if files is not None and asks_the_clock], *asked)
-        own = [_spread(n, jobs[n], [*by_spark, *others], count) for n in same]
+        planned = alike if slicing is None else _planned_for(alike, here, count, slicing)
+        pairs = zip(same, planned, strict=True)
+        own = [_spread(n, job, [*by_spark, *others], count) for n, job in pairs]
         own = _cut_along_time(own, [*here, *by_spark], wanted_columns(alike), cores_of(spark), slicing)
         spreads += own
         notes += catalogue.local.note_since(assumed)
@@ -154,6 +158,24 @@ def declaring_alike(jobs: Sequence[Job], inputs: Sequence[Input] = ()) -> list[l
 
 def _spread(number: int, job: Job, sources: Sequence[ScannedEvents], places: int) -> DistributedProgram:
     return DistributedProgram(job.compiled, job.world, number, places, *_span(sources, job))
+
+
+def _planned_for(
+    jobs: Sequence[Job], sources: Sequence[GroupsOfRows | TextFiles], places: int, slicing: Slicing
+) -> list[Job]:
+    """Programs over the same input as they are to run over what some of it shows, where that leaves a choice."""
+    if not any(job.compiled.physical.has_choice for job in jobs):
+        return list(jobs)
+    reading = DistributedProgram(jobs[0].compiled, jobs[0].world, 0, places, -FAR, FAR)
+    looks = [sample_events(source, reading, wanted_columns(jobs)) for source in sources]
+    parts, weights = [part for some in looks for part, _ in some], [weight for some in looks for _, weight in some]
+    if sum(len(part) * weight for part, weight in zip(parts, weights, strict=True)) < max(slicing.least, 1):
+        return list(jobs)
+    seen = observed(parts, weights)
+    return [
+        replace(job, compiled=job.compiled.seen(seen)) if seen and job.compiled.physical.has_choice else job
+        for job in jobs
+    ]
 
 
 def _cut_along_time(
