@@ -186,7 +186,7 @@ class FromParquet:
         for spread in self.spreads:
             yield from spread.route(parts)
 
-    def tables(self, path: str, group: int) -> Iterator[tuple[pa.Table, np.ndarray]]:
+    def tables(self, path: str, group: int, most: int = _ROWS) -> Iterator[tuple[pa.Table, np.ndarray]]:
         """The rows of a group that may be events of the programs, some at a time, and where they stand in it."""
         file = pq.ParquetFile(path)
         names = file.schema_arrow.names
@@ -196,7 +196,7 @@ class FromParquet:
         used = {"event", *stamp_columns(names, self._catalogue), *self._columns()}
         first = 0
         columns = names if ANY in self.wanted else [n for n in names if n in used]
-        for batch in file.iter_batches(_ROWS, row_groups=[group], columns=columns):
+        for batch in file.iter_batches(most, row_groups=[group], columns=columns):
             rows = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
             if is_named and ANY not in self.wanted:

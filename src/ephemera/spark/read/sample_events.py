@@ -78,7 +78,7 @@ def _of_parquet(
     is_whole = len(chosen) < _ENOUGH and not at_a_glance
     sampled: Sampled = []
     for path, group in chosen:
-        tables = list(islice(opener.tables(path, group), None if is_whole else 1))
+        tables = list(opener.tables(path, group) if is_whole else islice(opener.tables(path, group, 2 * _ROWS), 1))
         if not tables:
             continue
         step = -(-sum(table.num_rows for table, _ in tables) // _ROWS)
