@@ -3,6 +3,10 @@
 The relevance time of a stamp is the longest of the shortest paths from it to a stamp at which something arrives that
 the point waits for. A stamp covers another if its condition and what the input guarantees imply that of the other;
 covered ones are left out of the minimal condition. Over several cases times and guarantees are the maxima.
+
+Some events matter at no time: what the point asks of all its inputs together, with how long these may last, leaves a
+range for how long each of them lasts. Of an event that is in the range, the stamps alone say when its last partner can
+arrive: it is the least of the times by its stamps.
 """
 
 from __future__ import annotations
@@ -10,15 +14,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ephemera.algebra.attributes import Stamp, begin, end
+from ephemera.algebra.attributes import Stamp, begin, end, is_end
 from ephemera.algebra.nodes import Detection, Plan
+from ephemera.algebra.parts import accumulates
 from ephemera.analysis.cases import Case, Use
 from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.knowledge import Described, describe_plan
-from ephemera.analysis.nodes import Bound, Facts, Relevance
+from ephemera.analysis.nodes import ANY_LENGTH, Bound, Facts, Length, Relevance
 from ephemera.analysis.weights import ZERO, Weight
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.base.tree import find
+from ephemera.base.tree import find, walk
 
 
 def derive(plan: Plan) -> Facts:
@@ -29,7 +34,8 @@ def derive(plan: Plan) -> Facts:
     for name, point in plan.points.items():
         if point.kind in ("rule", "join"):
             cases = described.cases.get(name, [])
-            inputs = [x for case, closure in cases for x in contexts(case, closure)]
+            waits = any(map(accumulates, walk(point.expression)))
+            inputs = [x for case, closure in cases for x in contexts(_until_it_happens(case) if waits else case, closure)]
             inputs += [x for d in find(point.expression, Detection) for x in _rivals(d, described, cases)]
             found += _conditions(name, inputs)
             relevant = {x.use.name for x in inputs}
@@ -72,6 +78,12 @@ def contexts(
         inside = close((*closure.edges, *absent.edges))
         if inside is not None:
             yield from contexts(absent, inside, arrivals, negated=True)
+
+
+def _until_it_happens(case: Case) -> Case:
+    """Windows are looked into when a tuple has happened, even if all its events were known before."""
+    ends = (stamp for use in case.uses for stamp in use.stamps if is_end(stamp))
+    return replace(case, arrivals=tuple(dict.fromkeys((*case.arrivals, *ends))))
 
 
 ANSWER = Stamp("$answer")
@@ -134,7 +146,26 @@ def _conditions(point: str, inputs: Sequence[Context]) -> Iterator[Relevance]:
             negated=all(x.negated for x in found),
             keep_while=bounds,
             minimal=_minimal(bounds, found),
+            length=_length(use, found),
         )
+
+
+def _length(use: Use, found: Sequence[Context]) -> Length:
+    """How long an event may last if it is to matter, as far as that is not guaranteed anyway."""
+    if len(use.stamps) != 2:
+        return ANY_LENGTH
+    begins, ends = use.stamps
+    shortest, longest = (_asked(i, j, found) for i, j in ((ends, begins), (begins, ends)))
+    return Length(0 if shortest is None else -shortest, longest)
+
+
+def _asked(start: Stamp, stop: Stamp, found: Sequence[Context]) -> int | None:
+    """How far one stamp may lie behind another, if that is less than what is guaranteed; None if it is not."""
+    asked = _most([context.closure.distance(start, stop) for context in found])
+    sure = _most([context.closure.guaranteed(start, stop) for context in found])
+    if asked is None or (sure is not None and sure[:2] <= asked[:2]):
+        return None
+    return asked.bound - asked.is_strict
 
 
 def _bound(stamp: Stamp, found: Sequence[Context]) -> Bound:

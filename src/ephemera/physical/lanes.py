@@ -16,7 +16,7 @@ from ephemera.algebra.fingerprint import stored_joins
 from ephemera.algebra.nodes import Calendar, Detection, Expression, Input, Match, Plan, Rename
 from ephemera.algebra.parts import stored_stamps
 from ephemera.algebra.scalar import Matches
-from ephemera.analysis.nodes import Relevance
+from ephemera.analysis.nodes import ANY_LENGTH, Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.analysis.sources import NO_SOURCE, awaited_sources, every_source
 from ephemera.base.lazy_dataclass import dataclass
@@ -114,7 +114,7 @@ def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> I
         yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
     for name in (one.detection.name for one in rule.detections):
         waits = waiting_time(given.facts.cases.get(rule.point, ()), end(name))
-        needed = None if waits is None else (((end(name), waits.bound - waits.is_strict),),)
+        needed = None if waits is None else (Reader(((end(name), waits.bound - waits.is_strict),)),)
         yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
 
 
@@ -126,12 +126,13 @@ def _called(expression: Expression, query: str) -> dict[str, str]:
 
 def _needed(relevance: Iterable[Relevance], event: str | Mapping[str, str]) -> Needed:
     """For each reader of a history how long before now some stamps count: of its one event, or of several by names."""
-    readers: list[tuple[tuple[str, int], ...]] = []
+    readers: list[Reader] = []
     for one in relevance:
-        if not one.minimal:
+        if not one.minimal and one.length == ANY_LENGTH:
             return None
         times = [(_own(b.stamp, event), b.time) for b in one.minimal]
-        readers.append(tuple((stamp, t.bound - t.is_strict) for stamp, t in times if t is not None))
+        counts = tuple((stamp, t.bound - t.is_strict) for stamp, t in times if t is not None)
+        readers.append(Reader(counts, one.length))
     return tuple(readers)
 
 
@@ -206,18 +207,31 @@ def _history(uses: Sequence[HistoryUse]) -> HistoryPlan:
     if len(known) < len(needs):
         return HistoryPlan(uses[0].stamps, None, None)
     readers = _longest(reader for needed in known for reader in needed)
-    reach = max((min((time for _, time in reader), default=0) for reader in readers), default=0)
+    if not all(reader.times for reader in readers):
+        return HistoryPlan(uses[0].stamps, readers, None)
+    reach = max((min(time for _, time in reader.times) for reader in readers), default=0)
     return HistoryPlan(uses[0].stamps, readers, reach)
 
 
 def _longest(readers: Iterable[Reader]) -> tuple[Reader, ...]:
     """Those of some readers that keep whatever any of them keeps: of thousands of rules few are left."""
     found: list[Reader] = []
-    for reader in sorted(set(readers), key=lambda one: (len(one), -sum(time for _, time in one), one)):
-        times = dict(reader)
-        if not any(all(stamp in times and times[stamp] <= time for stamp, time in other) for other in found):
+    for reader in sorted(set(readers), key=_order):
+        times = dict(reader.times)
+        if not any(
+            other.length.covers(reader.length)
+            and all(stamp in times and times[stamp] <= time for stamp, time in other.times)
+            for other in found
+        ):
             found.append(reader)
     return tuple(found)
+
+
+def _order(reader: Reader) -> tuple[object, ...]:
+    """Those come first that keep more."""
+    most = reader.length.most
+    times = len(reader.times), -sum(time for _, time in reader.times), reader.times
+    return *times, reader.length.least, most is not None, -(most or 0)
 
 
 # ---- sources and the clock -----------------------------------------------------------------------------------

@@ -93,8 +93,10 @@ class Changelog:
 
     def _deaths(self, name: str, batch: Batch) -> Ints | None:
         """The bound from which on each row is dead; None if they live for ever."""
-        lane, kind, which, *_ = self._parts(name)
-        return np.asarray(batch[END]) if kind == WAITING else self._tables[lane][kind, which].expiry(batch)
+        lane, kind, which, *label = self._parts(name)
+        if kind == WAITING:
+            return np.asarray(batch[self._engine.released_by(label[0])])
+        return self._tables[lane][kind, which].expiry(batch)
 
     # ---- reading -------------------------------------------------------------------------------------------
 
