@@ -6,21 +6,34 @@ it has ended. Over a history events come in the order in which they end, whateve
 and `as_they_come` makes the other.
 
 Side conditions: rules derive none of that type, since what they derive is certain when it has ended; and the program
-has no expression of the event detection algebra, since these take events in the order in which they end.
+has no expression of the event detection algebra, since these take events in the order in which they end. What a rule
+reads that keeps something forever anyway arrives at its end, too: it could only make answers wait, and spare nothing.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ephemera.algebra.nodes import Detection, Plan
+from ephemera.algebra.nodes import Detection, Input, Plan
+from ephemera.analysis.relevance import derive
 from ephemera.base.tree import find
 
 
 def as_they_come(plan: Plan) -> Plan:
     """The plan for events that arrive as it is declared; the same if all of them arrive at their end."""
-    labels = _early_labels(plan)
-    return replace(plan, early=labels) if labels else plan
+    return plan if plan.early else _as_they_come(plan)
+
+
+def _as_they_come(plan: Plan) -> Plan:
+    early = _early_labels(plan)
+    while early:
+        changed = replace(plan, early=early)
+        endless = {r.point for r in derive(changed).relevance if not r.is_bounded}
+        spared = {plan.points[i.point].label for point in endless for i in find(plan.points[point].expression, Input)}
+        if spared.isdisjoint(early) and None not in spared:
+            return changed
+        early = frozenset() if None in spared else early - spared
+    return plan
 
 
 def _early_labels(plan: Plan) -> frozenset[str]:

@@ -57,6 +57,11 @@ class Relevance:
     keep_while: tuple[Bound, ...]
     minimal: tuple[Bound, ...]
     """Those that no other implies, finite ones only; none if tuples are kept forever."""
+    partners: tuple[tuple[Bound, ...], ...] = ()
+    """For each that may still arrive behind it how long that may take; a tuple is stored while this holds for one.
+
+    It says the same more exactly, for what has arrived: its own arrival is over. Empty bounds are forever.
+    """
     length: Length = ANY_LENGTH
     """How long an event has to last to matter at all, where that is more than what all of them do."""
 

@@ -4,9 +4,12 @@ The relevance time of a stamp is the longest of the shortest paths from it to a 
 the point waits for. A stamp covers another if its condition and what the input guarantees imply that of the other;
 covered ones are left out of the minimal condition. Over several cases times and guarantees are the maxima.
 
+That a tuple has arrived itself is over once it is stored. So it is stored while one of the others can still arrive, and
+each of these can as long as all stamps of the tuple allow it (`partners`): where there is one other event, this is
+exact, as shortest paths that meet at both ends always have a solution between them.
+
 Some events matter at no time: what the point asks of all its inputs together, with how long these may last, leaves a
-range for how long each of them lasts. Of an event that is in the range, the stamps alone say when its last partner can
-arrive: it is the least of the times by its stamps.
+range for how long each of them lasts.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ephemera.algebra.attributes import Stamp, begin, end, is_end
+from ephemera.algebra.attributes import Stamp, begin, end, event_of, is_end
 from ephemera.algebra.nodes import Detection, Plan
 from ephemera.algebra.parts import accumulates
 from ephemera.analysis.cases import Case, Use
@@ -82,10 +85,12 @@ def contexts(
 
 def _until_it_happens(case: Case) -> Case:
     """Windows are looked into when a tuple has happened, even if all its events were known before."""
-    ends = (stamp for use in case.uses for stamp in use.stamps if is_end(stamp))
+    ends = (end(event_of(stamp)) for use in case.uses for stamp in use.arrivals if not is_end(stamp))
     return replace(case, arrivals=tuple(dict.fromkeys((*case.arrivals, *ends))))
 
 
+MOST_PARTNERS = 4
+"""Of more events than these that a tuple may wait for it is not told which it is."""
 ANSWER = Stamp("$answer")
 
 
@@ -146,8 +151,34 @@ def _conditions(point: str, inputs: Sequence[Context]) -> Iterator[Relevance]:
             negated=all(x.negated for x in found),
             keep_while=bounds,
             minimal=_minimal(bounds, found),
+            partners=_partners(bounds, use, found),
             length=_length(use, found),
         )
+
+
+def _partners(bounds: Sequence[Bound], use: Use, found: Sequence[Context]) -> tuple[tuple[Bound, ...], ...]:
+    """How long each of the others may take; where these are many, how long any of them may."""
+    chosen: list[tuple[Bound, ...]] = []
+    for context in found:
+        for arrival in dict.fromkeys(context.arrivals):
+            if arrival in use.arrivals:
+                continue
+            distances = [Bound(stamp, context.closure.distance(stamp, arrival)) for stamp in use.stamps]
+            one = _minimal(distances, [context])
+            if not any(_allows(other, one) for other in chosen):
+                chosen = [other for other in chosen if not _allows(one, other)] + [one]
+                if len(chosen) > MOST_PARTNERS:
+                    return (_minimal(bounds, found),)
+    return tuple(chosen)
+
+
+def _allows(some: Sequence[Bound], others: Sequence[Bound]) -> bool:
+    """Whether the first bounds hold wherever the others do."""
+    times = {bound.stamp: bound.time for bound in others}
+    return all(
+        (own := bound.time) is None or ((time := times.get(bound.stamp)) is not None and time[:2] <= own[:2])
+        for bound in some
+    )
 
 
 def _length(use: Use, found: Sequence[Context]) -> Length:

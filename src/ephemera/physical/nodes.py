@@ -215,6 +215,8 @@ class HistoryUse:
     stamps: tuple[str, ...]
     """All that its tuples have; the last says when they happen."""
     needed: Needed
+    reach: int | None
+    """How far before the bound a tuple may end and still matter; None is any time."""
     is_whole: bool = False
     """Whether it tests the events again, or tells them apart."""
 
