@@ -296,9 +296,8 @@ class History:
         if not self.stored or bound < self._look_again:
             return
         kept = [run for run in self.stored if run.last_death > bound]
-        if len(kept) < len(self.stored):
-            self.collected += len(self) - sum(len(run.batch) for run in kept) - len(self.tail or ())
-            self.stored = kept
+        self.collected += sum(len(run.batch) for run in self.stored) - sum(len(run.batch) for run in kept)
+        self.stored = kept
         dead = [self._dead(run, bound) for run in kept]
         spare = sum(len(run.batch) for run in kept) // SPARE - sum(dead)
         if spare < 0:
