@@ -30,9 +30,11 @@ MERGE_BELOW = 1 << 18
 """Runs of more rows are not merged any more."""
 SHARE = 8
 """A run spans no more than this part of the time for which its tuples matter, unless it is short."""
-SHORT = 1 << 12
+SHORT = 1 << 9
 """Runs of fewer rows are merged whatever they span."""
-SPARE = 16
+REMEMBERED = 1 << 12
+"""Of runs of no more rows it is remembered when each row is dead; of others it is found again."""
+SPARE = 12
 """No more than this part of the rows in runs is dead after a step."""
 
 
@@ -70,8 +72,10 @@ class Run:
     """The bound from which on the first of them is dead."""
     last_death: int = FAR
     """The bound from which on all of them are dead."""
+    until: Ints | None = None
+    """For each the bound from which on it is dead; of many it is found again when somebody asks."""
     deaths: Ints | None = None
-    """The bounds from which on they are dead, in order; found when the first of them is."""
+    """The same in order; found when the first of them is dead."""
     earliest: dict[str, int] = field(default_factory=dict)
     """The least value of some stamps, found when it is first asked for."""
     indexes: dict[tuple[tuple[Key, ...], str], Index] = field(default_factory=dict)
@@ -236,14 +240,23 @@ class History:
     def _store(self, batch: Batch, step: int) -> None:
         self.stored.append(self._run(batch, step))
 
-    def _run(self, batch: Batch, step: int, latest: dict[str, int] | None = None) -> Run:
+    def _run(
+        self, batch: Batch, step: int, latest: dict[str, int] | None = None, until: Ints | None = None
+    ) -> Run:
         self.next_number += 1
         run = Run(batch, step, self.next_number, latest or {s: int(batch[s].max()) for s in self.stamps})
         if self._lifetimes is not None:
-            deaths = self._lifetimes.of_batch(batch)
-            run.first_death, run.last_death = int(deaths.min()), int(deaths.max())
+            until = self._lifetimes.of_batch(batch) if until is None else until
+            run.first_death, run.last_death = int(until.min()), int(until.max())
+            run.until = until if len(batch) <= REMEMBERED else None
             self._look_again = min(self._look_again, run.first_death)
         return run
+
+    def _until(self, run: Run) -> Ints | None:
+        """For each tuple of a run the bound from which on it is dead; None if none of them ever is."""
+        if run.until is not None or self._lifetimes is None:
+            return run.until
+        return self._lifetimes.of_batch(run.batch)
 
     def mark(self) -> Callable[[], None]:
         """Keeps in mind what is here; what it returns goes back to that."""
@@ -312,18 +325,22 @@ class History:
 
     def _dead(self, run: Run, bound: int) -> int:
         """How many tuples of a run are dead."""
-        if bound < run.first_death or self._lifetimes is None:
+        if bound < run.first_death:
             return 0
-        if run.deaths is None:
-            run.deaths = np.sort(self._lifetimes.of_batch(run.batch))
-        return int(run.deaths.searchsorted(bound, side="right"))
+        if run.deaths is None and (until := self._until(run)) is not None:
+            run.deaths = np.sort(until)
+        return int(run.deaths.searchsorted(bound, side="right")) if run.deaths is not None else 0
 
     def _without_dead(self, run: Run, bound: int) -> Run:
         """A run without what is dead in it."""
-        if self._lifetimes is None:
+        until = self._until(run)
+        if until is None:
             return run
-        alive = run.batch.take(self._lifetimes.of_batch(run.batch) > bound)
-        return self._run(alive, run.step)
+        alive: Ints = np.flatnonzero(until > bound)
+        living = self._run(run.batch.take(alive), run.step, until=until[alive])
+        if run.deaths is not None:
+            living.deaths = run.deaths[len(run.deaths) - len(alive) :]
+        return living
 
     def compact(self, before: int, after: int = -1) -> None:
         """Merges neighbours of about the same size that arrived before and after a step; many new rows become a run.
@@ -348,7 +365,9 @@ class History:
             if self.relevant is not None and rows > SHORT and self._span(other, last) * SHARE > self.relevant:
                 break
             latest = {s: max(last.latest[s], other.latest[s]) for s in self.stamps}
-            both = self._run(stack([other.batch, last.batch]), last.step, latest)
+            known = other.until, last.until
+            until = np.concatenate(known) if known[0] is not None and known[1] is not None else None
+            both = self._run(stack([other.batch, last.batch]), last.step, latest, until)
             runs[-2:] = [self._without_dead(both, self._bound) if both.first_death <= self._bound else both]
 
     def _span(self, a: Run, b: Run) -> int:
