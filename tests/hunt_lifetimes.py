@@ -1,6 +1,6 @@
-"""This module hunts for relations that keep too much or too little, over random streams: `python -m tests.hunt_lifetimes`.
+"""This module hunts for relations that keep too much or too little: `python -m tests.hunt_lifetimes [minutes] [seed]`.
 
-It takes minutes and a seed: relations, lengths, rates, keys and batches are drawn, and whatever falls is printed.
+Streams are random: relations, lengths, rates, keys and batches are drawn, and whatever falls is printed.
 """
 
 from __future__ import annotations

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
+from ephemera.analysis.arrivals import as_they_come
 from ephemera.analysis.findings import tell
 from ephemera.analysis.nodes import Facts
-from ephemera.analysis.arrivals import as_they_come
 from ephemera.analysis.relevance import derive
 from ephemera.base.collector import paused_collector
 from ephemera.base.diagnostic import Report, Severity, report

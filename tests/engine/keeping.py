@@ -55,7 +55,9 @@ def kept(setting: Setting, events: list[Lasting], at_once: int = 1) -> Kept:
             continue
         found.answers |= answers(engine.advance(arrivals[last - 1]))
         held = held_by(engine._engine)
-        needed = {event for event, time in zip(events[:last], until, strict=False) if time > arrivals[last - 1] * SECOND}
+        needed = {
+            event for event, time in zip(events[:last], until, strict=False) if time > arrivals[last - 1] * SECOND
+        }
         found.held += len(held)
         found.needed += len(needed)
         found.missing += len(needed - held)
@@ -88,9 +90,7 @@ def held_by(engine: Engine) -> set[Lasting]:
             label = lane.plan.queries[name].label
             for batch in history.batches():
                 variable = next(c for c in batch.columns if not c.startswith("$"))
-                found |= {
-                    Lasting(str(label), row[variable], *_seconds(row["$.s"], row["$.e"])) for row in batch.rows()
-                }
+                found |= {Lasting(str(label), row[variable], *_seconds(row["$.s"], row["$.e"])) for row in batch.rows()}
         for rule in lane.rules.values():
             for run in rule.pending.checkpoint():
                 for row in run.batch.rows():

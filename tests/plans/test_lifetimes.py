@@ -1,8 +1,9 @@
 """This module is the table of the paper on event lifetimes (L), entry by entry, beside what the analysis derives.
 
 Table 2 gives for a relation with parameters between which limits the begins, and the ends, of two events lie apart:
-`j.s - i.s` and `j.e - i.e`. Equations 1 to 3 say for the plain relations how long an event is needed. Where the paper is
-wrong or longer than needed, the entry has a reason. That the analysis is right is shown by trying all pairs of events.
+`j.s - i.s` and `j.e - i.e`. Equations 1 to 3 say for the plain relations how long an event is needed. Where the paper
+is wrong or longer than needed, the entry has a reason. That the analysis is right is shown by trying all pairs of
+events.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pytest
 from ephemera.analysis.nodes import Facts
 from ephemera.base.span import Source
 from ephemera.pipeline import check
-from tests.strategies.lifetimes import FORMS, FOREVER, INVERSES, SECOND, Form, last_arrival
+from tests.strategies.lifetimes import FOREVER, FORMS, INVERSES, SECOND, Form, last_arrival
 
 Limits = tuple[int | None, int | None]
 """The least and the greatest difference, in seconds; None is any."""
@@ -86,7 +87,7 @@ def tried(form: Form) -> tuple[Limits, Limits]:
     found: tuple[list[int], list[int]] = ([], [])
     begins, ends = (m.ravel() for m in np.meshgrid(times, times))
     begins, ends = begins[begins <= ends], ends[begins <= ends]
-    for length in range(0, 12):
+    for length in range(12):
         fits = form.holds(0, length * SECOND, begins, ends)
         found[0].extend((begins[fits] // SECOND).tolist())
         found[1].extend((ends[fits] // SECOND - length).tolist())

@@ -70,28 +70,28 @@ def _overlap(i_s: Stamps, i_e: Stamps, j_s: Stamps, j_e: Stamps) -> Any:
 
 
 _DEFINITIONS: dict[tuple[str, int], Callable[..., Any]] = {
-    ("before", 0): lambda p, i, k, s, e: k < s,
-    ("before", 1): lambda p, i, k, s, e: s - k == p[0],
-    ("before", 2): lambda p, i, k, s, e: _in(s - k, p[0], p[1]),
-    ("meets", 0): lambda p, i, k, s, e: k == s,
-    ("meets", 1): lambda p, i, k, s, e: abs(s - k) <= p[0],
-    ("overlaps", 0): lambda p, i, k, s, e: _overlap(i, k, s, e),
+    ("before", 0): lambda _, _i, k, s, _e: k < s,
+    ("before", 1): lambda p, _i, k, s, _e: s - k == p[0],
+    ("before", 2): lambda p, _i, k, s, _e: _in(s - k, p[0], p[1]),
+    ("meets", 0): lambda _, _i, k, s, _e: k == s,
+    ("meets", 1): lambda p, _i, k, s, _e: abs(s - k) <= p[0],
+    ("overlaps", 0): lambda _, i, k, s, e: _overlap(i, k, s, e),
     ("overlaps", 1): lambda p, i, k, s, e: _overlap(i, k, s, e) & (s - i == p[0]) & (e - k == p[0]),
     ("overlaps", 2): lambda p, i, k, s, e: _overlap(i, k, s, e) & (s - i == p[0]) & (e - k == p[1]),
     ("overlaps", 4): lambda p, i, k, s, e: _overlap(i, k, s, e) & _in(s - i, p[0], p[1]) & _in(e - k, p[2], p[3]),
-    ("starts", 0): lambda p, i, k, s, e: (i == s) & (k < e),
+    ("starts", 0): lambda _, i, k, s, e: (i == s) & (k < e),
     ("starts", 1): lambda p, i, k, s, e: (i == s) & (e - k == p[0]),
     ("starts", 2): lambda p, i, k, s, e: (i == s) & _in(e - k, p[0], p[1]),
     ("starts", 3): lambda p, i, k, s, e: (abs(i - s) <= p[0]) & _in(e - k, p[1], p[2]),
-    ("during", 0): lambda p, i, k, s, e: (s < i) & (k < e),
+    ("during", 0): lambda _, i, k, s, e: (s < i) & (k < e),
     ("during", 1): lambda p, i, k, s, e: (i - s == p[0]) & (e - k == p[0]),
     ("during", 2): lambda p, i, k, s, e: (i - s == p[0]) & (e - k == p[1]),
     ("during", 4): lambda p, i, k, s, e: _in(i - s, p[0], p[1]) & _in(e - k, p[2], p[3]),
-    ("finishes", 0): lambda p, i, k, s, e: (s < i) & (k == e),
+    ("finishes", 0): lambda _, i, k, s, e: (s < i) & (k == e),
     ("finishes", 1): lambda p, i, k, s, e: (k == e) & (i - s == p[0]),
     ("finishes", 2): lambda p, i, k, s, e: (k == e) & _in(i - s, p[0], p[1]),
     ("finishes", 3): lambda p, i, k, s, e: (abs(k - e) <= p[0]) & _in(i - s, p[1], p[2]),
-    ("equals", 0): lambda p, i, k, s, e: (i == s) & (k == e),
+    ("equals", 0): lambda _, i, k, s, e: (i == s) & (k == e),
     ("equals", 1): lambda p, i, k, s, e: (abs(i - s) <= p[0]) & (abs(k - e) <= p[0]),
     ("equals", 2): lambda p, i, k, s, e: (abs(i - s) <= p[0]) & (abs(k - e) <= p[1]),
 }
@@ -136,7 +136,9 @@ class Setting:
     @property
     def program(self) -> str:
         arrives = " ARRIVES AT BEGIN" if self.at_begin else ""
-        declared = [f"EVENT {label}(x: int) LASTS AT MOST {n}{arrives};\n" for label, n in zip("ij", self.longest, strict=True)]
+        declared = [
+            f"EVENT {label}(x: int) LASTS AT MOST {n}{arrives};\n" for label, n in zip("ij", self.longest, strict=True)
+        ]
         return f"TIME UNIT 1 sec;\n{''.join(declared)}p(x) <- a: i(x), b: j(x), a {self.form} b;\n"
 
     def stream(self, seed: int, count: int, rate: int, keys: int) -> list[Lasting]:
@@ -148,15 +150,11 @@ class Setting:
             begin = dice.randrange(count // rate)
             length = dice.randrange(self.longest[label == "j"] + 1)
             events.append(Lasting(label, dice.randrange(keys), begin, begin + length))
-        order = sorted(dict.fromkeys(events), key=lambda e: (e.arrival(at_begin=self.at_begin), e.label, e.key))
-        return order
+        return sorted(dict.fromkeys(events), key=lambda e: (e.arrival(at_begin=self.at_begin), e.label, e.key))
 
     def answers(self, events: list[Lasting]) -> set[tuple[int, int, int]]:
         """The answers: key, begin and end."""
-        return {
-            (a.key, min(a.begin, b.begin), max(a.end, b.end))
-            for a, b in self._pairs(events)
-        }
+        return {(a.key, min(a.begin, b.begin), max(a.end, b.end)) for a, b in self._pairs(events)}
 
     def _pairs(self, events: list[Lasting]) -> Iterator[tuple[Lasting, Lasting]]:
         by_key: dict[tuple[str, int], list[Lasting]] = {}

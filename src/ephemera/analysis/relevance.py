@@ -38,7 +38,9 @@ def derive(plan: Plan) -> Facts:
         if point.kind in ("rule", "join"):
             cases = described.cases.get(name, [])
             waits = any(map(accumulates, walk(point.expression)))
-            inputs = [x for case, closure in cases for x in contexts(_until_it_happens(case) if waits else case, closure)]
+            inputs = [
+                x for case, closure in cases for x in contexts(_until_it_happens(case) if waits else case, closure)
+            ]
             inputs += [x for d in find(point.expression, Detection) for x in _rivals(d, described, cases)]
             found += _conditions(name, inputs)
             relevant = {x.use.name for x in inputs}

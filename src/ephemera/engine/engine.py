@@ -358,9 +358,7 @@ def _once(events: Iterable[Event]) -> list[Event]:
     return list(found.values())
 
 
-def split(
-    waiting: Sequence[Events], bound: int, early: Set[str] = frozenset()
-) -> tuple[list[Events], list[Events]]:
+def split(waiting: Sequence[Events], bound: int, early: Set[str] = frozenset()) -> tuple[list[Events], list[Events]]:
     """What ends by the bound, and what does not; of some labels what begins by it."""
     released: list[Events] = []
     kept: list[Events] = []

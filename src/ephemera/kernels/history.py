@@ -21,11 +21,13 @@ from ephemera.kernels.buckets import Buckets, Layout, bucketed
 from ephemera.kernels.columns import Batch, Column, Ints, stack
 from ephemera.kernels.computed import Derived, Key
 from ephemera.kernels.keys import Numbering, hash_columns, numbered, same, sorted_by
-from ephemera.kernels.lifetimes import FAR, Lifetimes, lasting
+from ephemera.kernels.lifetimes import FOREVER, Lifetimes, lasting
 from ephemera.kernels.tail import FEW, MANY, Row, RowBatch, Tail, of_rows
 from ephemera.physical.nodes import Needed
 
 LARGEST = int(np.iinfo(np.int64).max)
+FAR = FOREVER
+"""Further away than any time; sums with times stay within 64 bits."""
 MERGE_BELOW = 1 << 18
 """Runs of more rows are not merged any more."""
 SHARE = 8
@@ -240,9 +242,7 @@ class History:
     def _store(self, batch: Batch, step: int) -> None:
         self.stored.append(self._run(batch, step))
 
-    def _run(
-        self, batch: Batch, step: int, latest: dict[str, int] | None = None, until: Ints | None = None
-    ) -> Run:
+    def _run(self, batch: Batch, step: int, latest: dict[str, int] | None = None, until: Ints | None = None) -> Run:
         self.next_number += 1
         run = Run(batch, step, self.next_number, latest or {s: int(batch[s].max()) for s in self.stamps})
         if self._lifetimes is not None:
@@ -365,8 +365,8 @@ class History:
             if self.relevant is not None and rows > SHORT and self._span(other, last) * SHARE > self.relevant:
                 break
             latest = {s: max(last.latest[s], other.latest[s]) for s in self.stamps}
-            known = other.until, last.until
-            until = np.concatenate(known) if known[0] is not None and known[1] is not None else None
+            older, newer = other.until, last.until
+            until: Ints | None = np.concatenate([older, newer]) if older is not None and newer is not None else None
             both = self._run(stack([other.batch, last.batch]), last.step, latest, until)
             runs[-2:] = [self._without_dead(both, self._bound) if both.first_death <= self._bound else both]
 

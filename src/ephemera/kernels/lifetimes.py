@@ -17,7 +17,7 @@ from ephemera.analysis.nodes import ANY_LENGTH, Length
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.physical.nodes import Needed
 
-FAR = 1 << 62
+FOREVER = 1 << 62
 """Further away than any time; sums with times stay within 64 bits."""
 BEGIN, END = begin(EVENT), end(EVENT)
 
@@ -26,7 +26,7 @@ class Lifetimes:
     """What the readers of a history need; not all of them need everything."""
 
     def __init__(self, needed: Needed) -> None:
-        self._readers = [(tuple((s, min(t, FAR)) for s, t in one.times), one.length) for one in needed or ()]
+        self._readers = [(tuple((s, min(t, FOREVER)) for s, t in one.times), one.length) for one in needed or ()]
         self.is_endless = needed is None or not all(one.times for one in needed)
         """Whether some reader may need a tuple forever."""
         self.is_choosy = bool(self._readers) and needed is not None and all(one.length != ANY_LENGTH for one in needed)
@@ -39,11 +39,11 @@ class Lifetimes:
 
     def of_row(self, row: Mapping[str, Any]) -> int:
         """The bound from which on a tuple is dead."""
-        last = -FAR
+        last = -FOREVER
         for times, length in self._readers:
             if length is not ANY_LENGTH and not _lasts(row[END] - row[BEGIN], length):
                 continue
-            until = FAR
+            until = FOREVER
             for stamp, time in times:
                 until = min(until, row[stamp] + time)
             last = max(last, until)
@@ -51,13 +51,13 @@ class Lifetimes:
 
     def of_batch(self, batch: Batch) -> Ints:
         """The same for many."""
-        last = np.full(len(batch), -FAR, dtype=np.int64)
+        last = np.full(len(batch), -FOREVER, dtype=np.int64)
         for times, length in self._readers:
-            until = np.full(len(batch), FAR, dtype=np.int64)
+            until = np.full(len(batch), FOREVER, dtype=np.int64)
             for stamp, time in times:
                 until = np.minimum(until, batch[stamp] + time)
             if length != ANY_LENGTH:
-                until = np.where(lasting(batch, [length]), until, -FAR)
+                until = np.where(lasting(batch, [length]), until, -FOREVER)
             last = np.maximum(last, until)
         return last
 

@@ -19,7 +19,7 @@ from ephemera.engine.engine import Engine
 from ephemera.engine.state.segments import Piece
 from ephemera.engine.state.stored_tables import lane_name, tables_of
 from ephemera.kernels.columns import Batch, Ints, from_arrow, stack, to_arrow
-from ephemera.kernels.event_columns import END, Events
+from ephemera.kernels.event_columns import Events
 
 WAITING = "w"
 """Events that wait for the bound of a lane; its other tables are those of its operators."""
