@@ -26,7 +26,11 @@ class Lifetimes:
     """What the readers of a history need; not all of them need everything."""
 
     def __init__(self, needed: Needed) -> None:
-        self._readers = [(tuple((s, min(t, FOREVER)) for s, t in one.times), one.length) for one in needed or ()]
+        self._readers = [
+            (tuple((s, min(t, FOREVER)) for s, t in one.times), None if one.length == ANY_LENGTH else one.length)
+            for one in needed or ()
+        ]
+        """Of each the times by stamps, and how long tuples have to last, if that is not any time."""
         self.is_endless = needed is None or not all(one.times for one in needed)
         """Whether some reader may need a tuple forever."""
         self.is_choosy = bool(self._readers) and needed is not None and all(one.length != ANY_LENGTH for one in needed)
@@ -35,13 +39,13 @@ class Lifetimes:
     @property
     def lengths(self) -> list[Length]:
         """How long tuples have to last, for any of the readers."""
-        return [length for _, length in self._readers]
+        return [ANY_LENGTH if length is None else length for _, length in self._readers]
 
     def of_row(self, row: Mapping[str, Any]) -> int:
         """The bound from which on a tuple is dead."""
         last = -FOREVER
         for times, length in self._readers:
-            if length is not ANY_LENGTH and not _lasts(row[END] - row[BEGIN], length):
+            if length is not None and not _lasts(row[END] - row[BEGIN], length):
                 continue
             until = FOREVER
             for stamp, time in times:
@@ -56,7 +60,7 @@ class Lifetimes:
             until = np.full(len(batch), FOREVER, dtype=np.int64)
             for stamp, time in times:
                 until = np.minimum(until, batch[stamp] + time)
-            if length != ANY_LENGTH:
+            if length is not None:
                 until = np.where(lasting(batch, [length]), until, -FOREVER)
             last = np.maximum(last, until)
         return last
