@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
+from ephemera.analysis.arrivals import as_they_come
 from ephemera.analysis.findings import tell
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.relevance import derive
@@ -71,7 +72,7 @@ def check(source: Source, *, unbounded: Severity | None = None) -> Checked:
     if found().failed:
         return Checked(parsed, None, None, None, found())
     plan = lower(rules)
-    facts = derive(plan)
+    facts = derive(as_they_come(plan))
     tell(rules, plan, facts, findings, unbounded)
     return Checked(parsed, None if found().failed else rules, plan, facts, found())
 
@@ -166,4 +167,4 @@ def _planned(program: Sound, points: Points | None) -> tuple[Plan, Facts]:
     if points != "joins":
         return program.plan, program.facts
     plan = lower(program.rules, points)
-    return plan, derive(plan)
+    return plan, derive(as_they_come(plan))

@@ -251,17 +251,17 @@ class Program:
 
         return partial(evaluate, self._rules, running=compiled.physical.running)
 
-    def _judge(self, use: Use, *, allowed: bool) -> None:
+    def _judge(self, use: Use, *, allowed: bool, as_they_come: bool = True) -> None:
         """Refuses state without a bound, or warns of it, as the use asks."""
         severity = unbounded_in(use, allowed=allowed)
         if severity is not None:
-            judge(self._unbounded, severity, stacklevel=6)
+            judge(self._unbounded(as_they_come=as_they_come), severity, stacklevel=6)
 
-    @cached_property
-    def _unbounded(self) -> Report:
-        """What would be kept forever, as `check` tells it."""
+    def _unbounded(self, *, as_they_come: bool) -> Report:
+        """What would be kept forever, as `check` tells it, or where all events are used when they have ended."""
         findings = Findings()
-        tell_unbounded(self._rules, self._sound.plan, self._sound.facts, findings)
+        facts = self._sound.facts if as_they_come else self._compiled.facts
+        tell_unbounded(self._rules, self._sound.plan, facts, findings)
         return report(self._source, findings.diagnostics)
 
     def _noted(self, found: Run) -> Run:
@@ -356,7 +356,7 @@ class Program:
         ...     return program.stream(spark, source, sink, checkpoint="checkpoint").start()
         """
         need_spark("make an engine in this process with `program.engine()`", who="`stream`")
-        self._judge("live", allowed=allow_unbounded)
+        self._judge("live", allowed=allow_unbounded, as_they_come=False)
         from ephemera.spark.live.query import streaming_of
 
         world = self._world(tables, calendars, lenient=lenient)

@@ -10,7 +10,7 @@ import pytest
 import ephemera
 from ephemera.engine.engine import Engine
 from ephemera.engine.stats import stats_of
-from ephemera.kernels.tail import Entry
+from ephemera.kernels.tail import Row
 
 SOURCES = Path(ephemera.__file__).parent
 PAIRS = """
@@ -23,9 +23,9 @@ SPECIAL = {"__len__", "__iter__", "__contains__", "__bool__", "__eq__", "__hash_
 CHANGING = {"append", "add", "clear", "discard", "extend", "insert", "pop", "popleft", "remove", "setdefault", "update"}
 
 
-def state(engine: Engine) -> list[tuple[list[int], list[Entry], int]]:
+def state(engine: Engine) -> list[tuple[list[int], list[tuple[int, Row, int]], int]]:
     histories = [history for lane in engine.lanes.values() for history in lane.histories.values()]
-    tails = [list(history.tail.entries) if history.tail is not None else [] for history in histories]
+    tails = [history.tail.entries() if history.tail is not None else [] for history in histories]
     return [([run.number for run in h.stored], tail, h.next_number) for h, tail in zip(histories, tails, strict=True)]
 
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from ephemera.algebra.attributes import is_stamp
 from ephemera.algebra.interpret import Given, Interpreter, Relation, Tuple, identity, interpret
 from ephemera.algebra.nodes import Calendar, Expression, Input, Plan, Point, Rename
-from ephemera.analysis.nodes import Bound, Facts
+from ephemera.analysis.nodes import Bound, Facts, Length, Relevance
 from ephemera.base.tree import walk
 
-Conditions = Mapping[tuple[str, str], Sequence[Bound]]
-"""For each point and name of an input when its tuples are kept."""
+Conditions = Mapping[tuple[str, str], Sequence[Bound] | Relevance]
+"""For each point and name of an input when its tuples are kept: while bounds hold, or as engines store them."""
 
 Identity = frozenset[tuple[str, object]]
 
@@ -39,6 +39,11 @@ class Outcome:
 def conditions_of(facts: Facts) -> dict[tuple[str, str], Sequence[Bound]]:
     """The minimal conditions."""
     return {(r.point, r.name): r.minimal for r in facts.relevance}
+
+
+def stored_by(facts: Facts) -> dict[tuple[str, str], Relevance]:
+    """When engines store tuples: while one of the others may still arrive, and if they last as long as it takes."""
+    return {(r.point, r.name): r for r in facts.relevance}
 
 
 def step_by_step(plan: Plan, conditions: Conditions, given: Given, only: Iterable[str] | None = None) -> Outcome:
@@ -108,7 +113,7 @@ class _Steps:
             self._answer(last, bound)
             for leaf, history in self._histories.items():
                 bounds = self._bounds[leaf]
-                kept = [t for t in history if bounds is not None and is_relevant(t, bounds, bound + 1)]
+                kept = [t for t in history if bounds is not None and _is_kept(t, bounds, bound + 1)]
                 outcome.deleted += len(history) - len(kept)
                 self._histories[leaf] = kept
             last = bound
@@ -120,6 +125,16 @@ class _Steps:
         for t in self._interpreter.evaluate(self._point.expression, self._histories.get):
             if last < happened(t) <= bound:
                 self._found.add(identity(t))
+
+
+def _is_kept(t: Tuple, bounds: Sequence[Bound] | Relevance, now: int) -> bool:
+    if not isinstance(bounds, Relevance):
+        return is_relevant(t, bounds, now)
+    begins, ends = bounds.keep_while[0].stamp, bounds.keep_while[1].stamp
+    lasts = Length(t[ends] - t[begins], t[ends] - t[begins])
+    if len(bounds.keep_while) == 2 and not bounds.length.covers(lasts):
+        return False
+    return not bounds.minimal or any(is_relevant(t, partner, now) for partner in bounds.partners)
 
 
 def is_relevant(t: Tuple, bounds: Sequence[Bound], now: int) -> bool:

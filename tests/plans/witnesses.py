@@ -93,6 +93,7 @@ class Search:
     def _refuses(self, relevance: Relevance, conditions: Conditions, stream: Sequence[Event]) -> bool:
         """Whether answers change if tuples that are irrelevant by the time they arrive are never stored."""
         bounds = conditions[relevance.point, relevance.name]
+        assert not isinstance(bounds, Relevance)
         whole, answers = self._without(relevance, stream, lambda t: not is_relevant(t, bounds, happened(t)))
         return whole != answers
 

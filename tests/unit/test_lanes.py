@@ -1,27 +1,33 @@
-"""This module shows that of many readers of a history those are left that keep whatever any of them keeps."""
+"""This module shows that of all readers of a history only those are left that decide how long it is kept."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ephemera.kernels.history import _is_past
+from ephemera.analysis.nodes import Length
+from ephemera.kernels.lifetimes import Lifetimes
 from ephemera.physical.lanes import _longest
+from ephemera.physical.nodes import Reader
 
-STAMPS = ("$.s", "$.e", "$.x")
+LENGTHS = st.builds(Length, st.integers(0, 3), st.none() | st.integers(0, 4))
 READERS = st.lists(
-    st.dictionaries(st.sampled_from(STAMPS), st.integers(0, 4), max_size=3).map(lambda one: tuple(one.items())),
+    st.builds(
+        lambda times, length: Reader(tuple(sorted(times.items())), length),
+        st.dictionaries(st.sampled_from(["$.s", "$.e"]), st.integers(0, 5)),
+        LENGTHS,
+    ),
     max_size=6,
 )
 
 
-@given(READERS, st.lists(st.integers(0, 8), min_size=3, max_size=3))
-def test_what_is_past_for_the_longest_readers_is_past_for_all(
-    readers: list[tuple[tuple[str, int], ...]], stamps: list[int]
+@given(readers=READERS, begin=st.integers(0, 5), length=st.integers(0, 4))
+def test_a_tuple_lives_as_long_for_the_longest_readers_as_for_all(
+    readers: list[Reader], begin: int, length: int
 ) -> None:
-    latest = dict(zip(STAMPS, stamps, strict=True))
-    assert _is_past(latest, _longest(readers), 8) is _is_past(latest, readers, 8)
+    row = {"$.s": begin, "$.e": begin + length}
+    assert Lifetimes(_longest(readers)).of_row(row) == Lifetimes(tuple(readers)).of_row(row)
 
 
 def test_of_readers_by_one_stamp_the_longest_is_left() -> None:
-    assert _longest([(("$.e", time),) for time in range(1_000)]) == ((("$.e", 999),),)
+    assert _longest([Reader((("$.e", time),)) for time in range(1_000)]) == (Reader((("$.e", 999),)),)

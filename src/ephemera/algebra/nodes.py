@@ -307,3 +307,5 @@ class Plan:
     """The rules that may grow without end, by their numbers."""
     normal: tuple[NormalRule, ...] = field(default=(), repr=False)
     """The normal rules, which say what its rules mean."""
+    early: frozenset[str] = frozenset()
+    """The labels of events from outside that arrive at their begin; all others arrive at their end."""

@@ -7,7 +7,7 @@ absent. What is absent constrains nothing but itself: it is a case of its own, t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import product
 from typing import assert_never
@@ -99,17 +99,19 @@ Knowledge = Mapping[str, Known | None]
 class Describer:
     """Evaluates the expressions of a plan over what is known about its points and base events."""
 
-    def __init__(self, knowledge: Knowledge, longest: Mapping[str, int]) -> None:
+    def __init__(self, knowledge: Knowledge, longest: Mapping[str, int], early: Set[str] = frozenset()) -> None:
         self._knowledge = knowledge
         self._longest = longest
         """The longest that base events of a label last; those of other labels may last any time."""
+        self._early = early
+        """The labels of base events that arrive at their begin."""
 
     def cases(self, e: Expression) -> list[Case]:
         """All that may hold for a tuple of the expression."""
         match e:
             case Base(label):
-                # Engines use an event when its end has passed, even one that is declared to arrive at its begin.
-                return [Case(self._base(label), arrivals=(end(EVENT),))]
+                arrives = begin(EVENT) if label in self._early else end(EVENT)
+                return [Case(self._base(label), arrivals=(arrives,))]
             case Rename(Input(point), events, _):
                 return self._input(point, dict(events))
             case Input(point):

@@ -50,7 +50,7 @@ class _Description:
         self._found = Described()
         events = plan.catalogue.events
         longest = {label: s.longest for label, s in events.items() if s.longest is not None}
-        self._describer = self._found.describer = Describer(self._found.known, longest)
+        self._describer = self._found.describer = Describer(self._found.known, longest, plan.early)
         self._stamps = {name: tuple(a for a in schema if is_stamp(a)) for name, schema in schemas(plan).items()}
         self._outside: set[str] = set()
         """Streams of derived events that only come from outside: no rule ever derives one."""

@@ -26,6 +26,25 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True)
+class Length:
+    """A range for how long an event lasts, in whole microseconds; None is any time."""
+
+    least: int = 0
+    most: int | None = None
+
+    def covers(self, other: Length) -> bool:
+        """Whether all that the other lets pass passes here, too.
+
+        >>> Length(1, 9).covers(Length(2, 9)), Length(1, 9).covers(Length(2))
+        (True, False)
+        """
+        return self.least <= other.least and (self.most is None or (other.most is not None and other.most <= self.most))
+
+
+ANY_LENGTH = Length()
+
+
+@dataclass(frozen=True, slots=True)
 class Relevance:
     """The temporal relevance condition of an input of a point: a tuple is relevant while all bounds hold."""
 
@@ -38,6 +57,13 @@ class Relevance:
     keep_while: tuple[Bound, ...]
     minimal: tuple[Bound, ...]
     """Those that no other implies, finite ones only; none if tuples are kept forever."""
+    partners: tuple[tuple[Bound, ...], ...] = ()
+    """For each that may still arrive behind it how long that may take; a tuple is stored while this holds for one.
+
+    It says the same more exactly, for what has arrived: its own arrival is over. Empty bounds are forever.
+    """
+    length: Length = ANY_LENGTH
+    """How long an event has to last to matter at all, where that is more than what all of them do."""
 
     @property
     def is_bounded(self) -> bool:

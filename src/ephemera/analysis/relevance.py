@@ -3,6 +3,13 @@
 The relevance time of a stamp is the longest of the shortest paths from it to a stamp at which something arrives that
 the point waits for. A stamp covers another if its condition and what the input guarantees imply that of the other;
 covered ones are left out of the minimal condition. Over several cases times and guarantees are the maxima.
+
+That a tuple has arrived itself is over once it is stored. So it is stored while one of the others can still arrive, and
+each of these can as long as all stamps of the tuple allow it (`partners`): where there is one other event, this is
+exact, as shortest paths that meet at both ends always have a solution between them.
+
+Some events matter at no time: what the point asks of all its inputs together, with how long these may last, leaves a
+range for how long each of them lasts.
 """
 
 from __future__ import annotations
@@ -10,15 +17,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ephemera.algebra.attributes import Stamp, begin, end
+from ephemera.algebra.attributes import Stamp, begin, end, event_of, is_end
 from ephemera.algebra.nodes import Detection, Plan
+from ephemera.algebra.parts import accumulates
 from ephemera.analysis.cases import Case, Use
 from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.knowledge import Described, describe_plan
-from ephemera.analysis.nodes import Bound, Facts, Relevance
+from ephemera.analysis.nodes import ANY_LENGTH, Bound, Facts, Length, Relevance
 from ephemera.analysis.weights import ZERO, Weight
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.base.tree import find
+from ephemera.base.tree import find, walk
 
 
 def derive(plan: Plan) -> Facts:
@@ -29,7 +37,10 @@ def derive(plan: Plan) -> Facts:
     for name, point in plan.points.items():
         if point.kind in ("rule", "join"):
             cases = described.cases.get(name, [])
-            inputs = [x for case, closure in cases for x in contexts(case, closure)]
+            waits = any(map(accumulates, walk(point.expression)))
+            inputs = [
+                x for case, closure in cases for x in contexts(_until_it_happens(case) if waits else case, closure)
+            ]
             inputs += [x for d in find(point.expression, Detection) for x in _rivals(d, described, cases)]
             found += _conditions(name, inputs)
             relevant = {x.use.name for x in inputs}
@@ -74,6 +85,14 @@ def contexts(
             yield from contexts(absent, inside, arrivals, negated=True)
 
 
+def _until_it_happens(case: Case) -> Case:
+    """Windows are looked into when a tuple has happened, even if all its events were known before."""
+    ends = (end(event_of(stamp)) for use in case.uses for stamp in use.arrivals if not is_end(stamp))
+    return replace(case, arrivals=tuple(dict.fromkeys((*case.arrivals, *ends))))
+
+
+MOST_PARTNERS = 4
+"""Of more events than these that a tuple may wait for it is not told which it is."""
 ANSWER = Stamp("$answer")
 
 
@@ -134,7 +153,52 @@ def _conditions(point: str, inputs: Sequence[Context]) -> Iterator[Relevance]:
             negated=all(x.negated for x in found),
             keep_while=bounds,
             minimal=_minimal(bounds, found),
+            partners=_partners(bounds, use, found),
+            length=_length(use, found),
         )
+
+
+def _partners(bounds: Sequence[Bound], use: Use, found: Sequence[Context]) -> tuple[tuple[Bound, ...], ...]:
+    """How long each of the others may take; where these are many, how long any of them may."""
+    chosen: list[tuple[Bound, ...]] = []
+    for context in found:
+        for arrival in dict.fromkeys(context.arrivals):
+            if arrival in use.arrivals:
+                continue
+            distances = [Bound(stamp, context.closure.distance(stamp, arrival)) for stamp in use.stamps]
+            one = _minimal(distances, [context])
+            if not any(_allows(other, one) for other in chosen):
+                chosen = [other for other in chosen if not _allows(one, other)] + [one]
+                if len(chosen) > MOST_PARTNERS:
+                    return (_minimal(bounds, found),)
+    return tuple(chosen)
+
+
+def _allows(some: Sequence[Bound], others: Sequence[Bound]) -> bool:
+    """Whether the first bounds hold wherever the others do."""
+    times = {bound.stamp: bound.time for bound in others}
+    return all(
+        (own := bound.time) is None or ((time := times.get(bound.stamp)) is not None and time[:2] <= own[:2])
+        for bound in some
+    )
+
+
+def _length(use: Use, found: Sequence[Context]) -> Length:
+    """How long an event may last if it is to matter, as far as that is not guaranteed anyway."""
+    if len(use.stamps) != 2:
+        return ANY_LENGTH
+    begins, ends = use.stamps
+    shortest, longest = (_asked(i, j, found) for i, j in ((ends, begins), (begins, ends)))
+    return Length(0 if shortest is None else -shortest, longest)
+
+
+def _asked(start: Stamp, stop: Stamp, found: Sequence[Context]) -> int | None:
+    """How far one stamp may lie behind another, if that is less than what is guaranteed; None if it is not."""
+    asked = _most([context.closure.distance(start, stop) for context in found])
+    sure = _most([context.closure.guaranteed(start, stop) for context in found])
+    if asked is None or (sure is not None and sure[:2] <= asked[:2]):
+        return None
+    return asked.bound - asked.is_strict
 
 
 def _bound(stamp: Stamp, found: Sequence[Context]) -> Bound:

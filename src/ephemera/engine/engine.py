@@ -11,7 +11,7 @@ counted for each event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import field, replace
 from typing import Any
 
@@ -255,8 +255,12 @@ class Engine:
 
     def release(self, names: frozenset[str], bound: int) -> list[Events]:
         """The events that wait in a lane no longer, as its bound passes them."""
-        released, self.waiting_parts[names] = split(self.waiting_parts[names], bound)
+        released, self.waiting_parts[names] = split(self.waiting_parts[names], bound, self._plan.early)
         return released
+
+    def released_by(self, label: str) -> str:
+        """The stamp that the bound has to pass for an event to wait no longer."""
+        return BEGIN if label in self._plan.early else END
 
     @property
     def waiting(self) -> int:
@@ -354,15 +358,15 @@ def _once(events: Iterable[Event]) -> list[Event]:
     return list(found.values())
 
 
-def split(waiting: Sequence[Events], bound: int) -> tuple[list[Events], list[Events]]:
-    """What ends by the bound, and what does not."""
+def split(waiting: Sequence[Events], bound: int, early: Set[str] = frozenset()) -> tuple[list[Events], list[Events]]:
+    """What ends by the bound, and what does not; of some labels what begins by it."""
     released: list[Events] = []
     kept: list[Events] = []
     for part in waiting:
-        if len(part) == 1:
+        if len(part) == 1 and part.label not in early:
             (released if part.first_end <= bound else kept).append(part)
             continue
-        ready = part.batch[END] <= bound
+        ready = part.batch[BEGIN if part.label in early else END] <= bound
         count = int(np.count_nonzero(ready))
         if count == len(part):
             released.append(part)

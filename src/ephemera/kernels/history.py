@@ -3,13 +3,14 @@
 A run holds the tuples of one step, or of several neighbours merged. It is searched by buckets, or by an index: the keys
 are numbered, the rows sorted by the number of their key and then by one stamp, and both packed into one number, so that
 a key and a range of time are a look at a table and two binary searches. Both are made when they are first used, and
-thrown away with the run. A run whose every tuple is irrelevant is dropped whole; runs merge only with neighbours of
-their size, and never so that they would be kept much longer than their tuples matter.
+thrown away with the run. A run whose every tuple is dead is dropped whole. What is dead in others is taken out when it
+is more than a small part of all, from the runs that have most of it: so no more is stored than a little more than what
+matters, and what that costs is shared by many tuples. Runs merge only with neighbours of their size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -20,18 +21,23 @@ from ephemera.kernels.buckets import Buckets, Layout, bucketed
 from ephemera.kernels.columns import Batch, Column, Ints, stack
 from ephemera.kernels.computed import Derived, Key
 from ephemera.kernels.keys import Numbering, hash_columns, numbered, same, sorted_by
+from ephemera.kernels.lifetimes import FOREVER, Lifetimes, lasting
 from ephemera.kernels.tail import FEW, MANY, Row, RowBatch, Tail, of_rows
 from ephemera.physical.nodes import Needed
 
 LARGEST = int(np.iinfo(np.int64).max)
-FAR = 1 << 62
+FAR = FOREVER
 """Further away than any time; sums with times stay within 64 bits."""
 MERGE_BELOW = 1 << 18
 """Runs of more rows are not merged any more."""
 SHARE = 8
 """A run spans no more than this part of the time for which its tuples matter, unless it is short."""
-SHORT = 1 << 12
+SHORT = 1 << 9
 """Runs of fewer rows are merged whatever they span."""
+REMEMBERED = 1 << 12
+"""Of runs of no more rows it is remembered when each row is dead; of others it is found again."""
+SPARE = 12
+"""No more than this part of the rows in runs is dead after a step."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,6 +70,14 @@ class Run:
     """Which run of its history it is; a merged one is new."""
     latest: dict[str, int]
     """The greatest value of each stamp."""
+    first_death: int = FAR
+    """The bound from which on the first of them is dead."""
+    last_death: int = FAR
+    """The bound from which on all of them are dead."""
+    until: Ints | None = None
+    """For each the bound from which on it is dead; of many it is found again when somebody asks."""
+    deaths: Ints | None = None
+    """The same in order; found when the first of them is dead."""
     earliest: dict[str, int] = field(default_factory=dict)
     """The least value of some stamps, found when it is first asked for."""
     indexes: dict[tuple[tuple[Key, ...], str], Index] = field(default_factory=dict)
@@ -151,7 +165,12 @@ class History:
         self.tail: Tail | None = None
         """The newest rows, as soon as there were so few."""
         self.stamps = tuple(stamps)
-        self._needed = needed
+        self._lifetimes = Lifetimes(needed) if needed is not None else None
+        """For how long tuples matter; None is forever."""
+        self._bound = -FAR
+        """The last bound by which dead tuples were dropped."""
+        self._look_again = -FAR
+        """The bound before which no more tuples of the runs are dead than may be."""
         self.relevant = relevant
         """How far before the bound a tuple may end and still matter; None is any time."""
         self.collected = 0
@@ -160,22 +179,21 @@ class History:
         """What was appended since somebody asked for that; None if nobody ever did."""
 
     def __len__(self) -> int:
-        return sum(len(run.batch) for run in self.stored) + (len(self.tail.entries) if self.tail is not None else 0)
+        return sum(len(run.batch) for run in self.stored) + (len(self.tail) if self.tail is not None else 0)
 
     @property
     def is_empty(self) -> bool:
-        return not self.stored and (self.tail is None or not self.tail.entries)
+        return not self.stored and not self.tail
 
     @property
     def last_use(self) -> int | None:
         """From which bound on it may be empty, if nothing more comes; None if it is, or keeps something for ever."""
-        if self._needed is None or not all(self._needed):
+        if self._lifetimes is None or self._lifetimes.is_endless:
             return None
-        latest: list[Mapping[str, int]] = [run.latest for run in self.stored]
-        if self.tail is not None and self.tail.entries:
-            latest += [self.tail.entries[0][1], self.tail.entries[-1][1]]
-        ends = [min(one[stamp] + time for stamp, time in reader) for one in latest for reader in self._needed]
-        return max(ends, default=None)
+        deaths = [run.last_death for run in self.stored]
+        if self.tail:
+            deaths.append(self.tail.last_death)
+        return max(deaths, default=None)
 
     def flush(self) -> list[Run]:
         """Makes runs of the newest rows, too, so that all can be searched by columns; gives all runs."""
@@ -187,7 +205,7 @@ class History:
 
     def batches(self) -> list[Batch]:
         """All tuples by columns, for those who only look: where they are kept stays as it is."""
-        newest = [row for _, row in self.tail.entries] if self.tail is not None else []
+        newest = self.tail.rows if self.tail is not None else []
         return [*(run.batch for run in self.stored), *([of_rows(newest)] if newest else [])]
 
     @property
@@ -196,7 +214,13 @@ class History:
         return sum(run.batch.nbytes for run in self.stored)
 
     def append(self, batch: Batch, step: int) -> None:
-        """The tuples that arrived in a step."""
+        """The tuples that arrived in a step, without those whose own stamps rule them out."""
+        lifetimes = self._lifetimes
+        if lifetimes is not None and lifetimes.is_choosy and len(batch):
+            lasts = lasting(batch, lifetimes.lengths)
+            if not lasts.all():
+                self.collected += len(batch) - int(np.count_nonzero(lasts))
+                batch = batch.take(lasts)
         if self._added is not None and len(batch):
             self._added.append(batch)
         if 0 < len(batch) <= FEW:
@@ -204,7 +228,7 @@ class History:
             if tail is None:
                 tail = self.tail = Tail()
             for row in batch.given if isinstance(batch, RowBatch) else batch.rows():
-                tail.append(step, row)
+                tail.append(step, row, lifetimes.of_row(row) if lifetimes is not None else FAR)
         elif len(batch):
             self.flush()
             self._store(batch, step)
@@ -216,16 +240,28 @@ class History:
         return self.tail.since(step) if self.tail is not None else []
 
     def _store(self, batch: Batch, step: int) -> None:
-        self.stored.append(self._run(batch, step, {s: int(batch[s].max()) for s in self.stamps}))
+        self.stored.append(self._run(batch, step))
 
-    def _run(self, batch: Batch, step: int, latest: dict[str, int]) -> Run:
+    def _run(self, batch: Batch, step: int, latest: dict[str, int] | None = None, until: Ints | None = None) -> Run:
         self.next_number += 1
-        return Run(batch, step, self.next_number, latest)
+        run = Run(batch, step, self.next_number, latest or {s: int(batch[s].max()) for s in self.stamps})
+        if self._lifetimes is not None:
+            until = self._lifetimes.of_batch(batch) if until is None else until
+            run.first_death, run.last_death = int(until.min()), int(until.max())
+            run.until = until if len(batch) <= REMEMBERED else None
+            self._look_again = min(self._look_again, run.first_death)
+        return run
+
+    def _until(self, run: Run) -> Ints | None:
+        """For each tuple of a run the bound from which on it is dead; None if none of them ever is."""
+        if run.until is not None or self._lifetimes is None:
+            return run.until
+        return self._lifetimes.of_batch(run.batch)
 
     def mark(self) -> Callable[[], None]:
         """Keeps in mind what is here; what it returns goes back to that."""
         stored, added = list(self.stored), len(self._added or ())
-        entries = list(self.tail.entries) if self.tail is not None else []
+        entries = self.tail.entries() if self.tail is not None else []
 
         def go_back() -> None:
             self.stored, self.tail = list(stored), Tail(entries) if entries else None
@@ -259,34 +295,52 @@ class History:
 
     def expiry(self, batch: Batch) -> Ints | None:
         """The bound from which on no reader asks for each of some tuples; None if some reader always may."""
-        if self._needed is None or not all(self._needed):
+        if self._lifetimes is None or self._lifetimes.is_endless:
             return None
-        last = np.full(len(batch), -FAR, dtype=np.int64)
-        for reader in self._needed:
-            times = [np.minimum(batch[stamp] + min(time, FAR), FAR) for stamp, time in reader]
-            last = np.maximum(last, np.minimum.reduce(times))
-        return last
+        return self._lifetimes.of_batch(batch)
 
     def expire(self, bound: int) -> None:
-        """Drops the runs that are irrelevant to all readers once all that ends by the bound has come."""
-        if self._needed is None or bound >= FAR:
+        """Drops what is dead for all readers once all that arrives by the bound has come: of runs nearly all of it."""
+        if self._lifetimes is None or bound >= FAR:
             return
-        now = bound + 1
+        self._bound = bound
         if self.tail is not None:
-            entries = self.tail.entries
-            while entries and _is_past(entries[0][1], self._needed, now):
-                self.tail.drop_first()
-                self.collected += 1
-        if not self.stored:
+            self.collected += self.tail.expire(bound)
+        if not self.stored or bound < self._look_again:
             return
-        kept: list[Run] = []
-        for run in self.stored:
-            if _is_past(run.latest, self._needed, now):
-                self.collected += len(run.batch)
-            else:
-                kept.append(run)
-        if len(kept) < len(self.stored):
-            self.stored = kept
+        kept = [run for run in self.stored if run.last_death > bound]
+        self.collected += sum(len(run.batch) for run in self.stored) - sum(len(run.batch) for run in kept)
+        self.stored = kept
+        dead = [self._dead(run, bound) for run in kept]
+        spare = sum(len(run.batch) for run in kept) // SPARE - sum(dead)
+        if spare < 0:
+            for k in sorted(range(len(kept)), key=lambda k: dead[k] / len(kept[k].batch), reverse=True):
+                if spare >= 0 or not dead[k]:
+                    break
+                spare += dead[k]
+                self.collected += dead[k]
+                kept[k], dead[k] = self._without_dead(kept[k], bound), 0
+        share = max(spare, 0) // max(len(kept), 1)
+        self._look_again = min((_death(run, gone + share) for run, gone in zip(kept, dead, strict=True)), default=FAR)
+
+    def _dead(self, run: Run, bound: int) -> int:
+        """How many tuples of a run are dead."""
+        if bound < run.first_death:
+            return 0
+        if run.deaths is None and (until := self._until(run)) is not None:
+            run.deaths = np.sort(until)
+        return int(run.deaths.searchsorted(bound, side="right")) if run.deaths is not None else 0
+
+    def _without_dead(self, run: Run, bound: int) -> Run:
+        """A run without what is dead in it."""
+        until = self._until(run)
+        if until is None:
+            return run
+        alive: Ints = np.flatnonzero(until > bound)
+        living = self._run(run.batch.take(alive), run.step, until=until[alive])
+        if run.deaths is not None:
+            living.deaths = run.deaths[len(run.deaths) - len(alive) :]
+        return living
 
     def compact(self, before: int, after: int = -1) -> None:
         """Merges neighbours of about the same size that arrived before and after a step; many new rows become a run.
@@ -294,10 +348,12 @@ class History:
         Runs that would span much of the time for which their tuples are relevant are not merged, since a run is kept as
         long as its last tuple.
         """
-        entries = self.tail.entries if self.tail is not None else None
-        if entries and len(entries) >= MANY and after < entries[0][0] and entries[-1][0] < before:
-            self._store(of_rows([row for _, row in entries]), entries[-1][0])
-            self.tail = None
+        tail = self.tail
+        if tail is not None and len(tail) >= MANY:
+            first, last_step = tail.steps
+            if after < first and last_step < before:
+                self._store(of_rows(tail.rows), last_step)
+                self.tail = None
         runs = self.stored
         while len(runs) > 1 and runs[-1].step < before:
             last, other = runs[-1], runs[-2]
@@ -309,7 +365,10 @@ class History:
             if self.relevant is not None and rows > SHORT and self._span(other, last) * SHARE > self.relevant:
                 break
             latest = {s: max(last.latest[s], other.latest[s]) for s in self.stamps}
-            runs[-2:] = [self._run(stack([other.batch, last.batch]), last.step, latest)]
+            older, newer = other.until, last.until
+            until: Ints | None = np.concatenate([older, newer]) if older is not None and newer is not None else None
+            both = self._run(stack([other.batch, last.batch]), last.step, latest, until)
+            runs[-2:] = [self._without_dead(both, self._bound) if both.first_death <= self._bound else both]
 
     def _span(self, a: Run, b: Run) -> int:
         """How far the last stamps of two runs lie apart at most."""
@@ -317,12 +376,8 @@ class History:
         return max(a.last(stamp), b.last(stamp)) - min(a.first(stamp), b.first(stamp))
 
 
-def _is_past(latest: Mapping[str, int], needed: Sequence[Sequence[tuple[str, int]]], now: int) -> bool:
-    """Whether for every reader some stamp is too early to count."""
-    for reader in needed:
-        for stamp, time in reader:
-            if latest[stamp] < now - time:
-                break
-        else:
-            return False
-    return True
+def _death(run: Run, number: int) -> int:
+    """The bound from which on more than so many tuples of a run are dead, or at the latest all of them."""
+    if run.deaths is None:
+        return run.first_death
+    return int(run.deaths[number]) if number < len(run.deaths) else run.last_death

@@ -2,14 +2,15 @@
 
 Searching a handful of rows by columns costs more in calls than in work. So the newest rows are kept as they are, with
 a table of the rows of each key, and become a columnar run when there are many, or when somebody searches by columns.
+Each is dropped as soon as it is dead.
 One event at a time is taken, matched, stored and joined as a row. All that works by columns sees a batch like any
 other (`RowBatch`), whose columns are made when it looks at them, and once.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from heapq import heappop, heappush
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,54 +30,91 @@ Entry: TypeAlias = tuple[int, Row]
 
 
 class Tail:
-    """Rows in the order in which they arrived."""
+    """Rows in the order in which they arrived, each until it is dead."""
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
-        self.entries: deque[Entry] = deque(entries)
-        self._by_key: dict[tuple[Key, ...], dict[Any, deque[Entry]]] = {}
+    def __init__(self, entries: Iterable[tuple[int, Row, int]] = ()) -> None:
+        self._entries: dict[int, Entry] = {}
+        """By numbers that count up."""
+        self._deaths: list[tuple[int, int]] = []
+        """The bound from which on each is dead, and its number; a heap."""
+        self._by_key: dict[tuple[Key, ...], dict[Any, dict[int, Entry]]] = {}
+        self._next = 0
+        for step, row, until in entries:
+            self.append(step, row, until)
 
-    def append(self, step: int, row: Row) -> None:
-        """One more row."""
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def rows(self) -> list[Row]:
+        """All of them."""
+        return [row for _, row in self._entries.values()]
+
+    @property
+    def steps(self) -> tuple[int, int]:
+        """The steps in which the first and the last of them arrived."""
+        return next(iter(self._entries.values()))[0], next(reversed(self._entries.values()))[0]
+
+    @property
+    def last_death(self) -> int:
+        """From which bound on all of them are dead."""
+        return max(self._deaths)[0]
+
+    def entries(self) -> list[tuple[int, Row, int]]:
+        """All of them, with the steps in which they arrived, and the bounds from which on they are dead."""
+        deaths = {number: until for until, number in self._deaths}
+        return [(step, row, deaths[number]) for number, (step, row) in self._entries.items()]
+
+    def append(self, step: int, row: Row, until: int) -> None:
+        """One more row, which is dead from a bound on."""
         entry = (step, row)
-        self.entries.append(entry)
+        number = self._next
+        self._next += 1
+        self._entries[number] = entry
+        heappush(self._deaths, (until, number))
         for keys, rows in self._by_key.items():
-            rows.setdefault(key_of(row, keys), deque()).append(entry)
+            rows.setdefault(key_of(row, keys), {})[number] = entry
 
-    def drop_first(self) -> None:
-        """One row less: the oldest."""
-        _, row = self.entries.popleft()
-        for keys, rows in self._by_key.items():
-            found = key_of(row, keys)
-            rows[found].popleft()
-            if not rows[found]:
-                del rows[found]
+    def expire(self, bound: int) -> int:
+        """Drops what is dead at a bound; how many rows that are."""
+        deaths, count = self._deaths, len(self._entries)
+        while deaths and deaths[0][0] <= bound:
+            number = heappop(deaths)[1]
+            _, row = self._entries.pop(number)
+            for keys, rows in self._by_key.items():
+                found = key_of(row, keys)
+                del rows[found][number]
+                if not rows[found]:
+                    del rows[found]
+        return count - len(self._entries)
 
     def since(self, step: int) -> list[Row]:
         """The rows that arrived after a step."""
         found: list[Row] = []
-        for entry in reversed(self.entries):
+        for entry in reversed(self._entries.values()):
             if entry[0] <= step:
                 break
             found.append(entry[1])
         found.reverse()
         return found
 
-    def with_key(self, keys: tuple[Key, ...], values: Any) -> Sequence[Entry]:
+    def with_key(self, keys: tuple[Key, ...], values: Any) -> Collection[Entry]:
         """The rows whose columns have these values, as `key_of` gives them."""
         if not keys:
-            return self.entries
+            return self._entries.values()
         rows = self._by_key.get(keys)
         if rows is None:
             rows = self._by_key[keys] = {}
-            for entry in self.entries:
-                rows.setdefault(key_of(entry[1], keys), deque()).append(entry)
-        return rows.get(values, ())
+            for number, entry in self._entries.items():
+                rows.setdefault(key_of(entry[1], keys), {})[number] = entry
+        found = rows.get(values)
+        return found.values() if found is not None else ()
 
     def by_step(self) -> Iterator[tuple[int, Batch]]:
         """All rows by columns, those of a step together."""
         rows: list[Row] = []
         step = 0
-        for number, row in self.entries:
+        for number, row in self._entries.values():
             if rows and number != step:
                 yield step, of_rows(rows)
                 rows = []

@@ -129,7 +129,7 @@ def rule_plan(  # noqa: PLR0913 - what is planned, and what is known of it
         events=covers,
         constants=constants,
         ranged=ranged,
-        gives_rows=not (parts.timers or parts.tables or attempts)
+        gives_rows=not (parts.timers or parts.tables or attempts or given.plan.early)
         and not late
         and all(map(_only_shows, heads.values()))
         and read.isdisjoint([None, *(member.label for member in members)]),

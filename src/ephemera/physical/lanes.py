@@ -16,7 +16,7 @@ from ephemera.algebra.fingerprint import stored_joins
 from ephemera.algebra.nodes import Calendar, Detection, Expression, Input, Match, Plan, Rename
 from ephemera.algebra.parts import stored_stamps
 from ephemera.algebra.scalar import Matches
-from ephemera.analysis.nodes import Relevance
+from ephemera.analysis.nodes import ANY_LENGTH, Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.analysis.sources import NO_SOURCE, awaited_sources, every_source
 from ephemera.base.lazy_dataclass import dataclass
@@ -106,16 +106,18 @@ def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> I
     for query in dict.fromkeys(i.point for i in find(expression, Input)):
         stored = stored_stamps(given.plan.points[query])
         called = _called(expression, query) if stored else None
-        needed = _needed((one for one in relevance if one.input == query), EVENT if called is None else called)
+        own = [one for one in relevance if one.input == query]
+        needed = _needed(own, EVENT if called is None else called)
         stamps = (*stored, begin(EVENT), end(EVENT))
-        yield HistoryUse(query, stamps, needed, is_whole=query in told_apart)
+        yield HistoryUse(query, stamps, needed, _reach(own), is_whole=query in told_apart)
     for name in dict.fromkeys(timer.name for timer in find(expression, Calendar)):
-        needed = _needed((one for one in relevance if one.name == name), name)
-        yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
+        own = [one for one in relevance if one.name == name]
+        yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), _needed(own, name), _reach(own))
     for name in (one.detection.name for one in rule.detections):
         waits = waiting_time(given.facts.cases.get(rule.point, ()), end(name))
-        needed = None if waits is None else (((end(name), waits.bound - waits.is_strict),),)
-        yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed)
+        reach = None if waits is None else waits.bound - waits.is_strict
+        needed = None if reach is None else (Reader(((end(name), reach),)),)
+        yield HistoryUse(f"{rule.point}/{name}", (begin(name), end(name)), needed, reach)
 
 
 def _called(expression: Expression, query: str) -> dict[str, str]:
@@ -126,13 +128,22 @@ def _called(expression: Expression, query: str) -> dict[str, str]:
 
 def _needed(relevance: Iterable[Relevance], event: str | Mapping[str, str]) -> Needed:
     """For each reader of a history how long before now some stamps count: of its one event, or of several by names."""
-    readers: list[tuple[tuple[str, int], ...]] = []
+    readers: list[Reader] = []
     for one in relevance:
-        if not one.minimal:
+        length = one.length if event == EVENT else ANY_LENGTH
+        if not one.minimal and length == ANY_LENGTH:
             return None
-        times = [(_own(b.stamp, event), b.time) for b in one.minimal]
-        readers.append(tuple((stamp, t.bound - t.is_strict) for stamp, t in times if t is not None))
+        for partner in one.partners if one.minimal else ((),):
+            times = [(_own(b.stamp, event), b.time) for b in partner]
+            counts = tuple((stamp, t.bound - t.is_strict) for stamp, t in times if t is not None)
+            readers.append(Reader(counts, length))
     return tuple(readers)
+
+
+def _reach(relevance: Iterable[Relevance]) -> int | None:
+    """How far before the bound a tuple may end and still matter to a reader; None is any time."""
+    times = [[b.time.bound - b.time.is_strict for b in one.minimal if b.time is not None] for one in relevance]
+    return max((min(one) for one in times), default=0) if all(times) else None
 
 
 def _own(stamp: Stamp, event: str | Mapping[str, str]) -> Stamp:
@@ -206,18 +217,29 @@ def _history(uses: Sequence[HistoryUse]) -> HistoryPlan:
     if len(known) < len(needs):
         return HistoryPlan(uses[0].stamps, None, None)
     readers = _longest(reader for needed in known for reader in needed)
-    reach = max((min((time for _, time in reader), default=0) for reader in readers), default=0)
-    return HistoryPlan(uses[0].stamps, readers, reach)
+    reaches = [use.reach for use in uses if use.reach is not None]
+    return HistoryPlan(uses[0].stamps, readers, max(reaches, default=0) if len(reaches) == len(uses) else None)
 
 
 def _longest(readers: Iterable[Reader]) -> tuple[Reader, ...]:
     """Those of some readers that keep whatever any of them keeps: of thousands of rules few are left."""
     found: list[Reader] = []
-    for reader in sorted(set(readers), key=lambda one: (len(one), -sum(time for _, time in one), one)):
-        times = dict(reader)
-        if not any(all(stamp in times and times[stamp] <= time for stamp, time in other) for other in found):
+    for reader in sorted(set(readers), key=_order):
+        times = dict(reader.times)
+        if not any(
+            other.length.covers(reader.length)
+            and all(stamp in times and times[stamp] <= time for stamp, time in other.times)
+            for other in found
+        ):
             found.append(reader)
     return tuple(found)
+
+
+def _order(reader: Reader) -> tuple[object, ...]:
+    """Those come first that keep more."""
+    most = reader.length.most
+    times = len(reader.times), -sum(time for _, time in reader.times), reader.times
+    return *times, reader.length.least, most is not None, -(most or 0)
 
 
 # ---- sources and the clock -----------------------------------------------------------------------------------

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import field
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from ephemera.algebra.attributes import Stamp, Time, begin, end
 from ephemera.algebra.nodes import Calendar, Detection, Gap, Group, Imbed, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
+from ephemera.analysis.nodes import ANY_LENGTH, Length
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.terms.nodes import Expression, Pattern
 
@@ -194,8 +195,14 @@ class RulePlan:
                 yield step.leaf
 
 
-Reader: TypeAlias = tuple[tuple[str, int], ...]
-"""How long before now some stamps of a history, each once, count for a reader: it needs what all of them let count."""
+class Reader(NamedTuple):
+    """What a reader of a history needs: tuples that all its stamps let count, and that last as long as it asks."""
+
+    times: tuple[tuple[str, int], ...]
+    """How long before now some stamps count, each once; without any, tuples count forever."""
+    length: Length = ANY_LENGTH
+
+
 Needed: TypeAlias = tuple[Reader, ...] | None
 """What readers of a history need; None if one needs everything."""
 
@@ -208,6 +215,8 @@ class HistoryUse:
     stamps: tuple[str, ...]
     """All that its tuples have; the last says when they happen."""
     needed: Needed
+    reach: int | None
+    """How far before the bound a tuple may end and still matter; None is any time."""
     is_whole: bool = False
     """Whether it tests the events again, or tells them apart."""
 

@@ -11,10 +11,12 @@ from functools import cached_property
 
 from ephemera.algebra.nodes import Base, Input, Plan, Points
 from ephemera.algebra.schema import schemas
+from ephemera.analysis.arrivals import as_they_come
 from ephemera.analysis.flows import Statistics
 from ephemera.analysis.join_estimates import Flow
 from ephemera.analysis.limits import Limits
 from ephemera.analysis.nodes import Facts
+from ephemera.analysis.relevance import derive
 from ephemera.base.tree import find
 from ephemera.physical.decompose import rule_plan
 from ephemera.physical.lanes import Lanes, by_the_clock, lanes_of
@@ -132,6 +134,14 @@ class Compiled:
         )
         return replace(self, physical=planned)
 
+    def as_they_come(self) -> Compiled:
+        """The same for events that arrive as it is declared, of which some may arrive at their begin."""
+        plan = as_they_come(self.plan)
+        if plan is self.plan:
+            return self
+        changed = replace(self, plan=plan, facts=derive(plan))
+        return changed._planned_anew(self.physical.calendars, self.physical.rewritten.statistics)
+
     def carrying(self, only: str | None) -> Compiled:
         """The same as a stream is read by it that carries one type, or several."""
         resolved = self.rules.resolved
@@ -153,8 +163,11 @@ def prepare(  # noqa: PLR0913 - what a plan is made of, most of it optional
 ) -> Compiled:
     """A program as engines need it, with how it runs; `emit` names what is asked for, if that is not everything.
 
-    `points` says which joins are stored, if it is not to be those that pay.
+    `points` says which joins are stored, if it is not to be those that pay. It is for events that come in the order in
+    which they end; the facts may be those of events as they come.
     """
+    if as_they_come(plan) is not plan:
+        facts = derive(plan)
     asked = frozenset(emit)
     chosen = rewrites if points is None else EVERY_JOIN if points == "joins" else NO_JOINS
     physical = physical_plan(rules, plan, facts, calendars, chosen, emit=asked)

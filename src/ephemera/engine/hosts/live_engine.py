@@ -86,6 +86,7 @@ class LiveEngine:
         lenient: bool = False,
     ) -> None:
         """`lenient` says that declared attributes which a table does not have as columns are null."""
+        compiled = compiled.as_they_come()
         self._compiled = compiled
         self._world = world
         self._lenient = lenient

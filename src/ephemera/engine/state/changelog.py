@@ -19,7 +19,7 @@ from ephemera.engine.engine import Engine
 from ephemera.engine.state.segments import Piece
 from ephemera.engine.state.stored_tables import lane_name, tables_of
 from ephemera.kernels.columns import Batch, Ints, from_arrow, stack, to_arrow
-from ephemera.kernels.event_columns import END, Events
+from ephemera.kernels.event_columns import Events
 
 WAITING = "w"
 """Events that wait for the bound of a lane; its other tables are those of its operators."""
@@ -93,8 +93,10 @@ class Changelog:
 
     def _deaths(self, name: str, batch: Batch) -> Ints | None:
         """The bound from which on each row is dead; None if they live for ever."""
-        lane, kind, which, *_ = self._parts(name)
-        return np.asarray(batch[END]) if kind == WAITING else self._tables[lane][kind, which].expiry(batch)
+        lane, kind, which, *label = self._parts(name)
+        if kind == WAITING:
+            return np.asarray(batch[self._engine.released_by(label[0])])
+        return self._tables[lane][kind, which].expiry(batch)
 
     # ---- reading -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,119 @@
+"""This module runs a relation over a stream in an engine, and counts what the engine holds beside what it must.
+
+It is counted when an instant is closed: all that arrives then was sent, and the bound has passed it. What is held are
+the events that wait, that are in a history, or that are in a tuple that is to happen. Each event counts once, wherever
+it is held; `rows` counts every row, so that an event of several tuples counts several times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+import ephemera
+from ephemera.engine.engine import Engine
+from tests.strategies.lifetimes import SECOND, Lasting, Setting
+
+EVENTS = {"a": "i", "b": "j"}
+"""The labels of what the rule calls so."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """What was held and what had to be, added up over all instants; and the answers."""
+
+    held: int = 0
+    needed: int = 0
+    rows: int = 0
+    missing: int = 0
+    """Events that had to be held, and were not."""
+    answers: set[tuple[int, int, int]] = field(default_factory=set)
+
+    @property
+    def ratio(self) -> float:
+        return self.held / self.needed if self.needed else float(self.held > 0)
+
+
+def kept(setting: Setting, events: list[Lasting], at_once: int = 1) -> Kept:
+    """Sends the events of a stream, so many at once, and closes each instant."""
+    found = Kept()
+    until = np.array(setting.needed_until(events))
+    arrivals = [event.arrival(at_begin=setting.at_begin) for event in events]
+    engine = ephemera.compile(setting.program).engine(allow_unbounded=True)
+    first = 0
+    while first < len(events):
+        last = min(first + at_once, len(events))
+        if at_once > 1:  # whole instants
+            while last < len(events) and arrivals[last] == arrivals[last - 1]:
+                last += 1
+        told = [written(event) for event in events[first:last]]
+        found.answers |= answers(engine.send_many(told) if len(told) > 1 else engine.send(told[0]))
+        first = last
+        if last < len(events) and arrivals[last] == arrivals[last - 1]:
+            continue
+        found.answers |= answers(engine.advance(arrivals[last - 1]))
+        held = held_by(engine._engine)
+        needed = {
+            event for event, time in zip(events[:last], until, strict=False) if time > arrivals[last - 1] * SECOND
+        }
+        found.held += len(held)
+        found.needed += len(needed)
+        found.missing += len(needed - held)
+        found.rows += rows_of(engine._engine)
+    found.answers |= answers(engine.finish())
+    return found
+
+
+def written(event: Lasting) -> dict[str, Any]:
+    return {"event": event.label, "time": [event.begin, event.end], "data": [event.key]}
+
+
+def answers(given: list[dict[str, Any]]) -> set[tuple[int, int, int]]:
+    """Key, begin and end of answers."""
+    found: set[tuple[int, int, int]] = set()
+    for one in given:
+        begin, end = one["time"] if isinstance(one["time"], list) else (one["time"], one["time"])
+        found.add((one["data"][0], begin, end))
+    return found
+
+
+def held_by(engine: Engine) -> set[Lasting]:
+    """The events that an engine holds anywhere."""
+    found: set[Lasting] = set()
+    for parts in engine.waiting_parts.values():
+        for part in parts:
+            found |= {Lasting(e.term.label, _key(e), *_seconds(e.time.begin, e.time.end)) for e in part.events()}
+    for lane in engine.lanes.values():
+        for name, history in lane.histories.items():
+            label = lane.plan.queries[name].label
+            for batch in history.batches():
+                variable = next(c for c in batch.columns if not c.startswith("$"))
+                found |= {Lasting(str(label), row[variable], *_seconds(row["$.s"], row["$.e"])) for row in batch.rows()}
+        for rule in lane.rules.values():
+            for run in rule.pending.checkpoint():
+                for row in run.batch.rows():
+                    found |= {
+                        Lasting(label, row["x"], *_seconds(row[f"{name}.s"], row[f"{name}.e"]))
+                        for name, label in EVENTS.items()
+                    }
+    return found
+
+
+def rows_of(engine: Engine) -> int:
+    """How many rows an engine holds."""
+    lanes = engine.lanes.values()
+    return (
+        sum(len(part) for parts in engine.waiting_parts.values() for part in parts)
+        + sum(len(history) for lane in lanes for history in lane.histories.values())
+        + sum(len(rule.pending) for lane in lanes for rule in lane.rules.values())
+    )
+
+
+def _seconds(begin: int, end: int) -> tuple[int, int]:
+    return begin // SECOND, end // SECOND
+
+
+def _key(event: Any) -> int:
+    return int(event.term.children[0].children[0])
