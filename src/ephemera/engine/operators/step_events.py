@@ -5,7 +5,7 @@ Rules that need each other take turns over them until nothing is new.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -114,6 +114,17 @@ class StepEvents:
         if found:
             self._left[reader] = found
         return taken
+
+    def find(self, references: Collection[int]) -> dict[int, Event]:
+        """Some events of the step, by their references."""
+        asked = np.fromiter(references, dtype=np.int64, count=len(references))
+        found: dict[int, Event] = {}
+        for part in (part for parts in self._events.values() for part in parts):
+            rows = np.flatnonzero(np.isin(part.batch[REFERENCE], asked))
+            if len(rows):
+                some = part.take(rows)
+                found.update(zip(some.batch[REFERENCE].tolist(), some.events(), strict=True))
+        return found
 
     def mark(self) -> Callable[[], None]:
         """Keeps in mind what is here; what it returns goes back to that, but for the forms of events."""

@@ -1,0 +1,128 @@
+"""This module shows that detectors find what figure 2 of the paper finds, and keep no more than they say.
+
+Long random runs are apart: `python -m tests.hunt_algebra [cases]`.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from random import Random
+
+import pytest
+
+import ephemera
+from ephemera.algebra import instances
+from ephemera.engine.operators import detect
+from tests.engine import algebra_cases
+from tests.engine.algebra_cases import Case, make, plain, reference
+
+
+@pytest.fixture
+def by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Even one event is taken by columns."""
+    monkeypatch.setattr(detect, "FEW", -1)
+    monkeypatch.setattr(detect, "SMALL", -1)
+
+
+def _expected(case: Case) -> tuple[list[object], bool]:
+    """What figure 2 finds, or the oracle where it depends on values that come later; and which of the two."""
+    known = reference(case)
+    if known is not None:
+        return known, True
+    return plain(case.program().run(list(case.events), engine="oracle")), False
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(60))
+def test_all_ways_find_what_figure_2_finds_with_all_parts(seed: int) -> None:
+    case = make(Random(seed))
+    expected, is_causal = _expected(case)
+    assert plain(case.program().run(list(case.events), engine="oracle")) == expected, case.text
+    assert plain(case.program().run(list(case.events), allow_unbounded=True)) == expected, case.text
+    if is_causal:
+        assert algebra_cases.live(case, Random(seed), restarts=0.2) == expected, case.text
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.usefixtures("by_columns")
+@pytest.mark.parametrize("seed", range(60))
+def test_columns_find_what_figure_2_finds_whatever_the_cut(seed: int) -> None:
+    case = make(Random(seed))
+    expected, is_causal = _expected(case)
+    assert plain(case.program().run(list(case.events), allow_unbounded=True)) == expected, case.text
+    if is_causal:
+        assert algebra_cases.live(case, Random(seed), restarts=0.3) == expected, case.text
+
+
+def test_events_out_of_order_within_the_watermark_change_nothing() -> None:
+    for seed in range(20):
+        dice = Random(seed)
+        case = make(dice)
+        expected, is_causal = _expected(case)
+        if not is_causal or not case.points:
+            continue
+        text = case.text.replace("p(", "STREAM s CARRIES a, b, c WATERMARK 3 sec;\np(", 1)
+        engine = ephemera.compile(text).engine(allow_unbounded=True)
+        arriving = sorted(case.events, key=lambda e: e["time"] + 2.9 * dice.random())
+        found = [answer for event in arriving for answer in engine.send(event)] + engine.finish()
+        assert not engine.late
+        assert plain(found) == expected, case.text
+
+
+# ---- what is kept ------------------------------------------------------------------------------------------
+
+
+def _peak(program: str, events: list[dict[str, object]]) -> int:
+    engine = ephemera.compile(program).engine(allow_unbounded=True)
+    peak = 0
+    for event in events:
+        engine.send(event)
+        peak = max(peak, engine.stats().stored)
+    return peak
+
+
+def _many(label: str, count: int) -> list[dict[str, object]]:
+    return [{"event": label, "time": k, "data": [1]} for k in range(count)]
+
+
+POINTS = "TIME UNIT 1 sec;\nEVENT a(x: int);\nEVENT b(x: int);\nEVENT d(x: int);\n"
+
+
+@pytest.mark.parametrize(
+    ("expression", "most"),
+    [("a(_); b(_)", 2), ("a(_) + b(_)", 2), ("(a(x); b(x))[10 sec] - d(x)", 2), ("a(x) - b(x)", 2)],
+)
+def test_an_adversary_cannot_make_a_detector_keep_more(expression: str, most: int) -> None:
+    """The histories of instances and of what has just ended hold one more at times."""
+    for label in ("a", "b", "d"):
+        assert _peak(f"{POINTS}p() <- e: algebra ({expression});", _many(label, 300)) <= most
+
+
+def test_a_sequence_of_intervals_keeps_what_may_still_be_followed() -> None:
+    program = (
+        "TIME UNIT 1 sec;\nEVENT a(x: int);\nEVENT b(x: int) LASTS AT MOST 10 sec;\np() <- e: algebra (a(_); b(_));"
+    )
+    assert 9 <= _peak(program, _many("a", 300)) <= 12
+
+
+def test_keys_that_are_over_are_forgotten() -> None:
+    program = f"{POINTS}p(x) <- e: algebra ((a(x); b(x))[10 sec] - d(x));"
+    events: list[dict[str, object]] = [{"event": "abd"[k % 3], "time": k, "data": [k]} for k in range(2000)]
+    assert _peak(program, events) < 30
+
+
+def test_nothing_of_an_evaluation_outlives_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    alive: weakref.WeakSet[object] = weakref.WeakSet()
+    build = instances._Streams.__init__
+
+    def remembered(self: object, *arguments: object) -> None:
+        alive.add(self)
+        build(self, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(instances._Streams, "__init__", remembered)
+    engine = ephemera.compile(f"{POINTS}p() <- e: algebra unrestricted ((a(_); b(_))[2 sec]);").engine()
+    for k in range(10_000):
+        engine.send({"event": "ab"[k % 2], "time": k, "data": [1]})
+    gc.collect()
+    assert len(alive) <= 1
