@@ -96,7 +96,7 @@ def atoms(tree: Tree) -> list[Atom]:
 
 
 def make(dice: Random) -> Case:
-    """A random case: of points or intervals, simultaneous or not, with all, some or no primitives sharing a variable."""
+    """A random case: of points or intervals, simultaneous or not; all, some or no primitives share a variable."""
     sharing = dice.choice([0.0, 1.0, 1.0, 0.7])
     numbers = iter(range(1, 99))
 

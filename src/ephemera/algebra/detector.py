@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Literal, assert_never
 
-from ephemera.algebra.attributes import Variable
+from ephemera.algebra.attributes import Variable, is_blank
 from ephemera.algebra.nodes import Composition, Detected, Detection, Expression, Limit, Primitive, Rename
 from ephemera.algebra.scalar import TRUE
 from ephemera.algebra.schema import Schema
@@ -87,6 +87,7 @@ def detector(detection: Detection, inputs: Sequence[Schema], lengths: Sequence[T
     shared = set(detection.shared)
     primitives = list(find(detection.expression, Primitive))
     keyed = [shared <= own for own in sure]
+    names = [{v for v in own if not is_blank(v)} for own in names]
     times = Counter(v for own in names for v in own - shared)
     is_plain = (
         detection.restricted

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ephemera.algebra.attributes import Stamp, is_end
+from ephemera.algebra.nodes import Plan
 from ephemera.analysis.cases import Case, Known
-from ephemera.analysis.detectors import longest
+from ephemera.analysis.detectors import Detectors, all_detectors, longest
 from ephemera.analysis.distances import Closure, Edge
 from ephemera.analysis.weights import Weight
 from ephemera.base.lazy_dataclass import dataclass
@@ -64,6 +65,10 @@ class Facts:
     def longest(self, point: str) -> int | None:
         """How long the events of a point last at most; None is any time."""
         return longest(self.known[point])
+
+    def detectors(self, plan: Plan) -> Detectors:
+        """The detectors of the algebra expressions of all rules."""
+        return all_detectors(plan, self.known, self.cases)
 
     def look_back(self, point: str) -> int | None:
         """How long before the end of an answer the events may begin that it depends on; None is any time.

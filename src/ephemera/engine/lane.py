@@ -284,7 +284,10 @@ class Lane:
         rule.seen = max(rule.seen, self._settled)
         if self.detectors is not None and rule.plan.detections:
             found_in = partial(_events_of, pool, self._days)
-            self.detectors.step(rule.plan, rule.seen, (self.bound, bound), self.tick, found_in)
+            if not self.detectors.step(rule.plan, rule.seen, (self.bound, bound), self.tick, found_in):
+                is_plain = rule.plan.detections[0].detector is not None and len(rule.plan.leaves) == 1
+                if is_plain and rule.pending.next is None:
+                    return 0  # nothing is new of all that it reads, and nothing waits
         found = rule.step(self.tick, bound)
         self._agenda.waits(name, rule.pending.next)
         if found is None:

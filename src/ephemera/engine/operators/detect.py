@@ -59,7 +59,9 @@ class Detecting:
         self._few_steps = 0
         self._added: list[Batch] | None = None
         """The records that were added since somebody asked for that; None if nobody ever did."""
-        self._stamps = {BEGIN: begin(name), END: end(name)}
+        self._starts, self._ends = begin(name), end(name)
+        self._is_alone = not detector.serves_all
+        """Whether an event counts for one value of the shared variables only."""
 
     def __len__(self) -> int:
         return self._rows.rows if self._rows is not None else len(self._kept)
@@ -105,12 +107,14 @@ class Detecting:
         self._kept = done.kept
         if self._added is not None and done.added is not None:
             self._added.append(done.added)
-        return done.found.renamed(self._stamps) if len(done.found) else None
+        return done.found.renamed({BEGIN: self._starts, END: self._ends}) if len(done.found) else None
 
     def _by_rows(
         self, few: Sequence[Sequence[Row]], after: int, until: int, events: Events, *, are_named: bool = False
     ) -> list[Row] | None:
         rows = self._as_rows()
+        if self._is_alone and self._added is None and sum(map(len, few)) == 1:
+            return self._by_one_row(few, until, are_named=are_named)
         occurrences: dict[Any, dict[int, dict[int, Instance]]] = {}
         tied: dict[tuple[Any, int, int], list[Row]] = {}
         for p, (own, given) in enumerate(zip(self._inputs, few, strict=True)):
@@ -138,8 +142,21 @@ class Detecting:
             made = rows.given([k for k in touched if k not in fresh], after) + rows.given(new)
             if made:
                 self._added.append(of_rows(made))
-        starts, ends = self._stamps[BEGIN], self._stamps[END]
-        return [{starts: start, ends: stop, **values} for start, stop, values in found] or None
+        return [{self._starts: start, self._ends: stop, **values} for start, stop, values in found] or None
+
+    def _by_one_row(self, few: Sequence[Sequence[Row]], until: int, *, are_named: bool) -> list[Row] | None:
+        """The same for one event, of which nobody has to be told."""
+        p = next(k for k, rows in enumerate(few) if rows)
+        own = self._inputs[p]
+        named = few[p] if are_named else own.rows(few[p])
+        if not named:
+            return None
+        row = named[0]
+        values = {n: row[n] for n in own.variables if n in row}
+        rows = self._as_rows()
+        key = rows.key_of(row) if own.is_keyed else ()
+        found = rows.step_one(key, p, (row[BEGIN], row[END], values), until)
+        return None if found is None else [{self._starts: found[0], self._ends: found[1], **found[2]}]
 
     def _as_rows(self) -> RowStep:
         if self._rows is None:

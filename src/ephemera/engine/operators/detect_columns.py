@@ -24,6 +24,9 @@ from ephemera.kernels.keys import hash_columns, meeting, numbered, same
 SLOT = hidden("slot")
 BEGIN, END, REFERENCE = hidden("s"), hidden("e"), hidden("ref")
 
+SPARSE = 1 << 12
+"""So many numbers are given to few keys without counting them."""
+
 Pick: TypeAlias = Callable[[int, Batch, Sequence[int]], int]
 """Which of some rows of a primitive is picked that start and end together."""
 
@@ -92,12 +95,18 @@ class ColumnStep:
             return
         self._values = {v: concat([_column(b, v) for b in parts]) for v in shared}
         columns = list(self._values.values())
-        numbering, self._numbers = numbered(hash_columns(columns, total))
-        self._one_of = numbering.rows
-        if not all(bool(same(c, c.take(self._one_of[self._numbers])).all()) for c in columns):
-            raise SharedHash
         self._is_plain = all(c.kind in ("int", "text") for c in columns)
-        self._count = len(numbering) + self._plan.serves_all
+        narrow = None if self._plan.serves_all else _narrow_range(columns)
+        if narrow is not None:
+            self._numbers, count = narrow
+            self._one_of: Ints = np.zeros(count, dtype=np.int64)
+            self._one_of[self._numbers] = np.arange(total)
+        else:
+            numbering, self._numbers = numbered(hash_columns(columns, total))
+            self._one_of = numbering.rows
+            if not all(bool(same(c, c.take(self._one_of[self._numbers])).all()) for c in columns):
+                raise SharedHash
+        self._count = len(self._one_of) + self._plan.serves_all
         self._is_new = np.ones(self._count, dtype=np.bool_)
         self._is_new[self._numbers[: len(kept)]] = False
         if self._plan.serves_all:
@@ -207,20 +216,23 @@ class ColumnStep:
         return Batch(columns, len(rows))
 
     def _own_values(self, p: int, variable: str, places: Ints) -> Column:
-        source, lowest = self._inputs[p], self._first
-        new = _column(source, variable)
-        if len(places) and places.min() >= lowest:
-            return new.take(places - lowest)
-        every = concat(
-            [
-                _column(self._kept.keyed, variable),
-                _column(self._kept.unkeyed, variable),
-                new,
-                constant(UNBOUND, 1),
-            ]
-        )
-        found = every.take(np.where(places < 0, len(every) - 1, places))
-        return _narrowed(found)
+        """The values of a variable where the rows of a primitive are."""
+        new = _column(self._inputs[p], variable)
+        old = (places < self._first).nonzero()[0]
+        if not len(old):
+            return new.take(places - self._first)
+        kept = concat([_column(self._kept.keyed, variable), _column(self._kept.unkeyed, variable)])
+        asked = places[old]
+        if len(kept) and asked.min() >= 0:
+            few = _narrowed(kept.take(asked))
+            if len(old) == len(places):
+                return few
+            if few.kind == new.kind and few.kind != "any":  # most rows are new: those that are not are put among them
+                values = new.values.take(np.maximum(places - self._first, 0))
+                values[old] = few.values
+                return Column(values, few.kind)
+        every = concat([kept, new, constant(UNBOUND, 1)])
+        return _narrowed(every.take(np.where(places < 0, len(every) - 1, places)))
 
     def _shared_values(self, rows: Instances, told: frozenset[int]) -> dict[str, Column]:
         if not self._plan.shared:
@@ -256,6 +268,16 @@ class ColumnStep:
             return met
         both = concat([met, known])
         return _narrowed(both.take(np.where(lacks, np.arange(len(met)) + len(met), np.arange(len(met)))))
+
+
+def _narrow_range(columns: Sequence[Column]) -> tuple[Ints, int] | None:
+    """Numbers for whole numbers that lie close together, and how many there are; some may be nobody's."""
+    (one, *others) = columns
+    if others or one.kind != "int" or not len(one):
+        return None
+    first = int(one.values.min())
+    span = int(one.values.max()) - first + 1
+    return (np.asarray(one.values, dtype=np.int64) - first, span) if span <= max(len(one), SPARSE) else None
 
 
 def _reported_in(plan: Detector, number: int) -> frozenset[int]:

@@ -36,6 +36,7 @@ class RowStep:
     def __init__(self, plan: Detector) -> None:
         self._plan = plan
         self._slots = plan.slots
+        self._limits = [(slot.label, slot.within) for slot in self._slots]
         self._shared = plan.shared
         self._count = 0
         self._at = self._compiled(plan.expression)
@@ -104,8 +105,8 @@ class RowStep:
             state = self._state(key)
             self._values[key] = self._key_values(occurrences[key])
             if waiting is not None:
-                for own, served in zip(state, waiting, strict=True):
-                    own.extend(served)
+                for mine, served in zip(state, waiting, strict=True):
+                    mine.extend(served)
                     self.rows += len(served)
         if for_all:
             keys = list(dict.fromkeys([*keys, *(k for k in self.states if k is not UNKEYED), UNKEYED]))
@@ -128,6 +129,27 @@ class RowStep:
         self.expire(until)
         return found, keys, new
 
+    def step_one(self, key: Any, p: int, one: Instance, until: int) -> Instance | None:
+        """The same for one occurrence of one key."""
+        state = self.states.get(key)
+        if state is None:
+            state = self.states[key] = [[] for _ in self._slots]
+            self._values[key] = {name: one[2][name] for name in self._shared}
+        before = 0
+        for slot in state:
+            before += len(slot)
+        found = self._at(state, {p: one})
+        self._prune(key, state, until)
+        after = 0
+        for slot in state:
+            after += len(slot)
+        self.rows += after - before
+        if not after:
+            self._forget(key)
+        if self._due and self._due[0][0] <= until:
+            self.expire(until)
+        return found
+
     def _key_values(self, occurrences: Mapping[int, Mapping[int, Instance]]) -> dict[str, Any]:
         some = next(values for here in occurrences.values() for _, _, values in here.values())
         return {name: some[name] for name in self._shared}
@@ -149,18 +171,21 @@ class RowStep:
         del self.states[key], self._values[key]
 
     def _prune(self, key: Any, state: Slots, until: int) -> None:
-        for slot, kept in zip(self._slots, state, strict=True):
+        for (label, within), kept in zip(self._limits, state, strict=True):
+            if not kept:
+                continue
             first = 0
-            if slot.label is not None:
-                limit = until - slot.label
+            if label is not None:
+                limit = until - label
                 while first + 1 < len(kept) and kept[first + 1][1] <= limit:
                     first += 1
-            if slot.within is not None:
-                while first < len(kept) and kept[first][0] + slot.within <= until:
+            if within is not None:
+                while first < len(kept) and kept[first][0] + within <= until:
                     first += 1
             if first:
                 del kept[:first]
-        self._watch(key, state)
+        if key not in self._queued:
+            self._watch(key, state)
 
     def _watch(self, key: Any, state: Slots) -> None:
         """When the first record of a key dies, if it does."""

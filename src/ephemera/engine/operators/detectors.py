@@ -46,8 +46,9 @@ class Detectors:
         """Keeps in mind what was given in this step; what it returns goes back to that, but for the numbers."""
         return self._whole.mark()
 
-    def step(self, rule: RulePlan, seen: int, span: tuple[int, int], tick: int, events: Events) -> None:
-        """The instances of the expressions of a rule that end in a span, from what came after a tick."""
+    def step(self, rule: RulePlan, seen: int, span: tuple[int, int], tick: int, events: Events) -> int:
+        """The instances of the expressions of a rule that end in a span, from what came after a tick; how many."""
+        total = 0
         for one in rule.detections:
             name = one.detection.name
             operator = self.detecting.get(records_of(rule.point, name))
@@ -65,3 +66,5 @@ class Detectors:
                 else:
                     found = found.with_columns({which: ints(numbers)})
                 self._histories[f"{rule.point}/{name}"].append(found, tick)
+                total += len(found)
+        return total
