@@ -7,15 +7,25 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 
 import ephemera
 from ephemera.algebra import instances
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.operators import detect
+from ephemera.formats.reading import read_event
+from ephemera.kernels.history import FAR
+from ephemera.rules.outcome import World
+from ephemera.terms.events import Event
 from tests.engine import algebra_cases
 from tests.engine.algebra_cases import Case, make, plain, reference
+from tests.engine.living import Beat, Host, cut
+from tests.engine.spreading import outcome_of
 
 
 @pytest.fixture
@@ -25,7 +35,7 @@ def by_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(detect, "SMALL", -1)
 
 
-def _expected(case: Case) -> tuple[list[object], bool]:
+def _expected(case: Case) -> tuple[list[Any], bool]:
     """What figure 2 finds, or the oracle where it depends on values that come later; and which of the two."""
     known = reference(case)
     if known is not None:
@@ -68,6 +78,28 @@ def test_events_out_of_order_within_the_watermark_change_nothing() -> None:
         found = [answer for event in arriving for answer in engine.send(event)] + engine.finish()
         assert not engine.late
         assert plain(found) == expected, case.text
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("seed", range(40))
+def test_shards_that_forget_and_fail_find_the_same(seed: int) -> None:
+    """What they have written down is all that they go on from."""
+    dice = Random(seed)
+    case = make(dice)
+    expected, is_causal = _expected(case)
+    if not is_causal:
+        return
+    compiled = ephemera.compile(case.text)._compiled
+    spread = DistributedProgram(compiled, World(), 0, dice.choice([1, 2, 3]), -FAR, FAR)
+    events = [event for one in case.events if isinstance(event := read_event(one, compiled), Event)]
+    with TemporaryDirectory() as folder:
+        host = Host(spread, Path(folder), dice, cuts=dice.random() < 0.5)
+        for part in cut(events, dice):
+            host.beat(Beat(part))
+        host.beat(Beat(ends=True))
+    found = outcome_of(compiled.rules, compiled.plan, host.carried).events
+    times = sorted((e.time.begin // 1_000_000, e.time.end // 1_000_000) for e in found)
+    assert times == sorted((begin, end) for begin, end, _ in expected), case.text
 
 
 # ---- what is kept ------------------------------------------------------------------------------------------

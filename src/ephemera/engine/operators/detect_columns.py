@@ -321,5 +321,7 @@ def mask_of(batch: Batch, plan: Detector) -> Mask:
     """Which of some records belong to values of the shared variables that have come."""
     if not plan.shared or not plan.serves_all:
         return np.ones(len(batch), dtype=np.bool_)
+    if plan.shared[0] not in batch.columns:
+        return np.zeros(len(batch), dtype=np.bool_)
     values = batch.columns[plan.shared[0]].tolist()
     return np.fromiter((v is not UNBOUND for v in values), dtype=np.bool_, count=len(batch))
