@@ -158,3 +158,23 @@ def test_nothing_of_an_evaluation_outlives_it(monkeypatch: pytest.MonkeyPatch) -
         engine.send({"event": "ab"[k % 2], "time": k, "data": [1]})
     gc.collect()
     assert len(alive) <= 1
+
+
+@pytest.mark.parametrize("most", [1, 1 << 22])
+def test_many_events_at_one_instant_are_told_apart_by_columns(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    """Of many that begin and end together the greatest is picked, whatever portions they are taken in."""
+    monkeypatch.setattr(detect, "MOST_SERVED", most)
+    dice = Random(1)
+    text = (
+        "TIME UNIT 1 sec;\nEVENT a(k: int, id: int);\nEVENT b(k: int, id: int);\nEVENT c(id: int);\n"
+        "p(x, i, j) <- e: algebra ((a(x, i); b(x, j))[9 sec] - c(1));\nq(i, j) <- e: algebra (c(i); b(_, j));"
+    )
+    events = []
+    for k in range(1500):
+        label = dice.choice("aabbc")
+        data = [dice.randrange(9)] if label == "c" else [dice.randrange(5), dice.randrange(9)]
+        events.append({"event": label, "time": k // 40, "data": data})
+    program = ephemera.compile(text)
+    right = plain(program.run(events, engine="oracle"))
+    assert len(right) > 50
+    assert plain(program.run(events)) == right

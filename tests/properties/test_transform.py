@@ -100,12 +100,12 @@ def test_the_same_is_picked_with_all_parts(seed: int) -> None:
     longest = 0 if points else 4
     occurrences: dict[int, dict[int, Instance]] = {}
     for _ in range(dice.randrange(1, 30)):
-        label, end = dice.randrange(LABELS), dice.randrange(20)
+        kind, end = dice.randrange(LABELS), dice.randrange(20)
         begin = max(end - dice.choice([0, 0, 1, 2, 4]), 0) if not points else end
-        for p in (p for p in range(PRIMITIVES) if p % LABELS == label):
+        for p in (p for p in range(PRIMITIVES) if p % LABELS == kind):
             here = occurrences.setdefault(end, {})
             if p not in here or here[p][0] < begin:
-                here[p] = (begin, end, {f"v{label}.{begin}.{end}": 1})
+                here[p] = (begin, end, {f"v{kind}.{begin}.{end}": 1})
     cuts = sorted(dice.sample(range(20), dice.randrange(4)))
     expected, _ = _found(written, occurrences, [])
     lengths: list[Time] = [longest] * PRIMITIVES

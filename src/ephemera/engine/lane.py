@@ -8,8 +8,7 @@ until nothing is new. At the end the histories forget what no rule can need any 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,7 +29,7 @@ from ephemera.engine.operators.tuples import TupleBuilder
 from ephemera.engine.reorder import Reordering
 from ephemera.engine.time.event_time import Clock
 from ephemera.engine.upkeep import Upkeep
-from ephemera.kernels.columns import UNBOUND, Batch, column
+from ephemera.kernels.columns import UNBOUND, Batch, Ints, column
 from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
@@ -283,8 +282,8 @@ class Lane:
         rule = self.rules[name]
         rule.seen = max(rule.seen, self._settled)
         if self.detectors is not None and rule.plan.detections:
-            found_in = partial(_events_of, pool, self._days)
-            if not self.detectors.step(rule.plan, rule.seen, (self.bound, bound), self.tick, found_in):
+            span, events_of = (self.bound, bound), _Pools(pool, self._days)
+            if not self.detectors.step(rule.plan, rule.seen, span, self.tick, events_of):
                 is_plain = rule.plan.detections[0].detector is not None and len(rule.plan.leaves) == 1
                 if is_plain and rule.pending.next is None:
                     return 0  # nothing is new of all that it reads, and nothing waits
@@ -388,6 +387,14 @@ class Lane:
         self._agenda.restart()
 
 
-def _events_of(pool: StepEvents, days: StepEvents, references: Collection[int]) -> dict[int, Event]:
-    """Events of a step, by their references."""
-    return {**pool.find(references), **days.find(references)}
+class _Pools(NamedTuple):
+    """The events of a step, and the days of calendars."""
+
+    pool: StepEvents
+    days: StepEvents
+
+    def find(self, references: Collection[int]) -> dict[int, Event]:
+        return {**self.pool.find(references), **self.days.find(references)}
+
+    def ranks(self, references: Ints) -> Ints | None:
+        return self.pool.ranks(references)

@@ -7,8 +7,8 @@ come, the same is found, since all that end together are there when their step i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from ephemera.engine.operators.detect_columns import (
 from ephemera.engine.operators.detect_rows import UNKEYED, Instance, RowStep
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints, stack
 from ephemera.kernels.history import FAR, History, Run
-from ephemera.kernels.keys import hash_columns
+from ephemera.kernels.keys import all_distinct, hash_columns
 from ephemera.kernels.tail import Row, of_rows
 from ephemera.physical.nodes import DetectionPlan, Leaf
 from ephemera.terms.events import Event
@@ -41,8 +41,20 @@ SMALL = 4096
 PATIENCE = 4
 """More of them do when few events have come so often."""
 
-Events = Callable[[set[int]], Mapping[int, Event]]
-"""The events of this step, by their references."""
+MOST_SERVED = 1 << 22
+"""Events that serve all values are taken in portions of which no more rows are made."""
+
+
+class Pool(Protocol):
+    """The events of this step."""
+
+    def find(self, references: Collection[int], /) -> Mapping[int, Event]:
+        """Some of them by their references."""
+        ...
+
+    def ranks(self, references: Ints, /) -> Ints | None:
+        """Where some that have the same time stand in the total order; None if columns do not tell."""
+        ...
 
 
 class Detecting:
@@ -73,7 +85,7 @@ class Detecting:
 
     # ---- a step --------------------------------------------------------------------------------------------
 
-    def step(self, seen: int, after: int, until: int, events: Events) -> list[Row] | Batch | None:
+    def step(self, seen: int, after: int, until: int, events: Pool) -> list[Row] | Batch | None:
         """The instances that end after one time and until another, from what came after a tick."""
         few = [history.few_since(seen) for history in self._histories]
         count = sum(len(rows) if rows is not None else FAR for rows in few)
@@ -93,11 +105,15 @@ class Detecting:
         ]
         return self._by_columns(inputs, after, until, events)
 
-    def _by_columns(self, inputs: Sequence[Batch], after: int, until: int, events: Events) -> list[Row] | Batch | None:
-        def pick(p: int, batch: Batch, rivals: Sequence[int]) -> int:
-            some = batch.take(np.array(rivals, dtype=np.int64)).rows()
-            return rivals[_latest(some, events, self._inputs[p].variables)]
+    def _by_columns(self, inputs: Sequence[Batch], after: int, until: int, events: Pool) -> list[Row] | Batch | None:
+        def pick(p: int, batch: Batch, rows: Ints, groups: Ints) -> Ints:
+            return self._picked(p, batch, rows, groups, events)
 
+        halves = self._halves(inputs, after, until)
+        if halves:
+            found = [one for part in halves if (one := self._by_columns(*part, events)) is not None]
+            batches = [of_rows(one) if isinstance(one, list) else one for one in found]
+            return stack(batches) if batches else None
         kept = self._as_columns()
         try:
             done = ColumnStep(self._plan, kept, inputs, pick, after, until).result()
@@ -109,8 +125,42 @@ class Detecting:
             self._added.append(done.added)
         return done.found.renamed({BEGIN: self._starts, END: self._ends}) if len(done.found) else None
 
+    def _halves(self, inputs: Sequence[Batch], after: int, until: int) -> list[tuple[Sequence[Batch], int, int]]:
+        """A step as two, one after the other, if very many rows would be made of events that serve all values."""
+        if self._is_alone:
+            return []
+        serving = sum(len(b) for b, own in zip(inputs, self._inputs, strict=True) if not own.is_keyed)
+        keys = len(self) + sum(len(b) for b, own in zip(inputs, self._inputs, strict=True) if own.is_keyed)
+        ends = np.concatenate([batch[END] for batch in inputs])
+        if serving * keys <= MOST_SERVED or not len(ends) or ends.min() == ends.max():
+            return []
+        middle = int(np.sort(ends)[(len(ends) - 1) // 2])
+        middle = middle if middle < ends.max() else int(ends[ends < ends.max()].max())
+        early = [batch.take(batch[END] <= middle) for batch in inputs]
+        late = [batch.take(batch[END] > middle) for batch in inputs]
+        return [(early, after, middle), (late, middle, until)]
+
+    def _picked(self, p: int, batch: Batch, rows: Ints, groups: Ints, events: Pool) -> Ints:
+        """Of rows that start and end together, group by group, the greatest in the total order."""
+        references = batch[REFERENCE][rows]
+        some_of, which = np.unique(references, return_inverse=True)
+        ranks = events.ranks(some_of) if all_distinct(groups * len(some_of) + which) else None
+        if ranks is not None:
+            order = np.lexsort((ranks[which], groups))
+            last = np.append(groups[order][1:] != groups[order][:-1], True)
+            picked: Ints = rows[order[last]]
+            return picked
+        known = events.find(set(references.tolist()))
+        some = batch.take(rows).rows()
+        best: dict[int, tuple[Any, int]] = {}
+        for row, group, one in zip(rows.tolist(), groups.tolist(), some, strict=True):
+            place = (_place(one, known, self._inputs[p].variables), row)
+            if group not in best or best[group][0] < place[0]:
+                best[group] = place
+        return np.array([best[group][1] for group in range(len(best))], dtype=np.int64)
+
     def _by_rows(
-        self, few: Sequence[Sequence[Row]], after: int, until: int, events: Events, *, are_named: bool = False
+        self, few: Sequence[Sequence[Row]], after: int, until: int, events: Pool, *, are_named: bool = False
     ) -> list[Row] | None:
         rows = self._as_rows()
         if self._is_alone and self._added is None and sum(map(len, few)) == 1:
@@ -281,13 +331,13 @@ def _stacked(one: Batch, other: Batch) -> Batch:
     return stack([one, other]) if len(one) and len(other) else one if len(one) else other
 
 
-def _latest(rivals: Sequence[Row], events: Events, variables: Sequence[str]) -> int:
+def _latest(rivals: Sequence[Row], events: Pool, variables: Sequence[str]) -> int:
     """Which of some tuples that start and end together is the greatest in the total order."""
-    known = events({row[REFERENCE] for row in rivals})
+    known = events.find({row[REFERENCE] for row in rivals})
+    return max(range(len(rivals)), key=lambda k: _place(rivals[k], known, variables))
 
-    def place(k: int) -> Any:
-        row = rivals[k]
-        bound = ((as_written(n), key(row[n])) for n in variables if row.get(n, UNBOUND) is not UNBOUND)
-        return known[row[REFERENCE]].term.key, tuple(sorted(bound))
 
-    return max(range(len(rivals)), key=place)
+def _place(row: Row, known: Mapping[int, Event], variables: Sequence[str]) -> Any:
+    """Where a tuple stands in the total order: by its event, and then by what is bound."""
+    bound = ((as_written(n), key(row[n])) for n in variables if row.get(n, UNBOUND) is not UNBOUND)
+    return known[row[REFERENCE]].term.key, tuple(sorted(bound))

@@ -27,8 +27,8 @@ BEGIN, END, REFERENCE = hidden("s"), hidden("e"), hidden("ref")
 SPARSE = 1 << 12
 """So many numbers are given to few keys without counting them."""
 
-Pick: TypeAlias = Callable[[int, Batch, Sequence[int]], int]
-"""Which of some rows of a primitive is picked that start and end together."""
+Pick: TypeAlias = Callable[[int, Batch, Ints, Ints], Ints]
+"""Of some rows of a primitive, in groups by numbers, of which each starts and ends together: the row that is picked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,18 +136,9 @@ class ColumnStep:
         one = every.take(chosen)
         rows = one.parts[p].copy()
         if len(tied):
-            places = {where: k for k, where in enumerate(axis.of(one.keys, one.ends).tolist())}
-            groups: dict[int, list[int]] = {}
-            for row, where in zip(
-                every.parts[p][tied].tolist(), axis.of(every.keys[tied], every.ends[tied]).tolist(), strict=True
-            ):
-                groups.setdefault(places[where], []).append(row)
-            known: dict[tuple[int, ...], int] = {}
-            for place, rivals in groups.items():
-                which = tuple(sorted(rivals))
-                if which not in known:
-                    known[which] = pick(p, batch, which)
-                rows[place] = known[which]
+            places = axis.of(one.keys, one.ends).searchsorted(axis.of(every.keys[tied], every.ends[tied]))
+            groups, numbers = np.unique(places, return_inverse=True)
+            rows[groups] = pick(p, batch, every.parts[p][tied], numbers)
         parts = {p: rows + self._first} if p in self._told else {}
         return Instances(one.keys, one.begins, one.ends, parts)
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from ephemera.algebra.attributes import reference
 from ephemera.algebra.truth import Tester
-from ephemera.engine.operators.detect import Detecting, Events
+from ephemera.engine.operators.detect import Detecting, Pool
 from ephemera.engine.operators.detect_whole import WholeDetector
 from ephemera.kernels.columns import Batch, ints
 from ephemera.kernels.history import History
@@ -46,7 +46,7 @@ class Detectors:
         """Keeps in mind what was given in this step; what it returns goes back to that, but for the numbers."""
         return self._whole.mark()
 
-    def step(self, rule: RulePlan, seen: int, span: tuple[int, int], tick: int, events: Events) -> int:
+    def step(self, rule: RulePlan, seen: int, span: tuple[int, int], tick: int, events: Pool) -> int:
         """The instances of the expressions of a rule that end in a span, from what came after a tick; how many."""
         total = 0
         for one in rule.detections:
