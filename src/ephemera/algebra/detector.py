@@ -72,6 +72,12 @@ class Detector:
         return tuple(_slots(self.expression))
 
     @property
+    def held(self) -> frozenset[int]:
+        """The primitives that may be parts of records and be reported then."""
+        kept = (p.input for slot in self.slots if not slot.is_time for p in find(slot.operand, Primitive))
+        return self.reported.intersection(kept)
+
+    @property
     def serves_all(self) -> bool:
         """Whether some events count for all values of the shared variables."""
         return bool(self.shared) and not all(self.keyed[p.input] for p in find(self.expression, Primitive))

@@ -7,7 +7,7 @@ their own, which belong to values that have not come yet; a value that is new be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -170,17 +170,19 @@ class ColumnStep:
             alive &= rows.begins > self._until - slot.within
         return number, rows if alive.all() else rows.take(alive)
 
-    def result(self, name: Callable[[Batch], Batch] = lambda batch: batch) -> Step:
+    def result(self) -> Step:
+        """What the step gives."""
         found = self._batch(self._found, self._plan.reported)
+        slots = self._plan.slots
         parts: list[Batch] = []
         others: list[Batch] = []
         added: list[Batch] = []
         for number, rows in self._left:
             if not len(rows):
                 continue
-            bound = _reported_in(self._plan, number)
             is_new = (rows.ends > self._after) | self._is_new[rows.keys]
-            made = self._batch(rows, bound).with_columns({SLOT: ints(np.full(len(rows), number))})
+            made = self._records(rows, is_time=slots[number].is_time)
+            made = made.with_columns({SLOT: ints(np.full(len(rows), number))})
             if self._plan.serves_all:
                 waits = rows.keys == self._count - 1
                 others.append(made.take(waits))
@@ -192,14 +194,28 @@ class ColumnStep:
         empty = empty_rows(self._plan)
         new = stack(added) if added else None
         kept = Kept(_stacked(parts, empty), _stacked([_without_keys(b, self._plan) for b in others], empty))
-        return Step(name(found), kept, new)
+        return Step(found, kept, new)
 
-    def _batch(self, rows: Instances, told: frozenset[int]) -> Batch:
+    def _records(self, rows: Instances, *, is_time: bool) -> Batch:
+        """Records with the variables that may still be reported; nobody asks for those of mere times."""
+        told = frozenset[int]() if is_time else self._plan.reported
+        batch = self._batch(rows, told, self._plan.held)
+        if not is_time:
+            return batch
+        names = {v: _column(self._inputs[p], v) for p in self._plan.held for v in self._plan.own[p]}
+        fillers: dict[str, int | float | str] = {
+            "int": 0,
+            "float": 0.0,
+            "text": "",
+        }  # so that the columns stay of one kind
+        return batch.with_columns({v: constant(fillers.get(c.kind, UNBOUND), len(rows)) for v, c in names.items()})
+
+    def _batch(self, rows: Instances, told: frozenset[int], shown: Iterable[int] | None = None) -> Batch:
         columns: dict[str, Column] = {BEGIN: ints(rows.begins), END: ints(rows.ends)}
         columns |= self._shared_values(rows, told)
-        for p, own in enumerate(self._plan.own):
+        for p in range(len(self._inputs)) if shown is None else shown:
             places = rows.parts.get(p)
-            for variable in own:
+            for variable in self._plan.own[p]:
                 if p not in told or places is None:
                     columns[variable] = constant(UNBOUND, len(rows))
                 else:
@@ -271,11 +287,6 @@ def _narrow_range(columns: Sequence[Column]) -> tuple[Ints, int] | None:
     return (np.asarray(one.values, dtype=np.int64) - first, span) if span <= max(len(one), SPARSE) else None
 
 
-def _reported_in(plan: Detector, number: int) -> frozenset[int]:
-    """The primitives whose variables a slot keeps."""
-    return frozenset() if plan.slots[number].is_time else plan.reported
-
-
 def _column(batch: Batch, name: str) -> Column:
     return batch.columns[name] if name in batch.columns else constant(UNBOUND, len(batch))
 
@@ -304,7 +315,7 @@ def empty_rows(plan: Detector) -> Batch:
     """No records."""
     names = [SLOT, BEGIN, END]
     columns: Mapping[str, Column] = {name: ints(np.empty(0, dtype=np.int64)) for name in names}
-    variables = [*plan.shared, *(v for own in plan.own for v in own)]
+    variables = [*plan.shared, *(v for p in plan.held for v in plan.own[p])]
     return Batch({**columns, **{v: Column(np.empty(0, dtype=object), "any") for v in variables}}, 0)
 
 
