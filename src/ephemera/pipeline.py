@@ -119,7 +119,8 @@ def explain(program: Sound, compiled: Compiled | None, stage: Stage, points: Poi
         case "plan":
             from ephemera.algebra import explain as algebra
 
-            return algebra.as_text(_planned(program, points)[0])
+            plan, facts = _planned(program, points)
+            return algebra.as_text(plan, facts.detectors(plan))
         case "relevance":
             from ephemera.analysis import explain as analysis
 

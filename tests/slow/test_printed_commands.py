@@ -33,6 +33,7 @@ RUNS = {
     "--queries Q2 --formats csv",
     "scripts/bench command --engines frame": f"scripts/bench command {FEW} --engines frame --queries Q1,Q1w,Q2,Q3,Q4",
     "scripts/bench command --memory": "scripts/bench command --memory --events 1000,4000 --keys 50 --queries Q1",
+    "scripts/bench algebra": "scripts/bench algebra --events 2000 --live 200",
     "scripts/bench arithmetic": "scripts/bench arithmetic --events 400 --repeat 1",
     "scripts/bench planner": "scripts/bench planner --events 600 --others 2 --repeat 1",
     "scripts/bench slices": "scripts/bench slices --events 4000 --size 2000 --batches 2 --warm 1 --repeat 1 --cases pairs hot",

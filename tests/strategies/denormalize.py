@@ -52,7 +52,7 @@ def as_written(rule: NormalRule) -> Rule:
     tests = {test.event: test.pattern for test in rule.tests}
     gaps = {gap.name: gap for gap in rule.timers if isinstance(gap, GapLiteral)}
     items: list[Query | Condition] = [Event(Name(e.name), tests.get(e.name, e.pattern)) for e in rule.events]
-    items += [Algebra(Name(a.name), a.expression, a.restricted) for a in rule.algebra]
+    items += [Algebra(Name(a.name), a.expression, a.restricted, a.per) for a in rule.algebra]
     items += [Event(None, t.pattern) if t.at is None else At(Name(t.at), t.pattern) for t in rule.tables]
     items += [
         Timer(Name(t.name), t.kind, Name(t.anchor), Duration((Quantity(Decimal(t.length), "us"),)))

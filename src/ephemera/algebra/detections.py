@@ -22,7 +22,7 @@ def bound_by(expression: AlgebraExpression) -> frozenset[str]:
 def detection(literal: AlgebraLiteral, queries: Queries) -> Detection:
     """An algebra literal as an operator; instances are found for each value of the shared variables apart."""
     times = Counter(v for atom in primitives(literal.expression) for v in pattern_bindings(atom).sure)
-    shared = frozenset(v for v, count in times.items() if count > 1)
+    shared = frozenset(v for v, count in times.items() if count > 1) | {v.name for v in literal.per}
     inputs: list[Expression] = []
 
     def lowered(e: AlgebraExpression) -> Detected:

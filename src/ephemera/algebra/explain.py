@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, assert_never
 
 from ephemera.algebra.attributes import Time, is_moment, microseconds
+from ephemera.algebra.detector import Detector
 from ephemera.algebra.nodes import (
     AntiSemiJoin,
     Base,
@@ -55,14 +56,16 @@ from ephemera.syntax.nodes import Derive, Head
 from ephemera.terms.nodes import Pattern
 
 
-def as_text(plan: Plan) -> str:
-    """A paragraph for each point, in the order in which they are computed."""
-    return "\n\n".join(point_text(plan, point) for point in plan.points.values())
+def as_text(plan: Plan, detectors: Mapping[str, Mapping[str, Detector]] | None = None) -> str:
+    """A paragraph for each point, in the order in which they are computed; algebra expressions as they are detected."""
+    found = detectors or {}
+    return "\n\n".join(point_text(plan, point, found.get(point.name)) for point in plan.points.values())
 
 
-def point_text(plan: Plan, point: Point) -> str:
+def point_text(plan: Plan, point: Point, detectors: Mapping[str, Detector] | None = None) -> str:
     """The paragraph of one point."""
-    return "\n".join(_text(plan, point))
+    told = [f"  {name} is detected as {detected(one.expression)}" for name, one in (detectors or {}).items()]
+    return "\n".join([*_text(plan, point), *told])
 
 
 def _text(plan: Plan, point: Point) -> Iterator[str]:
@@ -137,7 +140,7 @@ def operator(e: Expression) -> str:
         case Difference():
             return "difference"
         case Detection(name, _, expression, restricted, _):
-            return f"detect {name}: {'restricted' if restricted else 'unrestricted'} {_detected(expression)}"
+            return f"detect {name}: {'restricted' if restricted else 'unrestricted'} {detected(expression)}"
         case _:
             assert_never(e)
 
@@ -148,14 +151,19 @@ def _join(e: Join | Cross | SemiJoin | AntiSemiJoin) -> str:
     return f"{names[type(e)]}{condition}"
 
 
-def _detected(e: Detected) -> str:
+def _label(length: int | None) -> str:
+    return "" if length is None else describe(length) if length else "0"
+
+
+def detected(e: Detected) -> str:
+    """An expression of the algebra; where sequences have labels, with these."""
     match e:
         case Primitive(number, _):
             return f"#{number + 1}"
         case Composition(sign, left, right):
-            return f"({_detected(left)} {sign} {_detected(right)})"
+            return f"({detected(left)} {sign}{_label(e.label)} {detected(right)})"
         case Limit(operand, length):
-            return f"{_detected(operand)}[{describe(length)}]"
+            return f"{detected(operand)}[{describe(length)}]"
 
 
 def _head(head: Head) -> str:

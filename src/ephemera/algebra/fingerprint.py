@@ -202,6 +202,9 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
         for leaf in [*(one.name for one in calendars), *(one.name for one in detections)]:
             histories[f"{name}/{leaf}"] = f"{rules[name]}.{own.events[leaf]}"
             columns[f"{name}/{leaf}"] = columns[name]
+        for leaf in (one.name for one in find(point.expression, Detection)):
+            histories[f"{name}/{leaf}#"] = f"{rules[name]}.{own.events[leaf]}.records"
+            columns[f"{name}/{leaf}#"] = columns[name]
     feeding = _Feeding(plan, prints)
     readers = {i.point: made_of[name] for name in alike for i in find(plan.points[name].expression, Input)}
     queries: dict[str, str] = {}

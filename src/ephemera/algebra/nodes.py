@@ -222,6 +222,10 @@ class Composition:
     operator: AlgebraOperator
     left: Detected
     right: Detected
+    label: int | None = None
+    """How long an instance on the right of a sequence lasts at most, once `transform` has said so; None is any time."""
+    within: int | None = None
+    """How long an instance may last that can still matter above it; None is any time."""
 
 
 @dataclass(frozen=True, slots=True)

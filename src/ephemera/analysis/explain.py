@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
+from ephemera.algebra.detector import Detector
+from ephemera.algebra.explain import detected
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.cases import PARTS
+from ephemera.analysis.detectors import is_part, most, verdict
 from ephemera.analysis.histories import Condition, histories
 from ephemera.analysis.nodes import Bound, Facts, Relevance
 from ephemera.analysis.superfluous import superfluous
@@ -21,7 +25,7 @@ def as_text(plan: Plan, facts: Facts) -> str:
     paragraphs = [
         "\n".join(_point(name, plan, facts)) for name, point in plan.points.items() if point.kind in ("rule", "join")
     ]
-    stored = [f"  {line}" for line in _histories(facts)]
+    stored = [f"  {line}" for line in _histories(_as_read(plan, facts))]
     return "\n\n".join([*paragraphs, *(["\n".join(["histories", *stored])] if stored else [])])
 
 
@@ -31,7 +35,10 @@ def _point(name: str, plan: Plan, facts: Facts) -> Iterator[str]:
     if facts.known[name] is None:
         yield "  never holds anything: its conditions on time contradict each other, or what it asks for never happens"
         return
-    for relevance in facts.of(name):
+    detectors = facts.detectors(plan).get(name, {}) if point.kind == "rule" else {}
+    for one, found in detectors.items():
+        yield from (f"  {line}" for line in _detector(one, found))
+    for relevance in (r for r in facts.of(name) if not is_part(r.name, detectors)):
         yield from (f"  {line}" for line in _relevance(relevance, plan))
     for where, event in facts.idle:
         if where == name:
@@ -42,6 +49,18 @@ def _point(name: str, plan: Plan, facts: Facts) -> Iterator[str]:
         yield "  more cases than are told apart: some times are longer than they need to be"
     if point.kind == "rule":
         yield f"  an answer lasts {_length(facts.look_back(name))}"
+
+
+def _detector(name: str, found: Detector) -> Iterator[str]:
+    """What is kept for an algebra expression, operator by operator."""
+    shown = name if name[:1].isalpha() else "it"
+    each = f" for each {', '.join(found.shared)}" if found.shared else ""
+    yield f"{shown} is detected as {detected(found.expression)}: {verdict(found)}"
+    for slot in found.slots:
+        until = "forever" if slot.within is None else f"until {describe(slot.within)} after its start"
+        if slot.label is None:
+            until = "forever: nothing bounds how long what follows may last"
+        yield f"  {detected(slot.node)} keeps of {detected(slot.operand)} {most(slot)}{each}, {until}"
 
 
 def _length(longest: int | None) -> str:
@@ -85,6 +104,13 @@ def shown_name(r: Relevance) -> str | None:
     return r.name if r.name[:1].isalpha() and "/" not in r.name else None
 
 
+def _as_read(plan: Plan, facts: Facts) -> Facts:
+    """The facts without what detectors read: of that they keep for themselves what they need."""
+    detectors = facts.detectors(plan)
+    kept = (r for r in facts.relevance if not is_part(r.name, detectors.get(r.point, {})))
+    return replace(facts, relevance=tuple(kept))
+
+
 def _histories(facts: Facts) -> Iterator[str]:
     for history in histories(facts):
         parts = [_combined(c) for c in history.conditions]
@@ -99,7 +125,8 @@ def _combined(c: Condition) -> str:
 
 
 def as_json(plan: Plan, facts: Facts) -> list[dict[str, Any]]:
-    """One object for each input of each point; durations in microseconds, null for no limit."""
+    """One object for each input of each point and each algebra expression; times in microseconds, null for no limit."""
+    detectors = facts.detectors(plan)
     return [
         {
             "point": r.point,
@@ -109,6 +136,24 @@ def as_json(plan: Plan, facts: Facts) -> list[dict[str, Any]]:
             "minimal": [_bound(b) for b in r.minimal],
         }
         for r in facts.relevance
+        if not is_part(r.name, detectors.get(r.point, {}))
+    ] + [
+        {
+            "point": point,
+            "detected": name,
+            "as": detected(one.expression),
+            "verdict": verdict(one),
+            "slots": _slots(one),
+        }
+        for point, found in detectors.items()
+        for name, one in found.items()
+    ]
+
+
+def _slots(found: Detector) -> list[dict[str, Any]]:
+    return [
+        {"operator": detected(s.node), "of": detected(s.operand), "label": s.label, "within": s.within}
+        for s in found.slots
     ]
 
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ephemera.algebra.nodes import Plan
+from ephemera.algebra.attributes import primitive
+from ephemera.algebra.detector import Detector
+from ephemera.algebra.nodes import Detection, Input, Plan, Primitive
 from ephemera.analysis.blame import Blame, Cure, Lasts, blame
+from ephemera.analysis.detectors import endless, is_part, verdict
 from ephemera.analysis.distances import Edge
 from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.base.diagnostic import Code, Help, Severity
 from ephemera.base.span import Span
+from ephemera.base.tree import find
 from ephemera.rules.declare import head_label_span
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import NormalRule, Ruleset
@@ -23,6 +27,8 @@ CLOCK = "timer:datetime"
 def tell(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings, unbounded: Severity | None) -> None:
     """Adds what is wrong; state without a bound counts as much as is asked for, None not at all."""
     _tell_never(rules, plan, facts, findings)
+    if unbounded is not None:
+        _tell_detectors(rules, plan, facts, findings, unbounded)
     for normal, found in _blamed(rules, plan, facts):
         if found.relevance.input == CLOCK:
             _too_far(normal, found, findings)
@@ -32,15 +38,54 @@ def tell(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings, unbounded
 
 def tell_unbounded(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings) -> None:
     """Adds only what would be kept forever."""
+    _tell_detectors(rules, plan, facts, findings, "error")
     for normal, found in _blamed(rules, plan, facts):
         if found.relevance.input != CLOCK:
             _unbounded(normal, plan, found, findings, "error")
 
 
+def _tell_detectors(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings, severity: Severity) -> None:
+    """The algebra expressions of which something would be kept forever."""
+    for point, detectors in facts.detectors(plan).items():
+        number = plan.points[point].normal
+        for name, found in detectors.items():
+            if number is not None:
+                _endless(rules.normal[number], plan, (point, name), found, findings, severity)
+
+
+def _endless(  # noqa: PLR0913, PLR0917 - where it is, and what to say of it
+    normal: NormalRule, plan: Plan, where: tuple[str, str], found: Detector, findings: Findings, severity: Severity
+) -> None:
+    slot = endless(found) or next((s for s in found.slots if s.within is None), None)
+    if slot is None or verdict(found) == "bounded":
+        return
+    point, name = where
+    part = next(find(slot.operand, Primitive)).input
+    label = _label(plan, point, name, part)
+    helps = [Help("limit how long the whole may last: `(…)[…]`"), Help("or accept it: `--allow-unbounded`")]
+    if verdict(found) == "unbounded":
+        message = f"{label} would be kept forever"
+        notes = ["nothing bounds how long what follows it may last, so each may still be the one before it"]
+        helps.insert(0, Help("limit what follows it, `…; (…)[…]`, or declare how long it lasts"))
+    else:
+        message = f"one {label} for each {', '.join(found.shared)} would be kept forever"
+        notes = ["nothing bounds how long after it what it waits for may come, and new values may always come"]
+    place = _place(normal, primitive(name, part + 1))
+    findings.add(Code.UNBOUNDED_RELEVANCE, message, place, notes=notes, help=helps, severity=severity)
+
+
+def _label(plan: Plan, point: str, name: str, part: int) -> str:
+    found = next(d for d in find(plan.points[point].expression, Detection) if d.name == name)
+    read = next(find(found.inputs[part], Input))
+    return plan.points[read.point].label or "an event"
+
+
 def _blamed(rules: Ruleset, plan: Plan, facts: Facts) -> Iterator[tuple[NormalRule, Blame]]:
+    detectors = facts.detectors(plan)
     for found in blame(plan, facts):
         point = plan.points[found.relevance.point]
-        if point.normal is not None:
+        is_kept = not is_part(found.relevance.name, detectors.get(point.name, {}))
+        if is_kept and point.normal is not None:
             yield rules.normal[point.normal], found
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ephemera.algebra.attributes import EVENT, Stamp, begin, end, is_end
+from ephemera.algebra.attributes import Stamp, is_end
+from ephemera.algebra.nodes import Plan
 from ephemera.analysis.cases import Case, Known
+from ephemera.analysis.detectors import Detectors, all_detectors, longest
 from ephemera.analysis.distances import Closure, Edge
 from ephemera.analysis.weights import Weight
 from ephemera.base.lazy_dataclass import dataclass
@@ -88,11 +90,11 @@ class Facts:
 
     def longest(self, point: str) -> int | None:
         """How long the events of a point last at most; None is any time."""
-        known = self.known[point]
-        if known is None:
-            return 0
-        lengths = (e.weight for e in known.edges if (e.start, e.end) == (begin(EVENT), end(EVENT)))
-        return next((w.bound - w.is_strict for w in lengths), None)
+        return longest(self.known[point])
+
+    def detectors(self, plan: Plan) -> Detectors:
+        """The detectors of the algebra expressions of all rules."""
+        return all_detectors(plan, self.known, self.cases)
 
     def look_back(self, point: str) -> int | None:
         """How long before the end of an answer the events may begin that it depends on; None is any time.
@@ -101,9 +103,9 @@ class Facts:
         is collected or absent lies in a window that is one of them. So this is how long an answer may last. A tuple of
         a stored join lasts from the first begin of its events to the last end.
         """
-        longest = self.longest(point)
-        if longest is not None:
-            return longest
+        length = self.longest(point)
+        if length is not None:
+            return length
         lengths = [self._covered(case, closure) for case, closure in self.cases.get(point, ())]
         known = [length for length in lengths if length is not None]
         return max(known) if known and len(known) == len(lengths) else None

@@ -7,8 +7,8 @@ until nothing is new. At the end the histories forget what no rule can need any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,8 @@ from ephemera.algebra.nodes import Table
 from ephemera.algebra.truth import Tester
 from ephemera.engine.agenda import Agenda
 from ephemera.engine.operators.alike_heads import AlikeHeads
-from ephemera.engine.operators.detect import Detector
+from ephemera.engine.operators.detect import Detecting
+from ephemera.engine.operators.detectors import Detectors
 from ephemera.engine.operators.head import HeadBuilder, is_message
 from ephemera.engine.operators.join import RuleJoin
 from ephemera.engine.operators.join_constants import JoinConstants
@@ -28,7 +29,7 @@ from ephemera.engine.operators.tuples import TupleBuilder
 from ephemera.engine.reorder import Reordering
 from ephemera.engine.time.event_time import Clock
 from ephemera.engine.upkeep import Upkeep
-from ephemera.kernels.columns import UNBOUND, Batch, column
+from ephemera.kernels.columns import UNBOUND, Batch, Ints, column
 from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
@@ -73,7 +74,8 @@ class Lane:
             for name, timer in plan.timers.items()
         ]
         rules = [physical.rules[name] for name in plan.uses]
-        self._detector = Detector(self._tester, self.histories) if any(rule.detections for rule in rules) else None
+        has_algebra = any(rule.detections for rule in rules)
+        self.detectors = Detectors(rules, self._tester, self.histories) if has_algebra else None
         self._labels = {name: query.label for name, query in plan.queries.items()}
         self._asked_labels = frozenset(self._labels.values())
         self.rules: dict[str, RuleJoin] = {}
@@ -113,6 +115,11 @@ class Lane:
     def state_names(self) -> StateNames:
         """What its rules and histories are called where they are stored."""
         return self._physical.rewritten.names
+
+    @property
+    def records(self) -> Mapping[str, Detecting]:
+        """What is kept for algebra expressions."""
+        return self.detectors.detecting if self.detectors is not None else {}
 
     def _query(self, name: str, mine: Callable[[Batch], Batch] | None) -> Query:
         """A query, with which of its matches are asked for here, where that is not all."""
@@ -180,8 +187,8 @@ class Lane:
         self._used = Used(self.references, new)
         self.tick += 1
         self._tell_the_time(bound)
-        if self._detector is not None:
-            self._detector.start()
+        if self.detectors is not None:
+            self.detectors.start()
         self.few = []
         self._agenda.start(bound)
         self._agenda.came(released)
@@ -242,7 +249,7 @@ class Lane:
         owned = [h for n, h in self.histories.items() if n in members or (n in read and n not in self.plan.queries)]
         heads = [self.builders[name] for name in names]
         marks = [pool.mark(), *(h.mark() for h in owned), *(r.mark() for r in rules), *(h.mark() for h in heads)]
-        marks += [self._detector.mark()] if self._detector is not None else []
+        marks += [self.detectors.mark()] if self.detectors is not None else []
         marks.append(drop_derived)
         run_to_fixpoint(turn, pool, growing, marks)
 
@@ -274,9 +281,12 @@ class Lane:
         """A rule's part of a step; how many new events it gave."""
         rule = self.rules[name]
         rule.seen = max(rule.seen, self._settled)
-        if self._detector is not None:
-            for detection in rule.plan.detections:
-                self._detector.step(name, detection, self.bound, bound, self.tick)
+        if self.detectors is not None and rule.plan.detections:
+            span, events_of = (self.bound, bound), _Pools(pool, self._days)
+            if not self.detectors.step(rule.plan, rule.seen, span, self.tick, events_of):
+                is_plain = rule.plan.detections[0].detector is not None and len(rule.plan.leaves) == 1
+                if is_plain and rule.pending.next is None:
+                    return 0  # nothing is new of all that it reads, and nothing waits
         found = rule.step(self.tick, bound)
         self._agenda.waits(name, rule.pending.next)
         if found is None:
@@ -344,7 +354,7 @@ class Lane:
             "tick": self.tick,
             "references": self.references,
             "derived_references": self.derived_references,
-            "instances": self._detector.count if self._detector is not None else 0,
+            "instances": self.detectors.count if self.detectors is not None else 0,
             "totals": [self.released, self.duplicates, self.unused],
             "histories": {names.histories[name]: history.counts for name, history in self.histories.items()},
             "rules": {names.rules[name]: rule.counts for name, rule in self.rules.items()},
@@ -359,8 +369,8 @@ class Lane:
         self._upkeep.restart()
         self.derived_references = counted["derived_references"]
         self.released, self.duplicates, self.unused = counted["totals"]
-        if self._detector is not None:
-            self._detector.count_on(counted["instances"])
+        if self.detectors is not None:
+            self.detectors.count_on(counted["instances"])
         for name, history in self.histories.items():
             history.count_on(*counted["histories"][names.histories[name]])
         for name, rule in self.rules.items():
@@ -368,8 +378,23 @@ class Lane:
 
     def expire(self) -> None:
         """Drops what is dead where it stands."""
+        for records in self.records.values():
+            records.expire(self.bound)
         for rule in self.rules.values():
             rule.pending.expire(self.bound)
         self._upkeep.restart()
         self._upkeep.step(self.bound, self.tick)
         self._agenda.restart()
+
+
+class _Pools(NamedTuple):
+    """The events of a step, and the days of calendars."""
+
+    pool: StepEvents
+    days: StepEvents
+
+    def find(self, references: Collection[int]) -> dict[int, Event]:
+        return {**self.pool.find(references), **self.days.find(references)}
+
+    def ranks(self, references: Ints) -> Ints | None:
+        return self.pool.ranks(references)

@@ -78,6 +78,8 @@ def stats_of(engine: Engine, received: int, bad: int) -> Stats:
                     history.collected,
                 )
             )
+        for name, records in lane.records.items():
+            histories.append(HistoryStats(name, len(records), records.nbytes, 1, None, None, 0))
     rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
     return Stats(
         histories=tuple(histories),

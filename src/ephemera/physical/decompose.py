@@ -18,6 +18,7 @@ from ephemera.algebra.attributes import (
     occurrence,
     reference,
 )
+from ephemera.algebra.detector import Detector
 from ephemera.algebra.nodes import (
     AntiSemiJoin,
     Calendar,
@@ -43,6 +44,7 @@ from ephemera.algebra.nodes import (
 from ephemera.algebra.parts import left_of, member_head, positive_part, stored_stamps
 from ephemera.algebra.scalar import Distance, Every, Formula, Holds, computed_variables, every
 from ephemera.algebra.schema import Schema, schema
+from ephemera.analysis.detectors import detectors_of
 from ephemera.analysis.flows import RATE, tests_of
 from ephemera.analysis.join_estimates import Flow, JoinEstimates, JoinPart
 from ephemera.analysis.nodes import Facts
@@ -84,7 +86,8 @@ def rule_plan(  # noqa: PLR0913 - what is planned, and what is known of it
     head = member_head(point)
     positive = positive_part(head.input)
     leaf_of = partial(leaf, point=point.name, given=given, schemas=schemas)
-    parts = _Parts(leaf_of)
+    facts = given.facts
+    parts = _Parts(leaf_of, detectors_of(given.plan, point, facts.known, facts.cases.get(point.name, ()), schemas))
     parts.take(positive)
     leaves = tuple(parts.leaves)
     covers = _covered(point, leaves)
@@ -331,8 +334,9 @@ def _wanted(group: Group | Imbed) -> tuple[Wanted, ...] | None:
 class _Parts:
     """What the positive part of a rule is made of."""
 
-    def __init__(self, leaf_of: Callable[[Expression], Leaf]) -> None:
+    def __init__(self, leaf_of: Callable[[Expression], Leaf], detectors: Mapping[str, Detector]) -> None:
         self._leaf_of = leaf_of
+        self._detectors = detectors
         self.leaves: list[Leaf] = []
         self.detections: list[DetectionPlan] = []
         self.tests: list[Test] = []
@@ -354,7 +358,8 @@ class _Parts:
                 self.tables.append(e)
             case _:
                 if isinstance(e, Detection):
-                    self.detections.append(DetectionPlan(e, tuple(map(self._leaf_of, e.inputs))))
+                    inputs = tuple(map(self._leaf_of, e.inputs))
+                    self.detections.append(DetectionPlan(e, inputs, self._detectors.get(e.name)))
                 self.leaves.append(self._leaf_of(e))
 
 

@@ -16,6 +16,7 @@ from ephemera.algebra.fingerprint import stored_joins
 from ephemera.algebra.nodes import Calendar, Detection, Expression, Input, Match, Plan, Rename
 from ephemera.algebra.parts import stored_stamps
 from ephemera.algebra.scalar import Matches
+from ephemera.analysis.detectors import is_part
 from ephemera.analysis.nodes import ANY_LENGTH, Relevance
 from ephemera.analysis.relevance import waiting_time
 from ephemera.analysis.sources import NO_SOURCE, awaited_sources, every_source
@@ -102,12 +103,17 @@ def _whole(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str])
 def _uses(rule: RulePlan, given: Rewritten, relevance: Sequence[Relevance]) -> Iterator[HistoryUse]:
     """The histories of the queries that a rule reads, and of its own timers and algebra expressions."""
     expression = given.plan.points[rule.point].expression
-    told_apart = _told_apart(expression)
+    detected = {one.detection.name for one in rule.detections if one.detector is not None}
+    told_apart = _told_apart(expression, detected)
     for query in dict.fromkeys(i.point for i in find(expression, Input)):
         stored = stored_stamps(given.plan.points[query])
         called = _called(expression, query) if stored else None
-        own = [one for one in relevance if one.input == query]
+        mine = [one for one in relevance if one.input == query]
+        own = [one for one in mine if not is_part(one.name, detected)]
         needed = _needed(own, EVENT if called is None else called)
+        if needed is not None and len(own) < len(mine):
+            # A detector reads what has just ended, and keeps for itself what it needs of it then.
+            needed = (*needed, Reader(((end(EVENT), 0),)))
         stamps = (*stored, begin(EVENT), end(EVENT))
         yield HistoryUse(query, stamps, needed, _reach(own), is_whole=query in told_apart)
     for name in dict.fromkeys(timer.name for timer in find(expression, Calendar)):
@@ -152,10 +158,10 @@ def _own(stamp: Stamp, event: str | Mapping[str, str]) -> Stamp:
     return moved(stamp, event if isinstance(event, str) else event.get(name, name))
 
 
-def _told_apart(expression: Expression) -> set[str]:
-    """The queries whose events a rule tests again, or an algebra expression tells apart."""
+def _told_apart(expression: Expression, detected: Container[str]) -> set[str]:
+    """The queries whose events a rule tests again, or an algebra expression without a detector tells apart."""
     tested = {m.event for m in find(expression, Matches)}
-    inner = {i for d in find(expression, Detection) for i in d.inputs}
+    inner = {i for d in find(expression, Detection) if d.name not in detected for i in d.inputs}
     return {
         use.input.point
         for use in find(expression, Rename)

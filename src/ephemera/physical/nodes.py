@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias
 
 from ephemera.algebra.attributes import Stamp, Time, begin, end
+from ephemera.algebra.detector import Detector
 from ephemera.algebra.nodes import Calendar, Detection, Gap, Group, Imbed, RelativeTimer, Table
 from ephemera.algebra.scalar import Formula
 from ephemera.analysis.nodes import ANY_LENGTH, Length
@@ -129,10 +130,12 @@ Branch: TypeAlias = tuple[Step, ...]
 
 @dataclass(frozen=True, slots=True)
 class DetectionPlan:
-    """An algebra expression, and its inputs."""
+    """An algebra expression, its inputs, and how it is detected."""
 
     detection: Detection
     inputs: tuple[Leaf, ...]
+    detector: Detector | None
+    """None if it is evaluated over all that is kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,6 +106,7 @@ def _normal(normal: NormalRule) -> Iterator[str]:
 
 def _algebra(literal: AlgebraLiteral) -> str:
     mode = "restricted " if literal.restricted else "unrestricted "
+    mode += f"per {', '.join(word(v.name) for v in literal.per)} " if literal.per else ""
     return f"{_shown(literal.name)}: algebra {mode}({algebra(literal.expression, format_pattern)})"
 
 

@@ -15,7 +15,7 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import NOWHERE, Span
 from ephemera.syntax.nodes import AlgebraExpression, Condition, Head, Rule
 from ephemera.terms.namespaces import NONE, Namespaces
-from ephemera.terms.nodes import Pattern
+from ephemera.terms.nodes import Pattern, Var
 from ephemera.terms.zones import LocalTime
 
 
@@ -139,6 +139,7 @@ class AlgebraLiteral:
     name: str
     expression: AlgebraExpression
     restricted: bool
+    per: tuple[Var, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -142,8 +142,8 @@ class _Normalizer:
                 case Timer(name, kind, anchor, duration):
                     kind = "extend-begin" if kind == "extend-backward" else kind
                     literals = (TimerLiteral(self._name(name), kind, anchor.name, _length(duration)),)
-                case Algebra(name, expression, restricted):
-                    literals = (AlgebraLiteral(self._name(name), self._primitives(expression), restricted),)
+                case Algebra(name, expression, restricted, per):
+                    literals = (AlgebraLiteral(self._name(name), self._primitives(expression), restricted, per),)
                 case Accumulation():
                     literals, more = self._accumulation(member)
                     conditions.extend(more)

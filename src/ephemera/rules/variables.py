@@ -19,6 +19,7 @@ from ephemera.rules.scope import (
     bindings,
     definitions,
     pattern_bindings,
+    primitives,
     variable_names,
 )
 from ephemera.syntax.nodes import (
@@ -26,6 +27,7 @@ from ephemera.syntax.nodes import (
     Absent,
     Accumulation,
     Algebra,
+    AlgebraExpression,
     And,
     At,
     Comparison,
@@ -122,10 +124,24 @@ class _Variables:
                     self.uses(condition, seen, what)
                 if mode == "not":
                     self._shared(event.pattern, outside, "the negated query")
+            case Algebra(_, expression, _, per):
+                self._correlated(expression, per)
             case Absent(pattern) | At(_, pattern, True):
                 self._shared(pattern, outside, "the absent row")
             case _ if isinstance(query, CONDITIONS):
                 self.uses(query, outside, "the condition")
+
+    def _correlated(self, expression: AlgebraExpression, per: Iterable[Var]) -> None:
+        """Instances are found apart only for the values of what some event of the expression surely binds."""
+        known = frozenset[str]().union(*(pattern_bindings(p).sure for p in primitives(expression)))
+        for variable in (v for v in per if v.name not in known):
+            self._findings.add(
+                Code.UNBOUND_VARIABLE,
+                f"no event of the expression gives `{variable.name}` a value",
+                variable.span,
+                notes=["instances are found for each value of the variables behind `per` apart"],
+                help=[Help(f"use `{variable.name}` in one of its events, or take it out")],
+            )
 
     def _only_collected(self) -> frozenset[str]:
         """The variables that only collections bind: each gathers on its own, and sees none of the others'."""

@@ -6,7 +6,7 @@ restriction are taken separately for each value of the variables that several at
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import product
 from typing import TypeAlias, assert_never
 
@@ -37,11 +37,22 @@ Found: TypeAlias = tuple[Interval, Substitution, Key]
 """An instance of the whole: when, with which variables, and what identifies it."""
 
 
-def instances(expression: AlgebraExpression, *, restricted: bool, facts: Facts, catalogue: Catalogue) -> list[Found]:
-    """Every instance of an expression among the facts that its primitives ask for."""
+def instances(
+    expression: AlgebraExpression,
+    *,
+    restricted: bool,
+    facts: Facts,
+    catalogue: Catalogue,
+    per: Collection[str] = (),
+) -> list[Found]:
+    """Every instance of an expression among the facts that its primitives ask for.
+
+    Values are kept apart of variables that several atoms share, and of those that are named in `per`.
+    """
     atoms = list(primitives(expression))
     names = [pattern_bindings(atom).sure for atom in atoms]
     shared = frozenset(v for k, own in enumerate(names) for v in own if any(v in o for o in names[:k] + names[k + 1 :]))
+    shared |= frozenset(per)
     found: dict[Key, Found] = {}
     for values in _shared_values(atoms, shared, facts, catalogue):
         streams = _Streams(values, facts, catalogue)

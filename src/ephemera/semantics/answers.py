@@ -218,6 +218,7 @@ class _Disjunct:
         found = algebra.instances(
             literal.expression,
             restricted=literal.restricted,
+            per=[v.name for v in literal.per],
             facts=lambda pattern: self._reader.recorded(pattern, self._facts, {}),
             catalogue=self._reader.catalogue,
         )

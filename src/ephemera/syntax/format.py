@@ -272,8 +272,9 @@ class _Formatter:
                 return row("not ", self.pattern(pattern))
             case At(moment, pattern, negated):
                 return row(f"at {word(moment.name)}: {'not ' if negated else ''}", self.pattern(pattern))
-            case Algebra(name, inner, restricted):
-                opener = f"algebra {'' if restricted else 'unrestricted '}("
+            case Algebra(name, inner, restricted, per):
+                apart = f"per {', '.join(plain(v.name) for v in per)} " if per else ""
+                opener = f"algebra {'' if restricted else 'unrestricted '}{apart}("
                 place = Span(self._comments.at_word("(", query.span.start), query.span.end)
                 lead = identifier(name, None, block=block)
                 return row(lead, self._bracketed(opener, (inner,), self._algebra, ")", place))

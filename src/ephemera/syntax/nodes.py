@@ -24,6 +24,7 @@ from ephemera.terms.nodes import (
     Name,
     Node,
     Pattern,
+    Var,
 )
 
 # ---- conditions --------------------------------------------------------------------------------------------
@@ -194,11 +195,13 @@ class At(Node):
 
 @dataclass(frozen=True, slots=True)
 class Algebra(Node):
-    """``e: algebra ((B(); B())[2 sec] - P())``."""
+    """``e: algebra per x ((B(x); B(x))[2 sec] - P())``."""
 
     name: Name | None
     expression: AlgebraExpression
     restricted: bool = True
+    per: tuple[Var, ...] = ()
+    """The variables that the author names for whose values instances are found apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ from ephemera.syntax.nodes import (
     Window,
 )
 from ephemera.syntax.terms import at_label, atom, element, label, pattern
-from ephemera.terms.nodes import AnyEvent, Name
+from ephemera.terms.nodes import AnyEvent, Name, Var
 
 TIMER_KINDS = (
     "extend",
@@ -326,7 +326,10 @@ def _timer(c: Cursor, name: Name | None, start: int) -> Timer:
 
 def _algebra_follows(c: Cursor) -> bool:
     """``algebra (…)``; an event type of that name has only names and values between its brackets."""
-    if c.look(1).text in ("restricted", "unrestricted"):
+    first = 2 if c.look(1).text in ("restricted", "unrestricted") else 1
+    if c.look(first).text == "per" and c.look(first + 1).is_name:
+        return True
+    if first > 1:
         return c.look(2).text == "("
     inside = c.inside_bracket(1) if c.look(1).text == "(" else []
     return any(t.kind == "op" and t.text in "(){}[];|+" for t in inside) or any(
@@ -337,12 +340,22 @@ def _algebra_follows(c: Cursor) -> bool:
 def _algebra(c: Cursor, name: Name | None, start: int) -> Algebra:
     c.advance()
     restricted = True
-    if not c.is_at("("):
+    if c.is_at("restricted") or c.is_at("unrestricted"):
         restricted = c.advance().text == "restricted"
+    per = _correlated(c) if c.accept("per") else ()
     c.expect("(")
     expression = algebra_expression(c)
     c.expect(")")
-    return Algebra(name, expression, restricted, span=c.span_from(start))
+    return Algebra(name, expression, restricted, per, span=c.span_from(start))
+
+
+def _correlated(c: Cursor) -> tuple[Var, ...]:
+    found: list[Var] = []
+    while True:
+        token = c.name("a variable")
+        found.append(Var(token.text, span=c.span_from(token.start)))
+        if not c.accept(","):
+            return tuple(found)
 
 
 def algebra_expression(c: Cursor, minimum: int = 1) -> AlgebraExpression:

@@ -35,6 +35,8 @@ class RunStats:
         for lane in engine.lanes.values():
             for name, history in lane.histories.items():
                 self.peaks[name] = max(self.peaks.get(name, 0), len(history))
+            for name, records in lane.records.items():
+                self.peaks[name] = max(self.peaks.get(name, 0), len(records))
 
     def told(self, engine: Engine) -> dict[str, object]:
         """All of it, as JSON has it."""
@@ -46,7 +48,7 @@ class RunStats:
             "examined": sum(rule.examined for rule in rules),
             "given": engine.given,
             "matched": sorted(engine.matched),
-            "histories": {name: [peak, reaches[name]] for name, peak in self.peaks.items()},
+            "histories": {name: [peak, reaches.get(name)] for name, peak in self.peaks.items()},
             "cpu": time.process_time() - self.began,
             "peak_mb": peak_memory(),
         }

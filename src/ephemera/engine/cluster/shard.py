@@ -281,6 +281,11 @@ def _held(engine: Engine) -> dict[str, Any]:
         for lane in engine.lanes.values()
         for name, history in lane.histories.items()
     }
+    histories |= {
+        name: [len(records), records.nbytes, None]
+        for lane in engine.lanes.values()
+        for name, records in lane.records.items()
+    }
     rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
     return {
         "histories": histories,

@@ -1,73 +1,343 @@
-"""This module finds the instances of algebra expressions that end in a step."""
+"""This module detects algebra expressions step by step: from what ends in a step, and what is kept of earlier ones.
+
+What is kept are records (`algebra/detector`). Many events are taken by columns (`detect_columns`), a few row by row
+(`detect_rows`); the records are rows as long as few events come, and columns else. In whatever portions the events
+come, the same is found, since all that end together are there when their step is taken.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Protocol
 
-from ephemera.algebra import instances
-from ephemera.algebra.attributes import end, is_variable, reference
-from ephemera.algebra.truth import Tester
-from ephemera.engine.operators.match import with_events
-from ephemera.kernels.columns import ints, stack
-from ephemera.kernels.history import History
-from ephemera.kernels.tail import of_rows
+import numpy as np
+
+from ephemera.algebra.attributes import EVENT, as_written, begin, end, reference
+from ephemera.algebra.detector import Detector
+from ephemera.engine.operators.detect_columns import (
+    BEGIN,
+    END,
+    REFERENCE,
+    SLOT,
+    ColumnStep,
+    Kept,
+    SharedHash,
+    empty_rows,
+    mask_of,
+)
+from ephemera.engine.operators.detect_rows import UNKEYED, Instance, RowStep
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints, stack
+from ephemera.kernels.history import FAR, History, Run
+from ephemera.kernels.keys import all_distinct, hash_columns
+from ephemera.kernels.tail import Row, of_rows
 from ephemera.physical.nodes import DetectionPlan, Leaf
+from ephemera.terms.events import Event
 from ephemera.terms.values import key
 
+FEW = 64
+"""No more events than these are taken row by row, if the records are columns or few."""
+SMALL = 4096
+"""So few records become rows at once, when few events come."""
+PATIENCE = 4
+"""More of them do when few events have come so often."""
 
-class Detector:
-    """The operator of a lane's algebra expressions: it owns the histories of their instances, and numbers these."""
+MOST_SERVED = 1 << 22
+"""Events that serve all values are taken in portions of which no more rows are made."""
 
-    def __init__(self, tester: Tester, histories: Mapping[str, History]) -> None:
-        self._tester = tester
-        self._histories = histories
-        self.count = 0
-        """How many instances there were; they are told apart by their number."""
-        self._given: dict[str, set[Any]] = {}
-        """For each expression the instances that were given in this step."""
 
-    def count_on(self, count: int) -> None:
-        """Numbers instances from there on."""
-        self.count = count
+class Pool(Protocol):
+    """The events of this step."""
 
-    def start(self) -> None:
-        """A step begins."""
-        self._given = {}
+    def find(self, references: Collection[int], /) -> Mapping[int, Event]:
+        """Some of them by their references."""
+        ...
+
+    def ranks(self, references: Ints, /) -> Ints | None:
+        """Where some that have the same time stand in the total order; None if columns do not tell."""
+        ...
+
+
+class Detecting:
+    """The operator of an algebra expression: it owns its records, and finds the instances that end in a step."""
+
+    def __init__(self, name: str, plan: DetectionPlan, detector: Detector, histories: Mapping[str, History]) -> None:
+        self._name = name
+        self._plan = detector
+        self._inputs = [_Input(leaf, detector, p) for p, leaf in enumerate(plan.inputs)]
+        self._histories = [histories[leaf.source] for leaf in plan.inputs]
+        self._kept = Kept(empty_rows(detector), empty_rows(detector))
+        self._rows: RowStep | None = RowStep(detector)
+        """The records as rows, if they are rows."""
+        self._few_steps = 0
+        self._added: list[Batch] | None = None
+        """The records that were added since somebody asked for that; None if nobody ever did."""
+        self._starts, self._ends = begin(name), end(name)
+        self._is_alone = not detector.serves_all
+        """Whether an event counts for one value of the shared variables only."""
+
+    def __len__(self) -> int:
+        return self._rows.rows if self._rows is not None else len(self._kept)
+
+    @property
+    def nbytes(self) -> int:
+        """About how much room the records take, if they are columns."""
+        return 0 if self._rows is not None else self._kept.keyed.nbytes + self._kept.unkeyed.nbytes
+
+    # ---- a step --------------------------------------------------------------------------------------------
+
+    def step(self, seen: int, after: int, until: int, events: Pool) -> list[Row] | Batch | None:
+        """The instances that end after one time and until another, from what came after a tick."""
+        few = [history.few_since(seen) for history in self._histories]
+        count = sum(len(rows) if rows is not None else FAR for rows in few)
+        if not count:
+            if self._rows is not None:
+                self._rows.expire(until)
+            return None
+        if count <= FEW or (self._rows is not None and count < FAR and count * 5 < len(self)):
+            self._few_steps += 1
+            if self._rows is not None or len(self._kept) <= SMALL or self._few_steps >= PATIENCE:
+                return self._by_rows([rows or [] for rows in few], after, until, events)
+        else:
+            self._few_steps = 0
+        inputs = [
+            one.columns([run.batch for run in history.flush() if run.step > seen])
+            for one, history in zip(self._inputs, self._histories, strict=True)
+        ]
+        return self._by_columns(inputs, after, until, events)
+
+    def _by_columns(self, inputs: Sequence[Batch], after: int, until: int, events: Pool) -> list[Row] | Batch | None:
+        def pick(p: int, batch: Batch, rows: Ints, groups: Ints) -> Ints:
+            return self._picked(p, batch, rows, groups, events)
+
+        halves = self._halves(inputs, after, until)
+        if halves:
+            found = [one for part in halves if (one := self._by_columns(*part, events)) is not None]
+            batches = [of_rows(one) if isinstance(one, list) else one for one in found]
+            return stack(batches) if batches else None
+        kept = self._as_columns()
+        try:
+            done = ColumnStep(self._plan, kept, inputs, pick, after, until).result()
+        except SharedHash:
+            self._kept = kept
+            return self._by_rows([batch.rows() for batch in inputs], after, until, events, are_named=True)
+        self._kept = done.kept
+        if self._added is not None and done.added is not None:
+            self._added.append(done.added)
+        return done.found.renamed({BEGIN: self._starts, END: self._ends}) if len(done.found) else None
+
+    def _halves(self, inputs: Sequence[Batch], after: int, until: int) -> list[tuple[Sequence[Batch], int, int]]:
+        """A step as two, one after the other, if very many rows would be made of events that serve all values."""
+        if self._is_alone:
+            return []
+        serving = sum(len(b) for b, own in zip(inputs, self._inputs, strict=True) if not own.is_keyed)
+        keys = len(self) + sum(len(b) for b, own in zip(inputs, self._inputs, strict=True) if own.is_keyed)
+        ends = np.concatenate([batch[END] for batch in inputs])
+        if serving * keys <= MOST_SERVED or not len(ends) or ends.min() == ends.max():
+            return []
+        middle = int(np.sort(ends)[(len(ends) - 1) // 2])
+        middle = middle if middle < ends.max() else int(ends[ends < ends.max()].max())
+        early = [batch.take(batch[END] <= middle) for batch in inputs]
+        late = [batch.take(batch[END] > middle) for batch in inputs]
+        return [(early, after, middle), (late, middle, until)]
+
+    def _picked(self, p: int, batch: Batch, rows: Ints, groups: Ints, events: Pool) -> Ints:
+        """Of rows that start and end together, group by group, the greatest in the total order."""
+        references = batch[REFERENCE][rows]
+        some_of, which = np.unique(references, return_inverse=True)
+        ranks = events.ranks(some_of) if all_distinct(groups * len(some_of) + which) else None
+        if ranks is not None:
+            order = np.lexsort((ranks[which], groups))
+            last = np.append(groups[order][1:] != groups[order][:-1], True)
+            picked: Ints = rows[order[last]]
+            return picked
+        known = events.find(set(references.tolist()))
+        some = batch.take(rows).rows()
+        best: dict[int, tuple[Any, int]] = {}
+        for row, group, one in zip(rows.tolist(), groups.tolist(), some, strict=True):
+            place = (_place(one, known, self._inputs[p].variables), row)
+            if group not in best or best[group][0] < place[0]:
+                best[group] = place
+        return np.array([best[group][1] for group in range(len(best))], dtype=np.int64)
+
+    def _by_rows(
+        self, few: Sequence[Sequence[Row]], after: int, until: int, events: Pool, *, are_named: bool = False
+    ) -> list[Row] | None:
+        rows = self._as_rows()
+        if self._is_alone and self._added is None and sum(map(len, few)) == 1:
+            return self._by_one_row(few, until, are_named=are_named)
+        occurrences: dict[Any, dict[int, dict[int, Instance]]] = {}
+        tied: dict[tuple[Any, int, int], list[Row]] = {}
+        for p, (own, given) in enumerate(zip(self._inputs, few, strict=True)):
+            for one in given if are_named else own.rows(given):
+                start, stop = one[BEGIN], one[END]
+                which = rows.key_of(one) if own.is_keyed else UNKEYED if self._plan.shared else ()
+                here = occurrences.setdefault(which, {}).setdefault(stop, {})
+                before = here.get(p)
+                if before is None or before[0] < start:
+                    here[p] = (start, stop, one)
+                    tied.pop((which, stop, p), None)
+                elif before[0] == start:
+                    tied.setdefault((which, stop, p), [before[2]]).append(one)
+        for (which, stop, p), rivals in tied.items():
+            best = rivals[_latest(rivals, events, self._inputs[p].variables)]
+            occurrences[which][stop][p] = (best[BEGIN], stop, best)
+        for by_end in occurrences.values():
+            for here in by_end.values():
+                for p, (start, stop, one) in here.items():
+                    names = self._inputs[p].variables
+                    here[p] = (start, stop, {n: one[n] for n in names if one.get(n, UNBOUND) is not UNBOUND})
+        found, touched, new = rows.step(occurrences, until)
+        if self._added is not None:
+            fresh = set(new)
+            made = rows.given([k for k in touched if k not in fresh], after) + rows.given(new)
+            if made:
+                self._added.append(of_rows(made))
+        return [{self._starts: start, self._ends: stop, **values} for start, stop, values in found] or None
+
+    def _by_one_row(self, few: Sequence[Sequence[Row]], until: int, *, are_named: bool) -> list[Row] | None:
+        """The same for one event, of which nobody has to be told."""
+        p = next(k for k, rows in enumerate(few) if rows)
+        own = self._inputs[p]
+        named = few[p] if are_named else own.rows(few[p])
+        if not named:
+            return None
+        row = named[0]
+        values = {n: row[n] for n in own.variables if n in row}
+        rows = self._as_rows()
+        key = rows.key_of(row) if own.is_keyed else ()
+        found = rows.step_one(key, p, (row[BEGIN], row[END], values), until)
+        return None if found is None else [{self._starts: found[0], self._ends: found[1], **found[2]}]
+
+    def _as_rows(self) -> RowStep:
+        if self._rows is None:
+            self._rows = RowStep(self._plan)
+            self._rows.take_in(self._kept.keyed.rows() + self._kept.unkeyed.rows())
+            self._kept = Kept(empty_rows(self._plan), empty_rows(self._plan))
+        return self._rows
+
+    def _as_columns(self) -> Kept:
+        if self._rows is not None:
+            made = self._rows.given()
+            self._rows = None
+            self._kept = self._parted(of_rows(made)) if made else Kept(empty_rows(self._plan), empty_rows(self._plan))
+        return self._kept
+
+    def _parted(self, batch: Batch) -> Kept:
+        mine = mask_of(batch, self._plan)
+        others = {n: c for n, c in batch.columns.items() if n not in self._plan.shared}
+        empty = empty_rows(self._plan)
+        return Kept(
+            stack([batch.take(mine), empty]) if mine.any() else empty,
+            stack([Batch(others, len(batch)).take(~mine), empty]) if not mine.all() else empty,
+        )
+
+    # ---- state ---------------------------------------------------------------------------------------------
 
     def mark(self) -> Callable[[], None]:
-        """Keeps in mind what was given in this step; what it returns goes back to that, but for the numbers."""
-        given = {name: set(instances) for name, instances in self._given.items()}
+        """Keeps in mind what is here; what it returns goes back to that."""
+        kept, added = self._as_columns(), len(self._added or ())
 
         def go_back() -> None:
-            self._given = {name: set(instances) for name, instances in given.items()}
+            self._rows, self._kept = None, kept
+            if self._added is not None:
+                del self._added[added:]
 
         return go_back
 
-    def step(self, point: str, plan: DetectionPlan, after: int, until: int, tick: int) -> None:
-        """The instances of an expression of a rule that end after one time and until another."""
-        detection = plan.detection
-        source = f"{point}/{detection.name}"
-        inputs = [self._tuples(leaf) for leaf in plan.inputs]
-        given = self._given.setdefault(source, set())
-        stop, which = end(detection.name), reference(detection.name)
-        new = [
-            t
-            for t in instances.found(detection, inputs, self._tester)
-            if after < t[stop] <= until and (t[which].key, _values(t)) not in given
-        ]
-        if not new:
+    def checkpoint(self) -> list[Run]:
+        """All records, as one run."""
+        kept = self._as_columns()
+        return [Run(stack([kept.keyed, kept.unkeyed]), 0, 0, {})] if len(kept) else []
+
+    def added(self) -> Batch | None:
+        """The records that were added since this was last asked; from the first time on they are written down."""
+        added, self._added = self._added, []
+        return stack(added) if added else None
+
+    def restore(self, batch: Batch, step: int = 0, number: int | None = None) -> None:  # noqa: ARG002 - has no runs
+        """Takes back records of an earlier life; it may have some already, and some may be followed by others."""
+        if not len(batch):
             return
-        given |= {(t[which].key, _values(t)) for t in new}
-        batch = of_rows([{n: v for n, v in t.items() if n != which} for t in new])
-        numbers = ints(range(self.count, self.count + len(new)))
-        self.count += len(new)
-        self._histories[source].append(batch.with_columns({which: numbers}), tick)
+        kept = self._as_columns()
+        more = self._parted(batch)
+        self._kept = Kept(_stacked(kept.keyed, more.keyed), _stacked(kept.unkeyed, more.unkeyed))
 
-    def _tuples(self, leaf: Leaf) -> list[dict[str, Any]]:
-        runs = [run.batch.renamed(leaf.names) for run in self._histories[leaf.source].flush()]
-        return with_events(stack(runs)).rows() if runs else []
+    def expiry(self, batch: Batch) -> Ints | None:
+        """The bound from which on each of some records is dead: too old, or followed by others that count instead."""
+        deaths = np.full(len(batch), FAR, dtype=np.int64)
+        if not len(batch):
+            return deaths
+        slots, ends = batch[SLOT], batch[END]
+        shared = [batch.columns[v] for v in self._plan.shared if v in batch.columns]
+        hashes = hash_columns(shared, len(batch)) if shared else np.zeros(len(batch), dtype=np.uint64)
+        order = np.lexsort((ends, hashes, slots))
+        is_followed = (slots[order][1:] == slots[order][:-1]) & (hashes[order][1:] == hashes[order][:-1])
+        for number, slot in enumerate(self._plan.slots):
+            mine = slots == number
+            if slot.within is not None:
+                deaths[mine] = batch[BEGIN][mine] + slot.within
+            if slot.label is not None:
+                rows = order[:-1][is_followed & mine[order][:-1]]
+                others = order[1:][is_followed & mine[order][:-1]]
+                deaths[rows] = np.minimum(deaths[rows], ends[others] + slot.label)
+        return deaths
+
+    def expire(self, bound: int) -> None:
+        """Drops what is dead at a bound."""
+        kept = self._as_columns()
+
+        def alive(batch: Batch) -> Batch:
+            deaths = self.expiry(batch)
+            return batch if deaths is None or not len(batch) else batch.take(deaths > bound)
+
+        self._kept = Kept(alive(kept.keyed), alive(kept.unkeyed))
 
 
-def _values(t: Mapping[str, Any]) -> tuple[Any, ...]:
-    return tuple(sorted((n, key(v)) for n, v in t.items() if is_variable(n)))
+class _Input:
+    """How the tuples of a primitive are read."""
+
+    def __init__(self, leaf: Leaf, plan: Detector, p: int) -> None:
+        self.is_keyed = plan.keyed[p] and bool(plan.shared)
+        self.variables: tuple[str, ...] = (*(plan.shared if plan.keyed[p] else ()), *plan.own[p])
+        own = {new: old for old, new in leaf.names.items()}
+        self._shared = plan.shared if self.is_keyed else ()
+        stamps = {BEGIN: begin(EVENT), END: end(EVENT), REFERENCE: reference(EVENT)}
+        self._names: list[tuple[str, str]] = [*stamps.items(), *((v, own.get(v, v)) for v in self.variables)]
+
+    def rows(self, given: Sequence[Row]) -> list[Row]:
+        """Tuples under the names of the rule; a shared variable that is null meets nothing."""
+        found: list[Row] = [{new: row[old] for new, old in self._names if old in row} for row in given]
+        if not self._shared:
+            return found
+        return [row for row in found if all(row[v] is not None for v in self._shared)]
+
+    def columns(self, given: Sequence[Batch]) -> Batch:
+        """The same by columns."""
+        if not given:
+            return Batch({n: ints(np.empty(0, dtype=np.int64)) for n, _ in self._names[:3]}, 0).with_columns(
+                {n: Column(np.empty(0, dtype=object), "any") for n, _ in self._names[3:]}
+            )
+        every = stack(given)
+        columns = {new: every.columns[old] for new, old in self._names if old in every.columns}
+        batch = Batch(columns, len(every))
+        for name in self._shared:
+            if batch.columns[name].kind == "any":
+                known = np.fromiter((v is not None for v in batch[name]), dtype=np.bool_, count=len(batch))
+                batch = batch.take(known)
+        return batch
+
+
+def _stacked(one: Batch, other: Batch) -> Batch:
+    return stack([one, other]) if len(one) and len(other) else one if len(one) else other
+
+
+def _latest(rivals: Sequence[Row], events: Pool, variables: Sequence[str]) -> int:
+    """Which of some tuples that start and end together is the greatest in the total order."""
+    known = events.find({row[REFERENCE] for row in rivals})
+    return max(range(len(rivals)), key=lambda k: _place(rivals[k], known, variables))
+
+
+def _place(row: Row, known: Mapping[int, Event], variables: Sequence[str]) -> Any:
+    """Where a tuple stands in the total order: by its event, and then by what is bound."""
+    bound = ((as_written(n), key(row[n])) for n in variables if row.get(n, UNBOUND) is not UNBOUND)
+    return known[row[REFERENCE]].term.key, tuple(sorted(bound))

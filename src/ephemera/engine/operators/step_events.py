@@ -5,14 +5,14 @@ Rules that need each other take turns over them until nothing is new.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ephemera.algebra.attributes import TERM, position
-from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, concat, ints
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, flat_values
 from ephemera.kernels.tail import RowBatch, plain_key
 from ephemera.rules.series import Series
@@ -114,6 +114,41 @@ class StepEvents:
         if found:
             self._left[reader] = found
         return taken
+
+    def find(self, references: Collection[int]) -> dict[int, Event]:
+        """Some events of the step, by their references."""
+        asked = np.fromiter(references, dtype=np.int64, count=len(references))
+        found: dict[int, Event] = {}
+        for part in (part for parts in self._events.values() for part in parts):
+            rows = np.flatnonzero(np.isin(part.batch[REFERENCE], asked))
+            if len(rows):
+                some = part.take(rows)
+                found.update(zip(some.batch[REFERENCE].tolist(), some.events(), strict=True))
+        return found
+
+    def ranks(self, references: Ints) -> Ints | None:
+        """Where some events stand in the total order of what has the same time; None if columns do not tell."""
+        every = [part for parts in self._events.values() for part in parts]
+        found = [part for part in every if np.isin(references, part.batch[REFERENCE]).any()]
+        shapes = {(part.label, part.arity) for part in found}
+        if len(shapes) != 1 or found[0].arity is None:
+            return None
+        names = found[0].names
+        # What is declared has its attributes in the order of their names, all else in that of the values.
+        order = range(found[0].arity) if names is None else sorted(range(found[0].arity), key=names.__getitem__)
+        columns = [concat([part.batch.columns[position(k)] for part in found]) for k in order]
+        if any(c.kind not in ("int", "text") for c in columns):
+            return None
+        known = np.concatenate([part.batch[REFERENCE] for part in found])
+        by_reference = np.argsort(known)
+        rows = by_reference[np.minimum(known[by_reference].searchsorted(references), len(known) - 1)]
+        if not bool((known[rows] == references).all()):
+            return None
+        taken = [c.take(rows) for c in columns]
+        values = [c.values if c.kind == "int" else np.unique(c.values, return_inverse=True)[1] for c in taken]
+        ranks = np.zeros(len(rows), dtype=np.int64)
+        ranks[np.lexsort(values[::-1])] = np.arange(len(rows))
+        return ranks
 
     def mark(self) -> Callable[[], None]:
         """Keeps in mind what is here; what it returns goes back to that, but for the forms of events."""

@@ -17,7 +17,10 @@ from ephemera.kernels.columns import Batch, Ints
 from ephemera.kernels.history import Run
 
 HISTORY, PENDING = "h", "p"
-"""What a table holds: the history of a query, a timer or an expression, or the tuples of a rule that wait."""
+"""What a table holds: the history of a query, a timer or an expression, or the tuples of a rule that wait.
+
+Those of an algebra expression that wait for others are its records.
+"""
 
 
 _CLOCK = "@clock"
@@ -71,4 +74,6 @@ def tables_of(lane: Lane) -> dict[tuple[str, str], StoredTable]:
         add(HISTORY, names.histories[own], own, history)
     for own, rule in lane.rules.items():
         add(PENDING, names.rules[own], own, rule.pending)
+    for own, records in lane.records.items():
+        add(PENDING, names.histories[own], own, records)
     return tables

@@ -1,0 +1,70 @@
+"""This module holds the algebra expressions of a lane: it numbers their instances and puts them into histories."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+from ephemera.algebra.attributes import reference
+from ephemera.algebra.truth import Tester
+from ephemera.engine.operators.detect import Detecting, Pool
+from ephemera.engine.operators.detect_whole import WholeDetector
+from ephemera.kernels.columns import Batch, ints
+from ephemera.kernels.history import History
+from ephemera.kernels.tail import RowBatch
+from ephemera.physical.nodes import RulePlan
+
+
+def records_of(point: str, name: str) -> str:
+    """What the records of an expression of a rule are called."""
+    return f"{point}/{name}#"
+
+
+class Detectors:
+    """The operators of a lane's algebra expressions; they own the histories of their instances."""
+
+    def __init__(self, rules: Iterable[RulePlan], tester: Tester, histories: Mapping[str, History]) -> None:
+        self._histories = histories
+        self._whole = WholeDetector(tester, histories)
+        self.detecting: dict[str, Detecting] = {
+            records_of(rule.point, one.detection.name): Detecting(one.detection.name, one, one.detector, histories)
+            for rule in rules
+            for one in rule.detections
+            if one.detector is not None
+        }
+        self.count = 0
+        """How many instances there were; they are told apart by their number."""
+
+    def count_on(self, count: int) -> None:
+        """Numbers instances from there on."""
+        self.count = count
+
+    def start(self) -> None:
+        """A step begins."""
+        self._whole.start()
+
+    def mark(self) -> Callable[[], None]:
+        """Keeps in mind what was given in this step; what it returns goes back to that, but for the numbers."""
+        return self._whole.mark()
+
+    def step(self, rule: RulePlan, seen: int, span: tuple[int, int], tick: int, events: Pool) -> int:
+        """The instances of the expressions of a rule that end in a span, from what came after a tick; how many."""
+        total = 0
+        for one in rule.detections:
+            name = one.detection.name
+            operator = self.detecting.get(records_of(rule.point, name))
+            if operator is None:
+                found: Batch | None = self._whole.step(rule.point, one, *span)
+            else:
+                given = operator.step(seen, *span, events)
+                found = RowBatch(given) if isinstance(given, list) else given
+            if found is not None:
+                numbers = range(self.count, self.count + len(found))
+                self.count += len(found)
+                which = reference(name)
+                if isinstance(found, RowBatch):
+                    found = found.numbered(which, numbers)
+                else:
+                    found = found.with_columns({which: ints(numbers)})
+                self._histories[f"{rule.point}/{name}"].append(found, tick)
+                total += len(found)
+        return total
