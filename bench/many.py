@@ -3,7 +3,8 @@
 Families of rules ask for pairs of A and B on the same key within a second, where v of A equals a constant, lies in a
 range, or begins with a limit: each event has a tenth of an answer, whatever the number of rules. Other families have
 windows of different lengths besides, so that no two rules are alike, ask how a text begins, or share a join of A and B
-and differ in what they ask of C behind it: in a constant and one of twenty windows, or all in their windows. CPU alone counts, and the ratio to one rule in the same run.
+and differ in what they ask of C behind it: in a constant and one of twenty windows, or all in their windows. CPU alone
+counts, and the ratio to one rule in the same run.
 
 scripts/bench many [--compile 1000 10000] [--rules 10000] [--sends 2000] [--batch-rules 1000] [--events 200000]
                    [--families NAME…]

@@ -36,7 +36,9 @@ RUNS = {
     "scripts/bench algebra": "scripts/bench algebra --events 2000 --live 200",
     "scripts/bench arithmetic": "scripts/bench arithmetic --events 400 --repeat 1",
     "scripts/bench planner": "scripts/bench planner --events 600 --others 2 --repeat 1",
-    "scripts/bench slices": "scripts/bench slices --events 4000 --size 2000 --batches 2 --warm 1 --repeat 1 --cases pairs hot",
+    "scripts/bench slices": (
+        "scripts/bench slices --events 4000 --size 2000 --batches 2 --warm 1 --repeat 1 --cases pairs hot"
+    ),
     "scripts/bench many": "scripts/bench many --compile 20 --rules 20 --sends 20 --batch-rules 5 --events 1000",
     "scripts/bench memory": "scripts/bench memory --events 1000 --times 2 --units 12",
     "scripts/bench spark": f"scripts/bench spark {FEW}",

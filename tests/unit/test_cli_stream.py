@@ -71,6 +71,19 @@ def test_a_live_run_refuses_what_would_be_kept_forever(tmp_path: Path) -> None:
     assert run(program, "--allow-unbounded").exit_code == 0
 
 
+def test_what_is_bounded_by_begins_alone_is_refused_live_on_spark(tmp_path: Path) -> None:
+    """There events are used when they have ended; in this process from their begin on."""
+    known = "LASTS ANY ARRIVES AT BEGIN"
+    text = f"EVENT a(x: int) {known}; EVENT b(x: int) {known}; q(x) <- i: a(x), j: b(x), i before[0, 3] j;"
+    program = write(tmp_path, "p.eq", text)
+    (tmp_path / "in").mkdir()
+    assert run(program).exit_code == 0
+    refused = run(program, "--input", f"{tmp_path}/in", "--output", f"{tmp_path}/out", "--checkpoint", f"{tmp_path}/c")
+    assert refused.exit_code == 1
+    assert "error[unbounded-relevance]" in refused.stderr
+    assert refused.stderr.splitlines()[-1].startswith("live on Spark, events are used when they have ended")
+
+
 def test_a_batch_run_warns_of_it(tmp_path: Path) -> None:
     program = write(tmp_path, "p.eq", UNBOUNDED)
     result = CliRunner().invoke(app, ["run", program, "--engine", "local"], input="")

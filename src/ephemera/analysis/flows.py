@@ -35,7 +35,8 @@ from ephemera.base.tree import find
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.scope import event_names, pattern_bindings, variable_names
 from ephemera.syntax.nodes import Comparison, Derive, IsNull
-from ephemera.terms.nodes import Atom, Binary, Bool, Expression, NamedAtom, Number, Text, Var
+from ephemera.terms import nodes as terms
+from ephemera.terms.nodes import Atom, Binary, Bool, NamedAtom, Number, Text, Var
 
 RATE = 1.0
 """How many events of a type come in a second, if nobody says."""
@@ -226,7 +227,7 @@ def _is_equation(condition: Holds) -> bool:
     return isinstance(condition.condition, Comparison) and condition.condition.operator == "="
 
 
-def _values(e: Expression, flow: Flow) -> float:
+def _values(e: terms.Expression, flow: Flow) -> float:
     """How many values an expression has at least: what is added keeps values apart, and so does what is multiplied."""
     match e:
         case Var(name):

@@ -23,6 +23,7 @@ from ephemera.cli.files import (
     WRONG_PROGRAM,
     bad_letter,
     names_of,
+    print_reports,
     undefined_letter,
     write_file,
     write_out,
@@ -119,6 +120,7 @@ def run_command(
             asked,
             engine=engine,
             follow=follow,
+            allowed=allow_unbounded,
         )
         return
     if follow or asked.first() is not None:
@@ -212,6 +214,7 @@ def _run_stream(
     *,
     engine: RunsOn | None,
     follow: bool,
+    allowed: bool,
 ) -> None:
     """A live run: on Spark if that reads the input, else in this process."""
     given = live_inputs(inputs, live, paths)
@@ -220,6 +223,8 @@ def _run_stream(
     given = given or [LiveInput(STANDARD_INPUT)]
     on_spark = _is_on_spark(given, engine, follow=follow)
     if on_spark:
+        if not allowed:
+            _refuse_what_has_no_bound_there(live)
         check_names(wanted.output, asked.dead_letters)
     elif wanted.output is not None and not is_one_file(wanted.output):
         _refuse(f"the engine `local` writes one file of JSON lines, and `{wanted.output}` is none; name it .jsonl")
@@ -255,6 +260,15 @@ def _run_stream(
     stream = Stream(engines, wanted.names, target, wanted.dead_letter, shown)
     stream.run([(one.name, one.readers(len(live))) for one in given], follow=follow)
     if wanted.strict and any(engine.warnings for engine in engines):
+        raise click.exceptions.Exit(WRONG_PROGRAM)
+
+
+def _refuse_what_has_no_bound_there(programs: Sequence[Program]) -> None:
+    """Refuses programs that need no more than what they may keep only if events are used from their begin on."""
+    reports = [program._unbounded(as_they_come=False) for program in programs]
+    if any(report.diagnostics for report in reports):
+        print_reports(reports)
+        click.echo("live on Spark, events are used when they have ended, even if they arrive at their begin", err=True)
         raise click.exceptions.Exit(WRONG_PROGRAM)
 
 

@@ -119,7 +119,7 @@ def _mean(values: Sequence[float]) -> float:
         upper = spread - (spread - found)
         left = math.fsum([*values, -upper * count, (upper - found) * count])
         # Below a power of two digits are half as wide.
-        if abs(left) < count * math.ulp(found) / 2 and abs(math.frexp(found)[0]) != 0.5:  # noqa: PLR2004
+        if abs(left) < count * math.ulp(found) / 2 and abs(math.frexp(found)[0]) != 0.5:
             return found
     return float(sum(map(Fraction, values)) / count)
 
