@@ -273,7 +273,7 @@ def test_sums_and_averages_of_doubles_are_rounded_once(rows: list[tuple[int, flo
     batch = Batch({"k": ints([k for k, _ in rows]), "v": Column(np.array([v for _, v in rows]), "float")}, len(rows))
     groups = grouped(batch, ["k"])
     of = [[v for g, v in rows if g == k] for k in batch["k"][groups.first]]
-    exactly = [sum(map(Fraction, values)) for values in of]
+    exactly = [sum(map(Fraction, values), Fraction()) for values in of]
     for function, expected in (("sum", exactly), ("avg", [s / len(v) for s, v in zip(exactly, of, strict=True)])):
         found = aggregate(function, batch.columns["v"], groups)
         if found is None:  # it is told one by one that some have no value
