@@ -178,3 +178,32 @@ def test_many_events_at_one_instant_are_told_apart_by_columns(monkeypatch: pytes
     right = plain(program.run(events, engine="oracle"))
     assert len(right) > 50
     assert plain(program.run(events)) == right
+
+
+@pytest.mark.parametrize(
+    ("declared", "expression", "verdict"),
+    [
+        ("", "a(_); b(_)", "bounded"),
+        ("", "(a(x); b(x))[10 sec]", "bounded"),
+        ("", "a(x); b(x)", "one row per key"),
+        ("", "a(x) - b(x)", "bounded"),
+        ("", "(a(x); a(x)) - b(x)", "one row per key"),
+        (" LASTS ANY", "a(_); b(_)", "unbounded"),
+        (" LASTS ANY", "a(_); (b(_))[10 sec]", "bounded"),
+    ],
+)
+def test_there_are_three_verdicts(declared: str, expression: str, verdict: str) -> None:
+    head = "TIME UNIT 1 sec;\nEVENT a(x: int);\n"
+    program = ephemera.compile(f"{head}EVENT b(x: int){declared};\np() <- e: algebra ({expression});")
+    assert f": {verdict}\n" in program.explain("relevance")
+    if verdict == "bounded":
+        program.engine()
+    else:
+        with pytest.raises(ephemera.ProgramError):
+            program.engine()
+
+
+def test_what_is_called_unbounded_grows_and_what_is_not_does_not() -> None:
+    program = "TIME UNIT 1 sec;\nEVENT a(x: int);\nEVENT b(x: int) LASTS ANY;\np() <- e: algebra (a(_); {});"
+    assert _peak(program.format("b(_)"), _many("a", 300)) >= 299
+    assert _peak(program.format("(b(_))[10 sec]"), _many("a", 300)) <= 12
