@@ -226,6 +226,11 @@ def expression_of(event: str) -> tuple[str, int] | None:
     return (name, int(number)) if name and number.isdecimal() else None
 
 
+def records_of(point: str, expression: str) -> str:
+    """What is called that an algebra expression of a rule keeps."""
+    return f"{point}/{expression}#"
+
+
 def as_written(name: str) -> str:
     """What the author of a rule calls a variable."""
     return name[1:-1] if name[0] == "`" else name

@@ -20,7 +20,17 @@ from dataclasses import MISSING, field, fields, is_dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from ephemera.algebra.attributes import begin, constant, end, is_constant, is_joined, occurrence, place_of, reference
+from ephemera.algebra.attributes import (
+    begin,
+    constant,
+    end,
+    is_constant,
+    is_joined,
+    occurrence,
+    place_of,
+    records_of,
+    reference,
+)
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename
 from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
@@ -203,8 +213,9 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
             histories[f"{name}/{leaf}"] = f"{rules[name]}.{own.events[leaf]}"
             columns[f"{name}/{leaf}"] = columns[name]
         for leaf in (one.name for one in find(point.expression, Detection)):
-            histories[f"{name}/{leaf}#"] = f"{rules[name]}.{own.events[leaf]}.records"
-            columns[f"{name}/{leaf}#"] = columns[name]
+            records = records_of(name, leaf)
+            histories[records] = f"{rules[name]}.{own.events[leaf]}.records"
+            columns[records] = columns[name]
     feeding = _Feeding(plan, prints)
     readers = {i.point: made_of[name] for name in alike for i in find(plan.points[name].expression, Input)}
     queries: dict[str, str] = {}

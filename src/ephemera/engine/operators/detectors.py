@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from ephemera.algebra.attributes import reference
+from ephemera.algebra.attributes import records_of, reference
 from ephemera.algebra.truth import Tester
 from ephemera.engine.operators.detect import Detecting, Pool
 from ephemera.engine.operators.detect_whole import WholeDetector
@@ -12,11 +12,6 @@ from ephemera.kernels.columns import Batch, ints
 from ephemera.kernels.history import History
 from ephemera.kernels.tail import RowBatch
 from ephemera.physical.nodes import RulePlan
-
-
-def records_of(point: str, name: str) -> str:
-    """What the records of an expression of a rule are called."""
-    return f"{point}/{name}#"
 
 
 class Detectors:
