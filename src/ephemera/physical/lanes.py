@@ -139,7 +139,8 @@ def _needed(relevance: Iterable[Relevance], event: str | Mapping[str, str]) -> N
         length = one.length if event == EVENT else ANY_LENGTH
         if not one.minimal and length == ANY_LENGTH:
             return None
-        for partner in one.partners if one.minimal else ((),):
+        # What waits for nobody is read in the step in which it comes, and not kept.
+        for partner in (one.partners or (one.minimal,)) if one.minimal else ((),):
             times = [(_own(b.stamp, event), b.time) for b in partner]
             counts = tuple((stamp, t.bound - t.is_strict) for stamp, t in times if t is not None)
             readers.append(Reader(counts, length))
