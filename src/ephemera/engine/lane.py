@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ephemera.algebra.attributes import as_written
-from ephemera.algebra.fingerprint import StateNames
 from ephemera.algebra.nodes import Table
+from ephemera.algebra.state_names import StateNames
 from ephemera.algebra.truth import Tester
 from ephemera.engine.agenda import Agenda
 from ephemera.engine.operators.alike_heads import AlikeHeads

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.attributes import EVENT, begin, end
 from ephemera.analysis.nodes import ANY_LENGTH, Length
 from ephemera.kernels.columns import Batch, Ints, Mask
+from ephemera.kernels.event_columns import BEGIN, END
 from ephemera.physical.nodes import Needed
 
 FOREVER = 1 << 62
 """Further away than any time; sums with times stay within 64 bits."""
-BEGIN, END = begin(EVENT), end(EVENT)
 
 
 class Lifetimes:

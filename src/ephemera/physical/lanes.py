@@ -12,10 +12,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Se
 from dataclasses import replace
 
 from ephemera.algebra.attributes import EVENT, Stamp, begin, end, event_of, moved
-from ephemera.algebra.fingerprint import stored_joins
 from ephemera.algebra.nodes import Calendar, Detection, Expression, Input, Match, Plan, Rename
 from ephemera.algebra.parts import stored_stamps
 from ephemera.algebra.scalar import Matches
+from ephemera.algebra.state_names import stored_joins
 from ephemera.analysis.detectors import is_part
 from ephemera.analysis.nodes import ANY_LENGTH, Relevance
 from ephemera.analysis.relevance import waiting_time

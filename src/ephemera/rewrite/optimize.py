@@ -8,9 +8,10 @@ from functools import cached_property
 from typing import TypeAlias
 
 from ephemera.algebra.check import check_plan
-from ephemera.algebra.fingerprint import Print, StateNames, fingerprints, state_names
+from ephemera.algebra.fingerprint import Print, fingerprints
 from ephemera.algebra.nodes import Plan, Point
 from ephemera.algebra.scalar import Formula
+from ephemera.algebra.state_names import StateNames, state_names
 from ephemera.analysis.flows import Statistics, declared, flows
 from ephemera.analysis.join_estimates import Flow
 from ephemera.analysis.nodes import Facts

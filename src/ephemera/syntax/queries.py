@@ -1,29 +1,24 @@
-"""This module reads event queries: events, timers, windows, tables, algebra expressions, `and`, `or`, `where`."""
+"""This module reads event queries: events, timers, windows, tables, `and`, `or`, `where`."""
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import Literal, cast
+from typing import Literal
 
 from ephemera.base.diagnostic import Edit, Help
 from ephemera.base.span import Span
 from ephemera.base.suggest import suggestion
+from ephemera.syntax.algebra import algebra, algebra_follows
 from ephemera.syntax.conditions import braced_conditions, condition, continues_expression, ends_in, identifier
 from ephemera.syntax.cursor import Cursor
-from ephemera.syntax.expressions import duration, is_unit_word
+from ephemera.syntax.expressions import duration
 from ephemera.syntax.nodes import (
     Absent,
     Accumulation,
-    Algebra,
-    AlgebraExpression,
-    AlgebraOperator,
     And,
     At,
     Between,
-    Composed,
     Condition,
     Event,
-    Limited,
     Or,
     Query,
     Timer,
@@ -31,8 +26,8 @@ from ephemera.syntax.nodes import (
     While,
     Window,
 )
-from ephemera.syntax.terms import at_label, atom, element, label, pattern
-from ephemera.terms.nodes import AnyEvent, Name, Var
+from ephemera.syntax.terms import at_label, pattern
+from ephemera.terms.nodes import Name
 
 TIMER_KINDS = (
     "extend",
@@ -48,7 +43,6 @@ TIMER_KINDS = (
     "from-start-backward",
 )
 TIMER_PREFIXES = ("timer", "datetime")
-ALGEBRA_PRECEDENCE = {"|": 1, "-": 2, "+": 3, ";": 4}
 
 Mode = Literal["not", "collect", "collect optional"]
 
@@ -275,8 +269,8 @@ def _named(c: Cursor) -> Query:
     _check_timer_kind(c)
     if _timer_follows(c):
         return _timer(c, name, start)
-    if c.is_at("algebra") and _algebra_follows(c):
-        return _algebra(c, name, start)
+    if c.is_at("algebra") and algebra_follows(c):
+        return algebra(c, name, start)
     return Event(name, pattern(c), span=c.span_from(start))
 
 
@@ -322,81 +316,6 @@ def _timer(c: Cursor, name: Name | None, start: int) -> Timer:
     length = duration(c)
     c.expect(closer)
     return Timer(name, kind, anchor, length, span=c.span_from(start))
-
-
-def _algebra_follows(c: Cursor) -> bool:
-    """``algebra (…)``; an event type of that name has only names and values between its brackets."""
-    first = 2 if c.look(1).text in ("restricted", "unrestricted") else 1
-    if c.look(first).text == "per" and c.look(first + 1).is_name:
-        return True
-    if first > 1:
-        return c.look(2).text == "("
-    inside = c.inside_bracket(1) if c.look(1).text == "(" else []
-    return any(t.kind == "op" and t.text in "(){}[];|+" for t in inside) or any(
-        t.text == "-" and t.kind == "op" and n.kind != "number" for t, n in pairwise(inside)
-    )
-
-
-def _algebra(c: Cursor, name: Name | None, start: int) -> Algebra:
-    c.advance()
-    restricted = True
-    if c.is_at("restricted") or c.is_at("unrestricted"):
-        restricted = c.advance().text == "restricted"
-    per = _correlated(c) if c.accept("per") else ()
-    c.expect("(")
-    expression = algebra_expression(c)
-    c.expect(")")
-    return Algebra(name, expression, restricted, per, span=c.span_from(start))
-
-
-def _correlated(c: Cursor) -> tuple[Var, ...]:
-    found: list[Var] = []
-    while True:
-        token = c.name("a variable")
-        found.append(Var(token.text, span=c.span_from(token.start)))
-        if not c.accept(","):
-            return tuple(found)
-
-
-def algebra_expression(c: Cursor, minimum: int = 1) -> AlgebraExpression:
-    start = c.token.start
-    left = _algebra_operand(c)
-    while c.token.kind == "op" and ALGEBRA_PRECEDENCE.get(c.token.text, 0) >= minimum:
-        operator = cast(AlgebraOperator, c.advance().text)
-        right = algebra_expression(c, ALGEBRA_PRECEDENCE[operator] + 1)
-        left = Composed(operator, left, right, span=c.span_from(start))
-    return left
-
-
-def _algebra_operand(c: Cursor) -> AlgebraExpression:
-    start = c.token.start
-    found: AlgebraExpression
-    if c.accept("("):
-        found = algebra_expression(c)
-        c.expect(")")
-    else:
-        found = _primitive(c)
-    while c.is_at("["):
-        c.advance()
-        length = duration(c)
-        c.expect("]")
-        found = Limited(found, length, span=c.span_from(start))
-    return found
-
-
-def _primitive(c: Cursor) -> AlgebraExpression:
-    name = label(c, "an event type")
-    if c.is_at("("):
-        return atom(c, name)
-    if c.is_at("{") or (c.is_at("[") and not _limit_follows(c)):
-        return element(c, name)
-    return AnyEvent(name, span=name.span)
-
-
-def _limit_follows(c: Cursor) -> bool:
-    """Whether a square bracket behind a label holds a duration, and not the children of a term."""
-    inside = c.inside_bracket(0)
-    return bool(inside) and all(t.kind in ("number", "duration") or is_unit_word(t) for t in inside)
 
 
 def comma_help(c: Cursor) -> tuple[Help, ...]:

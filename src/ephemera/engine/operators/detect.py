@@ -24,6 +24,7 @@ from ephemera.engine.operators.detect_columns import (
     SharedHash,
     empty_rows,
     mask_of,
+    stacked,
 )
 from ephemera.engine.operators.detect_rows import UNKEYED, Instance, RowStep
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints, stack
@@ -260,7 +261,8 @@ class Detecting:
             return
         kept = self._as_columns()
         more = self._parted(batch)
-        self._kept = Kept(_stacked(kept.keyed, more.keyed), _stacked(kept.unkeyed, more.unkeyed))
+        empty = empty_rows(self._plan)
+        self._kept = Kept(stacked([kept.keyed, more.keyed], empty), stacked([kept.unkeyed, more.unkeyed], empty))
 
     def expiry(self, batch: Batch) -> Ints | None:
         """The bound from which on each of some records is dead: too old, or followed by others that count instead."""
@@ -325,10 +327,6 @@ class _Input:
                 known = np.fromiter((v is not None for v in batch[name]), dtype=np.bool_, count=len(batch))
                 batch = batch.take(known)
         return batch
-
-
-def _stacked(one: Batch, other: Batch) -> Batch:
-    return stack([one, other]) if len(one) and len(other) else one if len(one) else other
 
 
 def _latest(rivals: Sequence[Row], events: Pool, variables: Sequence[str]) -> int:

@@ -193,7 +193,7 @@ class ColumnStep:
                 added.append(made.take(is_new))
         empty = empty_rows(self._plan)
         new = stack(added) if added else None
-        kept = Kept(_stacked(parts, empty), _stacked([_without_keys(b, self._plan) for b in others], empty))
+        kept = Kept(stacked(parts, empty), stacked([_without_keys(b, self._plan) for b in others], empty))
         return Step(found, kept, new)
 
     def _records(self, rows: Instances, *, is_time: bool) -> Batch:
@@ -306,7 +306,8 @@ def _without_keys(batch: Batch, plan: Detector) -> Batch:
     return Batch({n: c for n, c in batch.columns.items() if n not in plan.shared}, len(batch))
 
 
-def _stacked(parts: Sequence[Batch], empty: Batch) -> Batch:
+def stacked(parts: Sequence[Batch], empty: Batch) -> Batch:
+    """All rows of some batches; what is empty leaves columns of their kind."""
     filled = [part for part in parts if len(part)]
     return stack(filled) if filled else empty
 

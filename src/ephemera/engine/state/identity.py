@@ -18,9 +18,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from ephemera.algebra import explain
-from ephemera.algebra.fingerprint import digest, rule_names
+from ephemera.algebra.fingerprint import digest
 from ephemera.algebra.nodes import Plan
 from ephemera.algebra.renaming import Renaming
+from ephemera.algebra.state_names import rule_names
 from ephemera.base.errors import EphemeraError
 from ephemera.base.time import describe
 from ephemera.physical.plan import Compiled

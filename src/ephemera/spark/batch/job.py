@@ -23,7 +23,7 @@ from ephemera.rules.outcome import World
 from ephemera.spark.read.flat_events import ANY, END, REST, Form, ScannedEvents
 from ephemera.spark.read.parquet import GroupsOfRows, groups_of_rows
 from ephemera.spark.read.route_rows import FromLines, FromSource, numbered
-from ephemera.spark.read.sample_events import sample_events
+from ephemera.spark.read.sample_events import Sampled, sample_events
 from ephemera.spark.read.scan import Input, apart, format_of, read, read_rest
 from ephemera.spark.read.text_files import TextFiles, text_files
 from ephemera.spark.read.time_form import counts, messages_there
@@ -105,10 +105,12 @@ def start(  # noqa: PLR0913 - what a run needs
             check_columns(offers, job.compiled.rules.resolved.catalogue, lenient=lenient)
         asks_the_clock = any(job.asks_the_clock for job in alike)  # then Spark looks for the first and last ends
         others = read(spark, [given for given, files in found if files is not None and asks_the_clock], *asked)
-        planned = alike if slicing is None else _planned_for(alike, here, count, slicing)
+        seen = _looked_at(alike, here, count) if slicing is not None else None
+        planned = alike if slicing is None else _planned_for(alike, seen or [], slicing)
         pairs = zip(same, planned, strict=True)
         own = [_spread(n, job, [*by_spark, *others], count) for n, job in pairs]
-        own = _cut_along_time(own, [*here, *by_spark], wanted_columns(alike), cores_of(spark), slicing)
+        left = [*([] if seen else here), *by_spark]
+        own = _cut_along_time(own, left, seen or [], wanted_columns(alike), cores_of(spark), slicing)
         spreads += own
         notes += catalogue.local.note_since(assumed)
         filtered |= set(_constants(alike)) if any(source.form in ("rows", "cells") for source in by_spark) else set()
@@ -160,32 +162,37 @@ def _spread(number: int, job: Job, sources: Sequence[ScannedEvents], places: int
     return DistributedProgram(job.compiled, job.world, number, places, *_span(sources, job))
 
 
-def _planned_for(
-    jobs: Sequence[Job], sources: Sequence[GroupsOfRows | TextFiles], places: int, slicing: Slicing
-) -> list[Job]:
-    """Programs over the same input as they are to run over what some of it shows, where that leaves a choice."""
+def _looked_at(jobs: Sequence[Job], sources: Sequence[GroupsOfRows | TextFiles], places: int) -> Sampled | None:
+    """Some events of files that programs read, where these leave a choice of how to join; else nobody looks."""
     if not any(job.compiled.physical.has_choice for job in jobs):
-        return list(jobs)
+        return None
     reading = DistributedProgram(jobs[0].compiled, jobs[0].world, 0, places, -FAR, FAR)
-    looks = [sample_events(source, reading, wanted_columns(jobs)) for source in sources]
-    parts, weights = [part for some in looks for part, _ in some], [weight for some in looks for _, weight in some]
-    if sum(len(part) * weight for part, weight in zip(parts, weights, strict=True)) < max(slicing.least, 1):
+    return [some for source in sources for some in sample_events(source, reading, wanted_columns(jobs))]
+
+
+def _planned_for(jobs: Sequence[Job], sampled: Sampled, slicing: Slicing) -> list[Job]:
+    """Programs over the same input as they are to run over what some of it shows."""
+    if sum(len(part) * weight for part, weight in sampled) < max(slicing.least, 1):
         return list(jobs)
-    seen = observed(parts, weights)
+    seen = observed([part for part, _ in sampled], [weight for _, weight in sampled])
     return [
         replace(job, compiled=job.compiled.seen(seen)) if seen and job.compiled.physical.has_choice else job
         for job in jobs
     ]
 
 
-def _cut_along_time(
+def _cut_along_time(  # noqa: PLR0913, PLR0917 - programs, what they read, and when it is worth it
     spreads: list[DistributedProgram],
     sources: Sequence[GroupsOfRows | TextFiles | ScannedEvents],
+    sampled: Sampled,
     wanted: Mapping[str, frozenset[str]],
     cores: int,
     slicing: Slicing | None,
 ) -> list[DistributedProgram]:
-    """Programs over the same input with their slices of time; the input is only looked at if some may have any."""
+    """Programs over the same input with their slices of time; the input is only looked at if some may have any.
+
+    Of sources that are not among these some events are known already.
+    """
     if (
         slicing is None
         or not any(spread.look_backs for spread in spreads)
@@ -197,7 +204,8 @@ def _cut_along_time(
     found = spreads
     for at_a_glance in (True, False) if all(have_keys) else (False,):  # mostly keys do spread
         looks = [sample_events(source, spreads[0], columns, at_a_glance=at_a_glance) for source in sources]
-        found = [cut_along_time(spread, [some for one in looks for some in one], cores, slicing) for spread in spreads]
+        every = [*sampled, *(some for one in looks for some in one)]
+        found = [cut_along_time(spread, every, cores, slicing) for spread in spreads]
         if not any(spread.slices for spread in found):
             break
     return found
