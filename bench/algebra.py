@@ -2,9 +2,11 @@
 
 `((A; B)[2h] - D)` for each key: a B with the latest A before it, no longer than two hours ago, and no D between them.
 Only the engine is measured, in CPU seconds: events are given as columns, as to the queries of the engine's benchmark.
-Then events are sent one at a time, and what a send takes and how the process grows is told.
+Then events are sent one at a time, and what a send takes and how the process grows is told. With `--spark` the
+expression runs on Spark with two cores instead, over Parquet files, beside Q3 of the benchmark there, warm, the fastest
+of three.
 
-scripts/bench algebra [--events 1000000 5000000] [--keys 1000] [--live 1000000] [--batch 100000]
+scripts/bench algebra [--events 1000000 5000000] [--keys 1000] [--live 1000000] [--batch 100000] [--spark]
 """
 
 from __future__ import annotations
@@ -12,6 +14,8 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 
@@ -19,7 +23,8 @@ import ephemera
 from bench.data import Stream, keyed
 from bench.feeding import MICROSECONDS, engine, parts
 from bench.process import resident
-from bench.queries import KEYED
+from bench.queries import KEYED, Case
+from bench.reference import Answers
 from ephemera.engine.stats import stats_of
 from ephemera.kernels.history import FAR
 
@@ -101,6 +106,27 @@ def one_by_one(stream: Stream) -> None:
     )
 
 
+def on_spark(sizes: list[int], keys: int) -> None:
+    """The expression and Q3 in one session, on the same files."""
+    from bench.spark import ours, save, timed  # noqa: PLC0415 - nothing else here needs Spark
+    from ephemera.spark.runtime.session import session  # noqa: PLC0415
+
+    spark = session("local[2]", more={"spark.sql.shuffle.partitions": "4"}, is_alone=True)
+    absence = Case("Q3", keys)
+
+    def seconds(program: str, query: str, path: Path, right: Answers) -> float:
+        return timed(lambda: ours(spark, program, query, path), right, 3, 60)[0]
+
+    with TemporaryDirectory() as folder:
+        for events in sizes:
+            stream, path = keyed(keys, events), Path(folder) / f"{events}.parquet"
+            save(stream, path)
+            own = seconds(ALGEBRA, "P", path, Answers(*expected(stream)))
+            other = seconds(absence.program, "Q3", path, absence.answers(stream))
+            print(f"Spark, {events:,} events: {own:.2f} s, Q3 {other:.2f} s, {own / other:.2f} times", flush=True)
+    spark.stop()
+
+
 def main() -> None:
     """The algebra beside the rule, and one event at a time."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -108,7 +134,11 @@ def main() -> None:
     options.add_argument("--keys", type=int, default=1_000)
     options.add_argument("--batch", type=int, default=100_000)
     options.add_argument("--live", type=int, default=1_000_000)
+    options.add_argument("--spark", action="store_true")
     chosen = options.parse_args()
+    if chosen.spark:
+        on_spark(chosen.events, chosen.keys)
+        return
     print(f"{'events':>10}{'':>10}{'CPU':>10}{'a million':>11}{'answers':>12}{'kept':>10}")
     for events in chosen.events:
         stream = keyed(chosen.keys, events)

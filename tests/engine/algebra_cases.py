@@ -5,12 +5,28 @@ The reference is written from the figure alone, over plain tuples: it shares no 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ast import literal_eval
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 import ephemera
+from ephemera.algebra.attributes import begin, end, is_blank, is_variable
+from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.operators import detect
+from ephemera.engine.operators.detectors import Detectors
+from ephemera.formats.reading import read_event
+from ephemera.kernels.history import FAR, History
 from ephemera.program import Program
+from ephemera.rules.outcome import World
+from ephemera.terms.events import Event
+from tests.engine.living import Beat, Host, cut
+from tests.engine.spreading import outcome_of
 
 LABELS = ("a", "b", "c")
 LATEST = 24
@@ -21,6 +37,12 @@ class Atom:
     label: str
     number: int
     keyed: bool
+    second: bool = False
+    """Whether it knows `y`, which others may share that do not know `x`."""
+
+    @property
+    def value(self) -> str:
+        return "y" if self.second else f"v{self.number}"
 
 
 @dataclass(frozen=True)
@@ -46,16 +68,23 @@ class Case:
     tree: Tree
     events: tuple[dict[str, Any], ...]
     points: bool
+    is_declared: bool
+    """Events of declared types are ordered by the names of their attributes, so others may be picked."""
 
     @property
     def text(self) -> str:
-        lasts = "".join(f"EVENT {label}(k: any, id: int);\n" for label in LABELS) if self.points else ""
+        lasts = "" if self.points else " LASTS ANY"
+        declared = "".join(f"EVENT {label}(k: any, id: int){lasts};\n" for label in LABELS if self.is_declared)
         head = ", ".join(self.head)
-        return f"TIME UNIT 1 sec;\n{lasts}p({head}) <- e: algebra ({text(self.tree)});"
+        return f"TIME UNIT 1 sec;\n{declared}p({head}) <- e: algebra ({text(self.tree)});"
 
     @property
     def head(self) -> list[str]:
         return sorted(sure(self.tree))
+
+    def declaring(self) -> Case:
+        """The same with declared types."""
+        return replace(self, is_declared=True)
 
     def program(self) -> Program:
         return ephemera.compile(self.text)
@@ -63,8 +92,8 @@ class Case:
 
 def text(tree: Tree) -> str:
     match tree:
-        case Atom(label, number, keyed):
-            return f"{label}({'x' if keyed else '_'}, v{number})"
+        case Atom(label, _, keyed):
+            return f"{label}({'x' if keyed else '_'}, {tree.value})"
         case Within(inner, length):
             return f"({text(inner)})[{length} sec]"
         case Node(sign, left, right):
@@ -73,8 +102,8 @@ def text(tree: Tree) -> str:
 
 def sure(tree: Tree) -> set[str]:
     match tree:
-        case Atom(_, number, keyed):
-            return {f"v{number}", "x"} if keyed else {f"v{number}"}
+        case Atom(_, _, keyed):
+            return {tree.value, "x"} if keyed else {tree.value}
         case Within(inner, _):
             return sure(inner)
         case Node("|", left, right):
@@ -98,11 +127,12 @@ def atoms(tree: Tree) -> list[Atom]:
 def make(dice: Random) -> Case:
     """A random case: of points or intervals, simultaneous or not; all, some or no primitives share a variable."""
     sharing = dice.choice([0.0, 1.0, 1.0, 0.7])
+    partly = dice.choice([0.0, 0.0, 0.0, 0.5])
     numbers = iter(range(1, 99))
 
     def tree(depth: int) -> Tree:
         if depth == 0 or dice.random() < 0.15:
-            return Atom(dice.choice(LABELS), next(numbers), dice.random() < sharing)
+            return Atom(dice.choice(LABELS), next(numbers), dice.random() < sharing, dice.random() < partly)
         if dice.random() < 0.25:
             return Within(tree(depth - 1), dice.choice([0, 1, 2, 3, 5, 8]))
         return Node(dice.choice("|+-;;"), tree(depth - 1), tree(depth - 1))
@@ -118,7 +148,7 @@ def make(dice: Random) -> Case:
         events.append({"event": dice.choice(LABELS), "time": time, "data": data})
     unique = list({repr(_normal(e)): e for e in events}.values())
     unique.sort(key=_end)
-    return Case(tree(dice.choice([1, 2, 3])), tuple(unique), points)
+    return Case(tree(dice.choice([1, 2, 3])), tuple(unique), points, is_declared=points or dice.random() < 0.3)
 
 
 def _normal(event: dict[str, Any]) -> Any:
@@ -138,36 +168,37 @@ def _begin(event: dict[str, Any]) -> int:
 
 # ---- figure 2 ----------------------------------------------------------------------------------------------
 
+Pair = tuple[Any, Any]
+"""Of both variables that may be shared."""
 Instance = tuple[int, int, tuple[tuple[str, Any], ...]]
 
 
-def reference(case: Case, *, parts: bool = True) -> list[Any] | None:
-    """The answers by figure 2; None if it depends on which values come later which instance is picked."""
-    shared = sum(atom.keyed for atom in atoms(case.tree)) > 1
-    if shared and not _has_key(case.tree):
-        return None
-    keys = [e["data"][0] for e in case.events if e["data"][0] is not None]
+def reference(case: Case) -> list[Any]:
+    """The answers by figure 2, for each value of the shared variable, and for one that no event has."""
     answers = []
-    for key in dict.fromkeys(map(_one, keys)) if shared else [None]:
-        for begin, end, bound in _run(case, key, shared=shared):
-            values = dict(bound)
-            data = [values[name] for name in case.head] if parts else []
-            answers.append((begin, end, repr([_one(v) for v in data])))
+    for first, last, bound in _picked(case):
+        values = dict(bound)
+        answers.append((first, last, repr([_one(values[name]) for name in case.head])))
     return sorted(set(answers))
 
 
-def _has_key(tree: Tree) -> bool:
-    match tree:
-        case Atom(_, _, keyed):
-            return keyed
-        case Within(inner, _):
-            return _has_key(inner)
-        case Node("|", left, right):
-            return _has_key(left) and _has_key(right)
-        case Node("-", left, _):
-            return _has_key(left)
-        case Node(_, left, right):
-            return _has_key(left) or _has_key(right)
+def reference_parts(case: Case) -> list[Any]:
+    """The instances by figure 2 with all that is bound in them, also where a head may not say it."""
+    return sorted({(first, last, _told(dict(bound))) for first, last, bound in _picked(case)})
+
+
+def _told(bound: dict[str, Any]) -> str:
+    return repr(sorted((name, _one(value)) for name, value in bound.items()))
+
+
+def _picked(case: Case) -> Iterator[Instance]:
+    shared = sum(atom.keyed for atom in atoms(case.tree)) > 1
+    partly = sum(atom.second for atom in atoms(case.tree)) > 1
+    keys = [e["data"][0] for e in case.events if e["data"][0] is not None]
+    seconds = [e["data"][1] for e in case.events]
+    for key in [*dict.fromkeys(map(_one, keys)), object()] if shared else [None]:
+        for second in [*dict.fromkeys(seconds), object()] if partly else [None]:
+            yield from _run(case, (key, second), shared=(shared, partly))
 
 
 def _one(value: Any) -> Any:
@@ -184,30 +215,38 @@ def _order(event: dict[str, Any], *, declared: bool) -> Any:
     return (k is None, number, _rank(k)) if declared else (_rank(k), number)
 
 
-def _run(case: Case, key: Any, *, shared: bool) -> list[Instance]:
+def _run(case: Case, key: Pair, *, shared: Pair) -> list[Instance]:
     state: dict[int, dict[str, Any]] = {}
     found = []
     for now in sorted({_end(e) for e in case.events}):
         here = [e for e in case.events if _end(e) == now]
-        one = _at(case.tree, here, key, shared, case.points, state, now)
+        one = _at(case.tree, here, key, shared, case.is_declared, state, now)
         if one is not None:
             found.append(one)
     return found
 
 
 def _at(  # noqa: PLR0913, PLR0917 - a figure in one function
-    tree: Tree, here: list[Any], key: Any, shared: bool, declared: bool, state: dict[int, Any], now: int
+    tree: Tree,
+    here: list[Any],
+    key: tuple[Any, Any],
+    shared: tuple[bool, bool],
+    declared: bool,
+    state: dict[int, Any],
+    now: int,
 ) -> Instance | None:
     far = float("-inf")
     match tree:
-        case Atom(label, number, keyed):
+        case Atom(label, _, keyed, second):
             mine = [e for e in here if e["event"] == label]
-            if keyed and shared:
-                mine = [e for e in mine if e["data"][0] is not None and _one(e["data"][0]) == key]
+            if keyed and shared[0]:
+                mine = [e for e in mine if e["data"][0] is not None and _one(e["data"][0]) == key[0]]
+            if second and shared[1]:
+                mine = [e for e in mine if e["data"][1] == key[1]]
             if not mine:
                 return None
             e = max(mine, key=lambda e: (_begin(e), _order(e, declared=declared)))
-            bound = ((f"v{number}", e["data"][1]), *((("x", e["data"][0]),) if keyed else ()))
+            bound = ((tree.value, e["data"][1]), *((("x", e["data"][0]),) if keyed else ()))
             return _begin(e), now, bound
         case Within(inner, length):
             one = _at(inner, here, key, shared, declared, state, now)
@@ -253,9 +292,20 @@ def plain(answers: Any) -> list[Any]:
     found = []
     for answer in answers:
         time = answer["time"]
-        begin, end = time if isinstance(time, list) else (time, time)
-        found.append((int(begin), int(end), repr([_one(v) for v in answer["data"]])))
+        first, last = time if isinstance(time, list) else (time, time)
+        found.append((int(first), int(last), repr([_one(v) for v in answer["data"]])))
     return sorted(set(found))
+
+
+@contextmanager
+def by_columns() -> Iterator[None]:
+    """Even one event is taken by columns."""
+    before = detect.FEW, detect.SMALL
+    detect.FEW = detect.SMALL = -1
+    try:
+        yield
+    finally:
+        detect.FEW, detect.SMALL = before
 
 
 def live(case: Case, dice: Random, *, restarts: float = 0.0) -> list[Any]:
@@ -272,3 +322,77 @@ def live(case: Case, dice: Random, *, restarts: float = 0.0) -> list[Any]:
             engine = program.engine(allow_unbounded=True).restore(engine.snapshot())
     found += engine.finish()
     return plain(found)
+
+
+def disordered(case: Case, dice: Random) -> list[Any]:
+    """The answers of a live engine to which events of declared types come out of order, none of them too late."""
+    stream = "STREAM s CARRIES a, b, c WATERMARK 3 sec;\np("
+    engine = ephemera.compile(case.declaring().text.replace("p(", stream, 1)).engine(allow_unbounded=True)
+    arriving = sorted(case.events, key=lambda e: _end(e) + 2.9 * dice.random())
+    found: list[Any] = []
+    while arriving:
+        size = dice.choice([1, 1, 1, 3])
+        found += engine.send_many(arriving[:size])
+        arriving = arriving[size:]
+    found += engine.finish()
+    assert not engine.late
+    return plain(found)
+
+
+def sharded(case: Case, dice: Random) -> list[tuple[int, int]]:
+    """When answers of shards begin and end that forget and fail: all that they go on from was written down."""
+    compiled = case.program()._compiled
+    spread = DistributedProgram(compiled, World(), 0, dice.choice([1, 2, 3]), -FAR, FAR)
+    events = [event for one in case.events if isinstance(event := read_event(one, compiled), Event)]
+    with TemporaryDirectory() as folder:
+        host = Host(spread, Path(folder), dice, cuts=dice.random() < 0.5)
+        for portion in cut(events, dice):
+            host.beat(Beat(portion))
+        host.beat(Beat(ends=True))
+    found = outcome_of(compiled.rules, compiled.plan, host.carried).events
+    return sorted((e.time.begin // 1_000_000, e.time.end // 1_000_000) for e in found)
+
+
+def parts(case: Case, dice: Random) -> list[Any]:
+    """The instances that a live engine finds, with all that is bound in them, whatever the head says of it."""
+    told: set[Any] = set()
+    step, append = Detectors.step, History.append
+
+    def listening(self: History, batch: Any, tick: int) -> None:
+        append(self, batch, tick)
+        if begin("e") in batch.columns:
+            for row in batch.rows():
+                bound: dict[str, Any] = {n: v for n, v in row.items() if is_variable(n) and not is_blank(n)}
+                told.add((row[begin("e")] // 1_000_000, row[end("e")] // 1_000_000, _told(bound)))
+
+    def stepping(self: Detectors, *arguments: Any) -> int:
+        with patch.object(History, "append", listening):
+            return step(self, *arguments)
+
+    with patch.object(Detectors, "step", stepping):
+        live(case, dice)
+    return sorted(told)
+
+
+def complaint_by_definition_12(case: Case, reported: list[Any]) -> str | None:
+    """Why answers are no restriction of the meaning; None if they are, or if heads do not say of which value they are.
+
+    They are part of the meaning; something is there for each end, and begins no earlier; of one end there is only one.
+    """
+    shared = sum(atom.keyed for atom in atoms(case.tree)) > 1
+    if (shared and "x" not in case.head) or sum(atom.second for atom in atoms(case.tree)) > 1:
+        return None
+    unrestricted = ephemera.compile(case.text.replace("e: algebra (", "e: algebra unrestricted ("))
+    meant = plain(unrestricted.run(list(case.events), engine="oracle"))
+    place = case.head.index("x") if shared else None
+
+    def value(data: str) -> Any:
+        return literal_eval(data)[place] if place is not None else None
+
+    if not set(reported) <= set(meant):
+        return f"not meant: {sorted(set(reported) - set(meant))}"
+    latest = {(last, value(data)): first for first, last, data in reported}
+    if len(latest) != len(reported):
+        return f"several for one end: {reported}"
+    missing = [one for one in meant if one[0] > latest.get((one[1], value(one[2])), -1)]
+    return f"something begins later: {missing}" if missing else None

@@ -138,7 +138,7 @@ def _parts(depth: int) -> SearchStrategy[Parts]:
 
 
 @pytest.mark.parametrize("law", LAWS)
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(_parts(1), streams())
 def test_the_law_holds(law: str, parts: Parts, stream: Stream) -> None:
     assert _holds(law, parts, stream)

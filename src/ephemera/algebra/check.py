@@ -30,7 +30,7 @@ from ephemera.algebra.nodes import (
     SemiJoin,
     Union,
 )
-from ephemera.algebra.scalar import Distance, Formula, Holds, InsideCalendar, Matches, SameEvent
+from ephemera.algebra.scalar import Distance, Formula, Holds, InsideCalendar, LimitedDistance, Matches, SameEvent
 from ephemera.algebra.schema import Schema, joined, schema, schemas
 from ephemera.base.errors import InternalError
 from ephemera.base.tree import find, walk
@@ -137,6 +137,8 @@ def missing(condition: Formula, inside: Schema, more: Collection[str]) -> Iterat
         match part:
             case Distance(later, earlier, _, _):
                 wanted: list[str] = [s for s in (later, earlier) if not is_moment(s)]
+            case LimitedDistance(later, earlier, limit, _):
+                wanted = [*(s for s in (later, earlier) if not is_moment(s)), limit]
             case SameEvent(left, right, _):
                 wanted = [reference(left), reference(right)]
             case Matches(event, _, _):

@@ -10,6 +10,7 @@ from ephemera.algebra.nodes import Composition, Detected, Detection, Expression,
 from ephemera.algebra.queries import Asking, Queries
 from ephemera.algebra.scalar import TRUE, Matches
 from ephemera.rules.nodes import AlgebraLiteral
+from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import bindings, pattern_bindings, primitives
 from ephemera.syntax.nodes import Algebra, AlgebraExpression, Composed, Limited
 
@@ -24,6 +25,7 @@ def detection(literal: AlgebraLiteral, queries: Queries) -> Detection:
     times = Counter(v for atom in primitives(literal.expression) for v in pattern_bindings(atom).sure)
     shared = frozenset(v for v, count in times.items() if count > 1) | {v.name for v in literal.per}
     inputs: list[Expression] = []
+    labels: list[str] = []
 
     def lowered(e: AlgebraExpression) -> Detected:
         match e:
@@ -36,8 +38,10 @@ def detection(literal: AlgebraLiteral, queries: Queries) -> Detection:
                 found = pattern_bindings(e)
                 tested = bool((found.perhaps | found.never) & shared)
                 inputs.append(queries.use(Asking(e, tested), name))
+                label = pattern_label(e)
+                labels.append("any event" if label is None else str(label))
                 known = variables(shared | found.bound)
                 return Primitive(len(inputs) - 1, Matches(name, e, known) if tested else TRUE)
 
     expression = lowered(literal.expression)
-    return Detection(literal.name, tuple(inputs), expression, literal.restricted, variables(shared))
+    return Detection(literal.name, tuple(inputs), expression, literal.restricted, variables(shared), tuple(labels))

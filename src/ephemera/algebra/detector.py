@@ -16,10 +16,10 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, assert_never
 
 from ephemera.algebra.attributes import Variable, is_blank
-from ephemera.algebra.nodes import Composition, Detected, Detection, Expression, Limit, Primitive, Rename
+from ephemera.algebra.nodes import Composition, Detected, Detection, Expression, Limit, Never, Primitive, Rename
 from ephemera.algebra.scalar import TRUE
 from ephemera.algebra.schema import Schema
-from ephemera.algebra.transform import Time, shrink, transform
+from ephemera.algebra.transform import Same, Time, shrink, transform
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 
@@ -65,11 +65,41 @@ class Detector:
     """For each primitive its other variables."""
     reported: frozenset[int]
     """The primitives that may be parts of what is reported."""
+    apart: tuple[Time, ...] = ()
+    """For each primitive how long at least lies between the ends of two of its events, for each value; None is any."""
+    labels: tuple[str, ...] = ()
+    """What each primitive is called: the label of its events."""
 
     @property
     def slots(self) -> tuple[Slot, ...]:
         """What is kept, in the order of the operators from the innermost on."""
         return tuple(_slots(self.expression))
+
+    @property
+    def marks(self) -> bool:
+        """Whether it is kept when the last event of a value came.
+
+        Where something may occur without events that know the value, such an event may have kept it out. The value must
+        not begin anew, with what occurs for all other values, as long as anything of that is kept.
+        """
+        return any(True for _ in self._mixed())
+
+    def _mixed(self) -> Iterator[Slot]:
+        """The slots that may hold instances with a part that knows the shared variables, and others without one."""
+        for slot in self.slots if self.serves_all else ():
+            some = any(self.keyed[p.input] for p in find(slot.operand, Primitive))
+            if some and not _is_keyed(slot.operand, self.keyed):
+                yield slot
+
+    @property
+    def limits(self) -> tuple[tuple[Time, Time], ...]:
+        """For each slot its label, and how long after its start all is dead; the last for when values came, if kept."""
+        every = [(slot.label, slot.within) for slot in self.slots]
+        within = [slot.within for slot in self._mixed()]
+        if within:
+            known = [one for one in within if one is not None]
+            every.append((0, max(known) if len(known) == len(within) else None))
+        return tuple(every)
 
     @property
     def held(self) -> frozenset[int]:
@@ -104,7 +134,7 @@ def detector(detection: Detection, inputs: Sequence[Schema], lengths: Sequence[T
     )
     if not is_plain:
         return None
-    smaller = shrink(detection.expression, _Same(detection.inputs))
+    smaller = shrink(detection.expression, *comparisons(detection))
     expression, longest = transform(smaller, lengths, within)
     return Detector(
         expression,
@@ -113,19 +143,26 @@ def detector(detection: Detection, inputs: Sequence[Schema], lengths: Sequence[T
         tuple(keyed),
         tuple(tuple(sorted(Variable(v) for v in own - shared)) for own in names),
         frozenset(_reported(expression)),
+        labels=detection.labels,
     )
 
 
-class _Same:
-    """Whether two expressions are the same but for the names of the events in them."""
+def comparisons(detection: Detection) -> tuple[Same, Same]:
+    """Whether parts of an expression mean the same, and whether they have the same instances, whatever they bind."""
+    return _Same(detection.inputs), _Same(detection.inputs, frozenset(detection.shared))
 
-    def __init__(self, inputs: Sequence[Expression]) -> None:
+
+class _Same:
+    """Whether two expressions are the same but for the names of the events in them, or of all but some variables."""
+
+    def __init__(self, inputs: Sequence[Expression], names: frozenset[Variable] | None = None) -> None:
         self._inputs = inputs
+        self._names = names
 
     def __call__(self, a: Detected, b: Detected) -> bool:
         match a, b:
-            case Primitive(one), Primitive(other):
-                return self._read(one) == self._read(other)
+            case Primitive(one, test), Primitive(other, tested):
+                return test == tested == TRUE and self._read(one) == self._read(other)
             case Limit(one, length), Limit(other, limit):
                 return length == limit and self(one, other)
             case Composition(sign, one, other), Composition(operator, left, right):
@@ -136,7 +173,7 @@ class _Same:
     def _read(self, number: int) -> object:
         match self._inputs[number]:
             case Rename(inner, _, variables):
-                return inner, variables
+                return inner, tuple(v for v in variables if self._names is None or v[1] in self._names)
             case other:
                 return other
 
@@ -146,6 +183,8 @@ def _is_keyed(e: Detected, keyed: Sequence[bool]) -> bool:
     match e:
         case Primitive(number, _):
             return keyed[number]
+        case Never():
+            return False
         case Limit(operand, _):
             return _is_keyed(operand, keyed)
         case Composition("|", left, right):
@@ -160,7 +199,7 @@ def _is_keyed(e: Detected, keyed: Sequence[bool]) -> bool:
 
 def _slots(e: Detected) -> Iterator[Slot]:
     match e:
-        case Primitive():
+        case Primitive() | Never():
             return
         case Limit(operand, _):
             yield from _slots(operand)
@@ -186,5 +225,7 @@ def _reported(e: Detected) -> Iterator[int]:
         case Composition(_, left, right):
             yield from _reported(left)
             yield from _reported(right)
+        case Never():
+            return
         case _:
             assert_never(e)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, assert_never
 
 from ephemera.algebra.attributes import Time, is_moment, microseconds
@@ -25,6 +25,7 @@ from ephemera.algebra.nodes import (
     Limit,
     Match,
     Merge,
+    Never,
     Plan,
     Point,
     Primitive,
@@ -43,6 +44,7 @@ from ephemera.algebra.scalar import (
     Formula,
     Holds,
     InsideCalendar,
+    LimitedDistance,
     Matches,
     Negation,
     SameEvent,
@@ -64,7 +66,9 @@ def as_text(plan: Plan, detectors: Mapping[str, Mapping[str, Detector]] | None =
 
 def point_text(plan: Plan, point: Point, detectors: Mapping[str, Detector] | None = None) -> str:
     """The paragraph of one point."""
-    told = [f"  {name} is detected as {detected(one.expression)}" for name, one in (detectors or {}).items()]
+    told = [
+        f"  {name} is detected as {detected(one.expression, one.labels)}" for name, one in (detectors or {}).items()
+    ]
     return "\n".join([*_text(plan, point), *told])
 
 
@@ -139,8 +143,8 @@ def operator(e: Expression) -> str:
             return "union"
         case Difference():
             return "difference"
-        case Detection(name, _, expression, restricted, _):
-            return f"detect {name}: {'restricted' if restricted else 'unrestricted'} {detected(expression)}"
+        case Detection(name, _, expression, restricted, _, labels):
+            return f"detect {name}: {'restricted' if restricted else 'unrestricted'} {detected(expression, labels)}"
         case _:
             assert_never(e)
 
@@ -155,15 +159,17 @@ def _label(length: int | None) -> str:
     return "" if length is None else describe(length) if length else "0"
 
 
-def detected(e: Detected) -> str:
-    """An expression of the algebra; where sequences have labels, with these."""
+def detected(e: Detected, labels: Sequence[str]) -> str:
+    """An expression of the algebra with the labels of its events; where sequences have labels, with these."""
     match e:
         case Primitive(number, _):
-            return f"#{number + 1}"
+            return labels[number]
+        case Never():
+            return "never"
         case Composition(sign, left, right):
-            return f"({detected(left)} {sign}{_label(e.label)} {detected(right)})"
+            return f"({detected(left, labels)} {sign}{_label(e.label)} {detected(right, labels)})"
         case Limit(operand, length):
-            return f"{detected(operand)}[{describe(length)}]"
+            return f"{detected(operand, labels)}[{describe(length)}]"
 
 
 def _head(head: Head) -> str:
@@ -182,6 +188,8 @@ def formula(f: Formula) -> str:
         case Distance(later, earlier, limit, strict):
             sign = "-" if limit < 0 else "+"
             return f"{_time(later)} {'<' if strict else '<='} {_time(earlier)} {sign} {describe(abs(limit))}"
+        case LimitedDistance(later, earlier, limit, strict):
+            return f"{_time(later)} {'<' if strict else '<='} {_time(earlier)} + {limit}"
         case SameEvent(left, right, same):
             return f"{left} {'=' if same else '!='} {right}"
         case Matches(event, pattern, _):

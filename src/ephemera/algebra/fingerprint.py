@@ -12,7 +12,7 @@ its default value is left out, so that what the language learns later changes no
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Set
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
@@ -208,8 +208,13 @@ _FIELDS: dict[type, tuple[tuple[str, object], ...]] = {}
 def _fields(node: type) -> tuple[tuple[str, object], ...]:
     if node not in _FIELDS:
         counting = [f for f in fields(node) if f.compare and (node, f.name) not in _SAYS_NOTHING]
-        _FIELDS[node] = tuple((f.name, f.default) for f in counting)
+        _FIELDS[node] = tuple((f.name, _default(f)) for f in counting)
     return _FIELDS[node]
+
+
+def _default(one: Field[Any]) -> object:
+    """What a field is unless something is said; without such a value it always counts."""
+    return one.default if one.default_factory is MISSING else one.default_factory()
 
 
 def _tokens(value: object, naming: _Naming | None) -> list[str | bytes]:

@@ -46,7 +46,8 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import LATEST
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.series import Series, series_of
-from ephemera.syntax.nodes import Derive, Head
+from ephemera.syntax.nodes import Derive, Head, Raise
+from ephemera.terms.addresses import address
 from ephemera.terms.atoms import match_event, match_term
 from ephemera.terms.compute import Undefined
 from ephemera.terms.construct import Origin, Row, construct, value_of
@@ -234,6 +235,8 @@ class Interpreter:
             if isinstance(head, Derive):
                 values = tuple(value_of(a, rows, origin, scope) for a in head.arguments)
                 return [self._positional(str(head.label), values)]
+            if isinstance(head, Raise):  # without an address there is no message
+                address(head.recipient, head.transport, rows, origin, scope)
             return [v for v in construct(head.term, rows, origin, scope) if isinstance(v, Term)]
         except Undefined:
             return []

@@ -234,7 +234,12 @@ class Limit:
     length: int
 
 
-Detected: TypeAlias = Primitive | Composition | Limit
+@dataclass(frozen=True, slots=True)
+class Never:
+    """What has no instance, whatever happens; only `shrink` makes it, and only of a whole expression."""
+
+
+Detected: TypeAlias = Primitive | Composition | Limit | Never
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +252,8 @@ class Detection:
     restricted: bool
     shared: tuple[Variable, ...]
     """The variables of several primitives; instances are found for each of their values apart."""
+    labels: tuple[str, ...] = ()
+    """What each input is called: the label of its events."""
 
 
 Expression: TypeAlias = (

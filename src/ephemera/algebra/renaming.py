@@ -34,7 +34,7 @@ from ephemera.algebra.nodes import (
     Rename,
     Table,
 )
-from ephemera.algebra.scalar import Distance, InsideCalendar, Matches, SameEvent
+from ephemera.algebra.scalar import Distance, InsideCalendar, LimitedDistance, Matches, SameEvent
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import rebuild
 from ephemera.terms.nodes import As, Name, Var
@@ -119,7 +119,7 @@ class Renaming:
                 return replace(node, by=(*times, *data), own=self._sorted(own))
             case Detection(name, _, _, _, shared):
                 return replace(node, name=self.event(name), shared=self._sorted(shared))
-            case Distance(later, earlier):
+            case Distance(later, earlier) | LimitedDistance(later, earlier):
                 return replace(node, later=self.time(later), earlier=self.time(earlier))
             case SameEvent(left, right):
                 return replace(node, left=self.event(left), right=self.event(right))

@@ -28,6 +28,20 @@ class Distance:
 
 
 @dataclass(frozen=True, slots=True)
+class LimitedDistance:
+    """`later` − `earlier` ≤ what a variable says, in microseconds, or < if it is strict: in that, rules differ.
+
+    No author writes it: it stands where rules that are alike run as one, and what the variable says at most is known
+    of the rule as a whole.
+    """
+
+    later: Time
+    earlier: Time
+    limit: Variable
+    strict: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class SameEvent:
     """The two identifiers stand for one event, or for two."""
 
@@ -81,7 +95,7 @@ class Some:
     parts: tuple[Formula, ...]
 
 
-Formula: TypeAlias = Distance | SameEvent | Matches | InsideCalendar | Holds | Negation | Every | Some
+Formula: TypeAlias = Distance | LimitedDistance | SameEvent | Matches | InsideCalendar | Holds | Negation | Every | Some
 
 TRUE = Every(())
 
@@ -138,8 +152,8 @@ def negated(formula: Formula) -> Formula:
             return inner
         case Holds() | InsideCalendar():
             return Negation(formula)
-        case Matches():
-            raise TypeError("a match is never negated")
+        case Matches() | LimitedDistance():
+            raise TypeError(f"{type(formula).__name__} is never negated")
 
 
 def computed_variables(formula: Formula) -> frozenset[str]:

@@ -11,10 +11,11 @@ that is the shortest. So the tie-break of the meaning stays the same, with the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
-from ephemera.algebra.nodes import Composition, Detected, Limit, Primitive
+from ephemera.algebra.nodes import Composition, Detected, Limit, Never, Primitive
+from ephemera.base.tree import find
 
 Time = int | None
 """A length of time in microseconds; None is any length."""
@@ -44,6 +45,8 @@ def transform(e: Detected, lengths: Sequence[Time], within: Time = None) -> tupl
     match e:
         case Primitive(number, _):
             return e, lengths[number]
+        case Never():
+            return e, 0
         case Limit(operand, length):
             limit = least(within, length)
             inner, longest = transform(operand, lengths, limit)
@@ -75,30 +78,56 @@ def transform(e: Detected, lengths: Sequence[Time], within: Time = None) -> tupl
 # ---- theorem 2, where it shrinks ---------------------------------------------------------------------------
 
 
-def shrink(e: Detected, same: Same) -> Detected:
-    """A smaller expression of the same instances; `same` says whether two expressions mean the same.
+def shrink(e: Detected, same: Same, alike: Same) -> Detected:
+    """A smaller expression of the same instances.
 
-    A|A is A; (A-B)-B is A-B; (A-B)-C is A-(B|C); A-(B|(B+C)) is A-B; A[s][t] is A[the shorter].
+    A|A is A; (A-B)-B is A-B; (A-B)-C is A-(B|C); A-(B|(B+C)) is A-B; A[s][t] is A[the shorter]; A-A never occurs, nor
+    does what needs it. `same` says whether two expressions mean the same, `alike` whether they have the same instances,
+    whatever they bind there.
     """
     match e:
-        case Primitive():
+        case Primitive() | Never():
             return e
         case Limit(operand, length):
-            inner = shrink(operand, same)
+            inner = shrink(operand, same, alike)
+            if isinstance(inner, Never):
+                return inner
             if isinstance(inner, Limit):
                 return Limit(inner.operand, min(length, inner.length))
             return Limit(inner, length)
         case Composition(operator, left, right):
-            one, other = shrink(left, same), shrink(right, same)
+            one, other = shrink(left, same, alike), shrink(right, same, alike)
+            if isinstance(one, Never) or isinstance(other, Never):
+                return _with_never(operator, one, other)
             if operator == "|" and same(one, other):
                 return one
             if operator == "-" and isinstance(one, Composition) and one.operator == "-":
-                return shrink(Composition("-", one.left, Composition("|", one.right, other)), same)
+                return shrink(Composition("-", one.left, Composition("|", one.right, other)), same, alike)
             if operator == "-":
-                other = _needed(other, same)
+                if any(_implies(one, option, alike) for option in _options(other)):
+                    return Never()
+                other = _needed(other, alike)
             return Composition(operator, one, other)
         case _:
             assert_never(e)
+
+
+def _with_never(operator: str, one: Detected, other: Detected) -> Detected:
+    """What is left of an expression of which a part never occurs."""
+    if operator == "|":
+        return other if isinstance(one, Never) else one
+    return one if operator == "-" else Never()
+
+
+def contradictions(e: Detected, same: Same, alike: Same) -> Iterator[tuple[Composition, Detected]]:
+    """The absences `A - B` that leave nothing, and of each what must be absent although every `A` has one in it."""
+    for absence in find(e, Composition):
+        if absence.operator != "-" or isinstance(shrink(absence.left, same, alike), Never):
+            continue
+        told = (option for option in _options(absence.right) if _implies(absence.left, option, alike))
+        first = next(told, None)
+        if first is not None:
+            yield absence, first
 
 
 def _needed(e: Detected, same: Same) -> Detected:
@@ -136,20 +165,3 @@ def _implies(e: Detected, other: Detected, same: Same) -> bool:
             return _implies(operand, other, same)
         case _:
             return False
-
-
-def is_never(e: Detected, same: Same) -> bool:
-    """Whether an expression has no instance, whatever happens: `A - A`, and all that needs it."""
-    match e:
-        case Primitive():
-            return False
-        case Limit(operand, _):
-            return is_never(operand, same)
-        case Composition("|", left, right):
-            return is_never(left, same) and is_never(right, same)
-        case Composition("-", left, right):
-            return is_never(left, same) or any(_implies(left, option, same) for option in _options(right))
-        case Composition(_, left, right):
-            return is_never(left, same) or is_never(right, same)
-        case _:
-            assert_never(e)

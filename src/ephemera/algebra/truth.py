@@ -7,7 +7,18 @@ from typing import Any, assert_never
 
 from ephemera.algebra.attributes import Time, begin, end, event_of, is_moment, is_stamp, microseconds, reference
 from ephemera.algebra.conditions import formula
-from ephemera.algebra.scalar import Distance, Every, Formula, Holds, InsideCalendar, Matches, Negation, SameEvent, Some
+from ephemera.algebra.scalar import (
+    Distance,
+    Every,
+    Formula,
+    Holds,
+    InsideCalendar,
+    LimitedDistance,
+    Matches,
+    Negation,
+    SameEvent,
+    Some,
+)
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Comparison, Condition, IsNull
 from ephemera.terms.atoms import match_event
@@ -37,6 +48,9 @@ class Tester:
         match f:
             case Distance(later, earlier, limit, strict):
                 distance = _time(t, later) - _time(t, earlier)
+                return distance < limit if strict else distance <= limit
+            case LimitedDistance(later, earlier, variable, strict):
+                distance, limit = _time(t, later) - _time(t, earlier), int(t[variable])
                 return distance < limit if strict else distance <= limit
             case SameEvent(left, right, same):
                 return (t[reference(left)] == t[reference(right)]) is same

@@ -1,7 +1,8 @@
 """This module gives algebra expressions their meaning: all instances, or the one at each instant that figure 2 picks.
 
 An instance is a set of primitive occurrences; it begins with its first and ends with its last. Meaning and
-restriction are taken separately for each value of the variables that several atoms share.
+restriction are taken separately for each value of the variables that several atoms share, also for values that no event
+has: what can do without these atoms occurs for them.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ephemera.terms.atoms import match_event
 from ephemera.terms.events import Event, Interval, covering
 from ephemera.terms.match import Substitution, all_merged
 from ephemera.terms.nodes import Pattern
-from ephemera.terms.values import Key, Value, key, merged, widened
+from ephemera.terms.values import Key, Term, Value, key, merged, widened
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,12 @@ def instances(
         for instance in chosen:
             identity = tuple(sorted((o.event.key, o.bound) for o in instance))
             whole = covering(o.event.time for o in instance)
-            found[identity, _marks(values)] = (whole, streams.variables(instance), identity)
+            found[identity] = (whole, streams.variables(instance), identity)
     return list(found.values())
+
+
+NOWHERE = Term("$nowhere")
+"""A value that no event has: its label cannot be written."""
 
 
 class _Streams:
@@ -77,8 +82,10 @@ class _Streams:
 
     def of(self, atom: Pattern) -> list[Occurrence]:
         found: list[Occurrence] = []
+        own = pattern_bindings(atom).all
         for event in self._facts(atom):
-            for substitution in match_event(atom, event, self._wide, self._catalogue.attributes):
+            for matched in match_event(atom, event, self._wide, self._catalogue.attributes):
+                substitution = {name: value for name, value in matched.items() if name in own}
                 occurrence = Occurrence(event, _marks(substitution))
                 self._bound[occurrence] = substitution
                 found.append(occurrence)
@@ -101,8 +108,8 @@ def _marks(substitution: Substitution) -> tuple[tuple[str, Key], ...]:
 def _shared_values(
     atoms: Sequence[Pattern], shared: frozenset[str], facts: Facts, catalogue: Catalogue
 ) -> list[Substitution]:
-    """Every combination of values that the shared variables take somewhere."""
-    values: dict[str, dict[Key, Value]] = {name: {} for name in shared}
+    """Every combination of values that the shared variables take somewhere, or of one that they take nowhere."""
+    values: dict[str, dict[Key, Value]] = {name: {key(NOWHERE): NOWHERE} for name in shared}
     for atom, event in ((a, e) for a in atoms for e in facts(a)):
         for substitution in match_event(atom, event, {}, catalogue.attributes):
             for name in shared & substitution.keys():

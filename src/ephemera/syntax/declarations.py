@@ -1,4 +1,4 @@
-"""This module reads declarations: time unit and zone, namespaces, event types, streams and tables."""
+"""This module reads declarations: time unit and zone, namespaces, event types, streams, tables and transports."""
 
 from __future__ import annotations
 
@@ -9,24 +9,31 @@ from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help
 from ephemera.base.suggest import suggestion
 from ephemera.base.time import SPELLINGS
 from ephemera.syntax.cursor import Cursor, SyntaxFault, no_unit
-from ephemera.syntax.expressions import duration, text
+from ephemera.syntax.expressions import duration, expression, text
 from ephemera.syntax.lexer import Token, shorten
 from ephemera.syntax.nodes import (
     Attribute,
     Declaration,
     EventType,
+    FromEnvironment,
     Lasts,
+    LeastApart,
     Namespace,
+    PerAttribute,
     Rate,
+    Setting,
     Stream,
     Table,
+    Texts,
     TimeUnit,
     TimeZone,
+    Transport,
+    Write,
 )
 from ephemera.syntax.terms import label
-from ephemera.terms.nodes import Duration, Label
+from ephemera.terms.nodes import Bool, Duration, Label, Number, Text
 
-DECLARATIONS = ("TIME", "NAMESPACE", "EVENT", "STREAM", "TABLE")
+DECLARATIONS = ("TIME", "NAMESPACE", "EVENT", "STREAM", "TABLE", "TRANSPORT", "WRITE")
 TYPES = ("int", "float", "string", "bool", "time", "any")
 
 
@@ -42,6 +49,10 @@ def declaration(c: Cursor) -> Declaration:
             found = _event(c, start)
         case "STREAM":
             found = _stream(c, start)
+        case "WRITE":
+            found = _write(c, start)
+        case "TRANSPORT":
+            found = _transport(c, start)
         case _:
             found = _table(c, start)
     return found
@@ -72,6 +83,7 @@ def _event(c: Cursor, start: int) -> EventType:
     lasts: Lasts | None = None
     arrives = False
     rate: Rate | None = None
+    apart: LeastApart | None = None
     while not c.at(";"):
         if not lasts and c.at("LASTS"):
             lasts = _lasts(c)
@@ -81,10 +93,14 @@ def _event(c: Cursor, start: int) -> EventType:
             arrives = True
         elif not rate and c.at("RATE"):
             rate = _rate(c)
+        elif not apart and c.at("AT"):
+            apart = _apart(c)
+        elif apart and c.at("AT"):
+            raise c.fault(None, Help("leave one of the two distances out"))
         else:
             raise c.fault()
     c.advance()
-    return EventType(name, attributes, lasts, arrives, rate, span=c.span_from(start))
+    return EventType(name, attributes, lasts, arrives, rate, apart, span=c.span_from(start))
 
 
 def _lasts(c: Cursor) -> Lasts:
@@ -94,6 +110,24 @@ def _lasts(c: Cursor) -> Lasts:
     c.expect("AT")
     c.expect("MOST")
     return Lasts(duration(c), span=c.span_from(start))
+
+
+def _apart(c: Cursor) -> LeastApart:
+    start = c.advance().start
+    c.expect("LEAST")
+    distance = duration(c)
+    c.expect("APART")
+    per: list[PerAttribute] = []
+    if c.accept("PER"):
+        per.append(_per(c))
+        while c.accept(","):
+            per.append(_per(c))
+    return LeastApart(distance, tuple(per), span=c.span_from(start))
+
+
+def _per(c: Cursor) -> PerAttribute:
+    name = c.name("an attribute")
+    return PerAttribute(name.text, span=name.span)
 
 
 def _rate(c: Cursor) -> Rate:
@@ -192,6 +226,14 @@ def _stream(c: Cursor, start: int) -> Stream:
     return Stream(name, location, form, carries, time, watermark, idle, span=c.span_from(start))
 
 
+def _write(c: Cursor, start: int) -> Write:
+    labels = _labels(c)
+    c.expect("TO")
+    location = text(c, "an address or a path in quotes")
+    c.expect(";")
+    return Write(labels, location, span=c.span_from(start))
+
+
 def _labels(c: Cursor) -> tuple[Label, ...]:
     found = [label(c, "an event type")]
     while c.accept(","):
@@ -220,3 +262,38 @@ def _table(c: Cursor, start: int) -> Table:
             raise c.fault()
     c.advance()
     return Table(name, attributes, location, form, span=c.span_from(start))
+
+
+def _transport(c: Cursor, start: int) -> Transport:
+    name = c.name("a transport's name").text
+    c.expect("IS")
+    kind = c.name("a kind of transport such as `http`").text
+    settings: tuple[Setting, ...] = ()
+    if c.accept("("):
+        settings = c.listed(_setting, ")")
+    c.expect(";")
+    return Transport(name, kind, settings, span=c.span_from(start))
+
+
+def _setting(c: Cursor) -> Setting:
+    name = c.name("a setting")
+    c.expect("=")
+    return Setting(name.text, _setting_value(c), span=c.span_from(name.start))
+
+
+def _setting_value(c: Cursor) -> Text | Number | Bool | Duration | FromEnvironment | Texts:
+    start = c.token.start
+    if c.is_at("env") and c.look(1).text == "(":
+        c.advance()
+        c.expect("(")
+        variable = text(c, "the name of a variable in quotes")
+        c.expect(")")
+        return FromEnvironment(variable, span=c.span_from(start))
+    if c.accept("["):
+        return Texts(c.listed(lambda inner: text(inner, "a text in quotes"), "]"), span=c.span_from(start))
+    found = expression(c)
+    if isinstance(found, Text | Number | Bool | Duration):
+        return found
+    advice = Help('write a text, a number, a duration, `true`, `false`, `[…]` or `env("NAME")`')
+    message = "a setting is known before the program runs: it cannot be computed"
+    raise SyntaxFault(Diagnostic(Code.SYNTAX, message, found.span, help=(advice,)))

@@ -82,6 +82,7 @@ from ephemera.terms.nodes import (
     ConstructTerm,
     Desc,
     Element,
+    Expression,
     Label,
     NamedAtom,
     Node,
@@ -112,9 +113,16 @@ def format_head(head: Head) -> str:
             return one_line(formatter.construct(term))
         case Raise(recipient, transport, term):
             inner = one_line(formatter.construct(term))
-            return f"to(recipient={quote(recipient)}, transport={quote(transport)}) {{ {inner} }}"
+            return f"{_to(recipient, transport)} {{ {inner} }}"
         case _:
             assert_never(head)
+
+
+def _to(recipient: str | Expression, transport: str | Expression) -> str:
+    def written(e: str | Expression) -> str:
+        return quote(e) if isinstance(e, str) else one_line(expression(e))
+
+    return f"to(recipient={written(recipient)}, transport={written(transport)})"
 
 
 def format_pattern(pattern: Pattern) -> str:
@@ -122,8 +130,18 @@ def format_pattern(pattern: Pattern) -> str:
     return one_line(_Formatter((), "").pattern(pattern))
 
 
+def format_algebra(e: AlgebraExpression) -> str:
+    """An expression of the event detection algebra on one line, without the brackets around it."""
+    return one_line(_Formatter((), "").algebra(e))
+
+
 def format_condition(c: Condition) -> str:
     return one_line(condition(c))
+
+
+def format_expression(e: Expression) -> str:
+    """An expression on one line."""
+    return one_line(expression(e))
 
 
 class _Formatter:
@@ -219,7 +237,7 @@ class _Formatter:
         build = partial(self.construct, head.term)
         if isinstance(head, Detect):
             return [(0, Item("DETECT")), (1, self._item(head.term.span, build, limit))]
-        to = f"to(recipient={quote(head.recipient)}, transport={quote(head.transport)}) {{"
+        to = f"{_to(head.recipient, head.transport)} {{"
         term = self._item(head.term.span, build, head.span.end)
         left = [(2, Item(c.text)) for c in self._comments.take(head.span.end)]
         closer = Item("}", after=texts(self._comments.take_behind(head.span.end, limit)))
@@ -277,7 +295,7 @@ class _Formatter:
                 opener = f"algebra {'' if restricted else 'unrestricted '}{apart}("
                 place = Span(self._comments.at_word("(", query.span.start), query.span.end)
                 lead = identifier(name, None, block=block)
-                return row(lead, self._bracketed(opener, (inner,), self._algebra, ")", place))
+                return row(lead, self._bracketed(opener, (inner,), self.algebra, ")", place))
             case And(items):
                 place = Span(query.span.start + len("and"), query.span.end)
                 return self._bracketed("and {", items, partial(self._member, block=block), "}", place)
@@ -295,7 +313,7 @@ class _Formatter:
         inside = Span(self._comments.at(place.start) + len("where"), place.end)
         return row(doc, " where ", self._bracketed("{", conditions, partial(condition, words=block), "}", inside))
 
-    def _algebra(self, e: AlgebraExpression) -> Doc:
+    def algebra(self, e: AlgebraExpression) -> Doc:
         document = algebra_document(e, self.pattern)
         return parenthesized(document) if isinstance(e, AnyEvent) else aligned(document)
 

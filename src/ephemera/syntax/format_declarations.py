@@ -5,9 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
-from ephemera.syntax.format_terms import amount, duration, label, plain, quote
-from ephemera.syntax.layout import Chain, Doc, Hanging, Item, row
-from ephemera.syntax.nodes import Attribute, Declaration, EventType, Namespace, Stream, Table, TimeUnit, TimeZone
+from ephemera.syntax.format_terms import amount, duration, expression, label, plain, quote
+from ephemera.syntax.layout import Chain, Doc, Hanging, Item, listed, one_line, row
+from ephemera.syntax.nodes import (
+    Attribute,
+    Declaration,
+    EventType,
+    FromEnvironment,
+    Namespace,
+    Setting,
+    Stream,
+    Table,
+    Texts,
+    TimeUnit,
+    TimeZone,
+    Transport,
+    Write,
+)
+from ephemera.terms.nodes import Duration
 
 
 def declaration(declared: Declaration, attributes: Callable[[str, EventType | Table], Doc]) -> Doc:
@@ -28,8 +43,27 @@ def declaration(declared: Declaration, attributes: Callable[[str, EventType | Ta
             from_ = f" FROM {quote(location)}" if location is not None else ""
             as_ = f" FORMAT {plain(form)}" if form is not None else ""
             return row(attributes(f"TABLE {label(name)}(", declared), f"{from_}{as_};")
+        case Write(labels, location):
+            named = Hanging("WRITE", tuple(Item(label(name)) for name in labels), "")
+            return row(named, f" TO {quote(location)};")
+        case Transport(name, kind, settings):
+            lead = f"TRANSPORT {plain(name)} IS {plain(kind)}"
+            return row(listed(f"{lead}(", [_setting(s) for s in settings], ")") if settings else lead, ";")
         case _:
             assert_never(declared)
+
+
+def _setting(setting: Setting) -> Doc:
+    match setting.value:
+        case FromEnvironment(variable):
+            written = f"env({quote(variable)})"
+        case Texts(texts):
+            written = f"[{', '.join(map(quote, texts))}]"
+        case Duration():
+            written = duration(setting.value, words=True)
+        case value:
+            written = one_line(expression(value))
+    return f"{plain(setting.name)}={written}"
 
 
 def attribute(declared: Attribute) -> Doc:
@@ -46,6 +80,10 @@ def _clauses(declared: EventType) -> list[str]:
         clauses.append("ARRIVES AT BEGIN")
     if declared.rate is not None:
         clauses.append(f"RATE {amount(declared.rate.count)} per {declared.rate.per}")
+    if declared.apart is not None:
+        per = ", ".join(plain(one.name) for one in declared.apart.per)
+        apart = f"AT LEAST {duration(declared.apart.distance, words=True)} APART"
+        clauses.append(f"{apart} PER {per}" if per else apart)
     return clauses
 
 

@@ -24,6 +24,7 @@ from ephemera.terms.nodes import (
     Name,
     Node,
     Pattern,
+    Value,
     Var,
 )
 
@@ -233,8 +234,10 @@ class Detect(Node):
 
 @dataclass(frozen=True, slots=True)
 class Raise(Node):
-    recipient: str
-    transport: str
+    """``to(recipient="desk", transport="http") { … }``; either may be computed: ``recipient=var R``."""
+
+    recipient: str | Expression
+    transport: str | Expression
     term: ConstructTerm
 
 
@@ -312,6 +315,21 @@ class Rate(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class LeastApart(Node):
+    """``AT LEAST d APART PER x, y``: how close events of a type may come, or those with the same values."""
+
+    distance: Duration
+    per: tuple[PerAttribute, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PerAttribute(Node):
+    """An attribute that ``PER`` names."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class EventType(Node):
     """``EVENT order(id: string) …;``; without a list of attributes the shape is left open."""
 
@@ -320,6 +338,7 @@ class EventType(Node):
     lasts: Lasts | None = None
     arrives_at_begin: bool = False
     rate: Rate | None = None
+    apart: LeastApart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +360,42 @@ class Table(Node):
     format: str | None = None
 
 
-Declaration: TypeAlias = TimeUnit | TimeZone | Namespace | EventType | Stream | Table
+@dataclass(frozen=True, slots=True)
+class Write(Node):
+    labels: tuple[Label, ...]
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class FromEnvironment(Node):
+    """``env("AUDIT_TOKEN")``: a variable of the environment, looked up when a message is sent."""
+
+    variable: str
+
+
+@dataclass(frozen=True, slots=True)
+class Texts(Node):
+    """``["notify", "--urgent"]``."""
+
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Setting(Node):
+    name: str
+    value: Value | Duration | FromEnvironment | Texts
+
+
+@dataclass(frozen=True, slots=True)
+class Transport(Node):
+    """``TRANSPORT audit IS http(url="https://…", timeout=5 sec, secret=env("AUDIT_TOKEN"));``."""
+
+    name: str
+    kind: str
+    settings: tuple[Setting, ...] = ()
+
+
+Declaration: TypeAlias = TimeUnit | TimeZone | Namespace | EventType | Stream | Table | Transport | Write
 Statement: TypeAlias = Declaration | Rule | Stratum
 
 

@@ -15,12 +15,12 @@ from ephemera.base.tree import depth
 from ephemera.syntax.conditions import braced_conditions, condition
 from ephemera.syntax.cursor import Cursor, SyntaxFault
 from ephemera.syntax.declarations import DECLARATIONS, declaration
-from ephemera.syntax.expressions import expression, text
+from ephemera.syntax.expressions import expression
 from ephemera.syntax.lexer import Comment, tokenize
 from ephemera.syntax.nodes import And, Condition, Derive, Detect, Head, Program, Query, Raise, Rule, Statement, Stratum
 from ephemera.syntax.queries import comma_help, item, query
 from ephemera.syntax.terms import construct_term, label
-from ephemera.terms.nodes import ConstructTerm
+from ephemera.terms.nodes import ConstructTerm, Expression, Text
 
 DEEPEST_TREE = 200
 
@@ -164,14 +164,15 @@ def _raise(c: Cursor) -> Raise:
     start = c.advance().start
     c.expect("to")
     c.expect("(")
-    given: dict[str, str] = {}
+    given: dict[str, str | Expression] = {}
     while len(given) < 2:
         key = "recipient" if c.at("recipient") else "transport"
         if key in given:
             key = "transport" if key == "recipient" else "recipient"
         c.expect(key)
         c.expect("=")
-        given[key] = text(c, "a text in quotes")
+        value = expression(c)
+        given[key] = value.value if isinstance(value, Text) else value
         if len(given) < 2 and not c.accept(","):
             raise c.fault(None, Help('say both: `to(recipient="…", transport="…")`'))
     c.expect(")")

@@ -14,6 +14,8 @@ import numpy as np
 
 from ephemera.algebra.attributes import EVENT, as_written, begin, end, reference
 from ephemera.algebra.detector import Detector
+from ephemera.algebra.nodes import Primitive
+from ephemera.base.tree import find
 from ephemera.engine.operators.detect_columns import (
     BEGIN,
     END,
@@ -26,6 +28,7 @@ from ephemera.engine.operators.detect_columns import (
     mask_of,
     stacked,
 )
+from ephemera.engine.operators.detect_kept import KeptRecords, deaths_by
 from ephemera.engine.operators.detect_rows import UNKEYED, Instance, RowStep
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints, stack
 from ephemera.kernels.history import FAR, History, Run
@@ -42,6 +45,8 @@ SMALL = 4096
 PATIENCE = 4
 """More of them do when few events have come so often."""
 
+MUCH = 2
+"""With so many times fewer events than there are records, only the records of their values are touched."""
 MOST_SERVED = 1 << 22
 """Events that serve all values are taken in portions of which no more rows are made."""
 
@@ -65,8 +70,12 @@ class Detecting:
         self._name = name
         self._plan = detector
         self._inputs = [_Input(leaf, detector, p) for p, leaf in enumerate(plan.inputs)]
-        self._histories = [histories[leaf.source] for leaf in plan.inputs]
+        used = {p.input for p in find(detector.expression, Primitive)}
+        self._histories = [histories[leaf.source] if p in used else None for p, leaf in enumerate(plan.inputs)]
+        """None for an input of which the expression, made smaller, has nothing left."""
         self._kept = Kept(empty_rows(detector), empty_rows(detector))
+        self._apart = KeptRecords(detector.shared, self._deaths, empty_rows(detector))
+        """The records by columns as long as much fewer events come than there are records."""
         self._rows: RowStep | None = RowStep(detector)
         """The records as rows, if they are rows."""
         self._few_steps = 0
@@ -77,18 +86,19 @@ class Detecting:
         """Whether an event counts for one value of the shared variables only."""
 
     def __len__(self) -> int:
-        return self._rows.rows if self._rows is not None else len(self._kept)
+        return self._rows.rows if self._rows is not None else len(self._kept) + len(self._apart)
 
     @property
     def nbytes(self) -> int:
         """About how much room the records take, if they are columns."""
-        return 0 if self._rows is not None else self._kept.keyed.nbytes + self._kept.unkeyed.nbytes
+        kept = self._kept.keyed.nbytes + self._kept.unkeyed.nbytes + self._apart.nbytes
+        return 0 if self._rows is not None else kept
 
     # ---- a step --------------------------------------------------------------------------------------------
 
     def step(self, seen: int, after: int, until: int, events: Pool) -> list[Row] | Batch | None:
         """The instances that end after one time and until another, from what came after a tick."""
-        few = [history.few_since(seen) for history in self._histories]
+        few = [history.few_since(seen) if history is not None else [] for history in self._histories]
         count = sum(len(rows) if rows is not None else FAR for rows in few)
         if not count:
             if self._rows is not None:
@@ -96,12 +106,12 @@ class Detecting:
             return None
         if count <= FEW or (self._rows is not None and count < FAR and count * 5 < len(self)):
             self._few_steps += 1
-            if self._rows is not None or len(self._kept) <= SMALL or self._few_steps >= PATIENCE:
+            if self._rows is not None or len(self) <= SMALL or self._few_steps >= PATIENCE:
                 return self._by_rows([rows or [] for rows in few], after, until, events)
         else:
             self._few_steps = 0
         inputs = [
-            one.columns([run.batch for run in history.flush() if run.step > seen])
+            one.columns([run.batch for run in history.flush() if run.step > seen] if history is not None else [])
             for one, history in zip(self._inputs, self._histories, strict=True)
         ]
         return self._by_columns(inputs, after, until, events)
@@ -115,16 +125,33 @@ class Detecting:
             found = [one for part in halves if (one := self._by_columns(*part, events)) is not None]
             batches = [of_rows(one) if isinstance(one, list) else one for one in found]
             return stack(batches) if batches else None
-        kept = self._as_columns()
+        count = sum(map(len, inputs))
+        is_apart = self._is_alone and bool(self._plan.shared) and 0 < MUCH * count < len(self)
+        kept = self._touched(inputs, until) if is_apart else self._as_columns()
         try:
             done = ColumnStep(self._plan, kept, inputs, pick, after, until).result()
         except SharedHash:
-            self._kept = kept
+            self._give_back(kept, is_apart=is_apart)
             return self._by_rows([batch.rows() for batch in inputs], after, until, events, are_named=True)
-        self._kept = done.kept
+        self._give_back(done.kept, is_apart=is_apart)
         if self._added is not None and done.added is not None:
             self._added.append(done.added)
         return done.found.renamed({BEGIN: self._starts, END: self._ends}) if len(done.found) else None
+
+    def _touched(self, inputs: Sequence[Batch], until: int) -> Kept:
+        """The records of the values that come; those of others stay apart."""
+        kept = Kept(empty_rows(self._plan), empty_rows(self._plan))
+        if self._rows is not None or len(self._kept):
+            self._apart.put(self._as_columns().keyed)
+            self._kept = kept
+        hashes = np.concatenate([self._apart.hashes(batch) for batch in inputs if len(batch)])
+        return Kept(self._apart.take(hashes, until), kept.unkeyed)
+
+    def _give_back(self, kept: Kept, *, is_apart: bool) -> None:
+        if is_apart:
+            self._apart.put(kept.keyed)
+        else:
+            self._kept = kept
 
     def _halves(self, inputs: Sequence[Batch], after: int, until: int) -> list[tuple[Sequence[Batch], int, int]]:
         """A step as two, one after the other, if very many rows would be made of events that serve all values."""
@@ -211,8 +238,9 @@ class Detecting:
 
     def _as_rows(self) -> RowStep:
         if self._rows is None:
+            kept = self._as_columns()
             self._rows = RowStep(self._plan)
-            self._rows.take_in(self._kept.keyed.rows() + self._kept.unkeyed.rows())
+            self._rows.take_in(kept.keyed.rows() + kept.unkeyed.rows())
             self._kept = Kept(empty_rows(self._plan), empty_rows(self._plan))
         return self._rows
 
@@ -221,6 +249,9 @@ class Detecting:
             made = self._rows.given()
             self._rows = None
             self._kept = self._parted(of_rows(made)) if made else Kept(empty_rows(self._plan), empty_rows(self._plan))
+        elif len(self._apart):
+            self._kept = Kept(self._apart.whole(), empty_rows(self._plan))
+            self._apart.clear()
         return self._kept
 
     def _parted(self, batch: Batch) -> Kept:
@@ -240,6 +271,7 @@ class Detecting:
 
         def go_back() -> None:
             self._rows, self._kept = None, kept
+            self._apart.clear()
             if self._added is not None:
                 del self._added[added:]
 
@@ -274,15 +306,18 @@ class Detecting:
         hashes = hash_columns(shared, len(batch)) if shared else np.zeros(len(batch), dtype=np.uint64)
         order = np.lexsort((ends, hashes, slots))
         is_followed = (slots[order][1:] == slots[order][:-1]) & (hashes[order][1:] == hashes[order][:-1])
-        for number, slot in enumerate(self._plan.slots):
+        deaths = self._deaths(batch)
+        for number, (label, _) in enumerate(self._plan.limits):
             mine = slots == number
-            if slot.within is not None:
-                deaths[mine] = batch[BEGIN][mine] + slot.within
-            if slot.label is not None:
+            if label is not None:
                 rows = order[:-1][is_followed & mine[order][:-1]]
                 others = order[1:][is_followed & mine[order][:-1]]
-                deaths[rows] = np.minimum(deaths[rows], ends[others] + slot.label)
+                deaths[rows] = np.minimum(deaths[rows], ends[others] + label)
         return deaths
+
+    def _deaths(self, batch: Batch) -> Ints:
+        """The bound from which on each of some records is too old."""
+        return deaths_by(self._plan.limits, batch[SLOT], batch[BEGIN])
 
     def expire(self, bound: int) -> None:
         """Drops what is dead at a bound."""

@@ -15,10 +15,11 @@ import numpy as np
 from ephemera.algebra.attributes import hidden
 from ephemera.algebra.detector import Detector, Slot
 from ephemera.algebra.nodes import Primitive
+from ephemera.algebra.transform import Time
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, Mask, concat, constant, ints, stack
-from ephemera.kernels.instances import Axis, Evaluation, Instances, Records, latest_of_each
+from ephemera.kernels.instances import Axis, Evaluation, Instances, Records, latest_of_each, records
 from ephemera.kernels.keys import hash_columns, meeting, numbered, same
 
 SLOT = hidden("slot")
@@ -75,11 +76,13 @@ class ColumnStep:
         slots = plan.slots
         primitives = self._primitives(pick)
         held = [self._held(number, slot) for number, slot in enumerate(slots)]
-        evaluation = Evaluation(plan, primitives, held, self._count)
+        marked = [self._held(len(slots), None)] if plan.marks else []
+        evaluation = Evaluation(plan, primitives, [*held, *marked], self._count)
         self._found = evaluation.found
+        left = evaluation.records + [records(one, self._came(primitives), evaluation.axis) for one in marked]
         self._left = [
-            self._alive(slot, found, number)
-            for number, (slot, found) in enumerate(zip(slots, evaluation.records, strict=True))
+            self._alive(label, within, found, number)
+            for number, ((label, within), found) in enumerate(zip(plan.limits, left, strict=True))
         ]
 
     # ---- keys ----------------------------------------------------------------------------------------------
@@ -142,8 +145,14 @@ class ColumnStep:
         parts = {p: rows + self._first} if p in self._told else {}
         return Instances(one.keys, one.begins, one.ends, parts)
 
-    def _held(self, number: int, slot: Slot) -> Instances:
-        """The records of a slot that were kept, for all keys."""
+    def _came(self, primitives: Mapping[int, Instances]) -> Instances:
+        """When events came that know the shared variables."""
+        known = [one for p, one in primitives.items() if self._plan.keyed[p]]
+        ends = np.concatenate([one.ends for one in known])
+        return Instances(np.concatenate([one.keys for one in known]), ends, ends, {})
+
+    def _held(self, number: int, slot: Slot | None) -> Instances:
+        """The records of a slot that were kept, for all keys; without a slot when the last events of each came."""
         keyed, unkeyed = self._kept.keyed, self._kept.unkeyed
         rows = (keyed[SLOT] == number).nonzero()[0]
         keys, begins, ends = self._numbers[rows], keyed[BEGIN][rows], keyed[END][rows]
@@ -154,20 +163,20 @@ class ColumnStep:
             begins = np.concatenate([begins, np.tile(unkeyed[BEGIN][others], len(served))])
             ends = np.concatenate([ends, np.tile(unkeyed[END][others], len(served))])
             rows = np.concatenate([rows, np.tile(others + self._keyed, len(served))])
-        told = () if slot.is_time else self._told & {p.input for p in find(slot.operand, Primitive)}
+        told = () if slot is None or slot.is_time else self._told & {p.input for p in find(slot.operand, Primitive)}
         return Instances(keys, begins, ends, dict.fromkeys(told, rows))
 
     # ---- what is left --------------------------------------------------------------------------------------
 
-    def _alive(self, slot: Slot, found: Records, number: int) -> tuple[int, Instances]:
+    def _alive(self, label: Time, within: Time, found: Records, number: int) -> tuple[int, Instances]:
         """The records of a slot that may still matter."""
         rows = found.rows
         alive = np.ones(len(rows), dtype=np.bool_)
-        if slot.label is not None and len(rows):
+        if label is not None and len(rows):
             followed = rows.keys[1:] == rows.keys[:-1]
-            alive[:-1] = ~(followed & (rows.ends[1:] <= self._until - slot.label))
-        if slot.within is not None:
-            alive &= rows.begins > self._until - slot.within
+            alive[:-1] = ~(followed & (rows.ends[1:] <= self._until - label))
+        if within is not None:
+            alive &= rows.begins > self._until - within
         return number, rows if alive.all() else rows.take(alive)
 
     def result(self) -> Step:
@@ -181,7 +190,7 @@ class ColumnStep:
             if not len(rows):
                 continue
             is_new = (rows.ends > self._after) | self._is_new[rows.keys]
-            made = self._records(rows, is_time=slots[number].is_time)
+            made = self._records(rows, is_time=number >= len(slots) or slots[number].is_time)
             made = made.with_columns({SLOT: ints(np.full(len(rows), number))})
             if self._plan.serves_all:
                 waits = rows.keys == self._count - 1

@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from ephemera.algebra.detector import Detector
-from ephemera.algebra.nodes import Composition, Detected, Limit, Primitive
+from ephemera.algebra.nodes import Composition, Detected, Limit, Never, Primitive
 from ephemera.engine.operators.detect_columns import BEGIN, END, SLOT
 from ephemera.kernels.columns import UNBOUND
 from ephemera.kernels.tail import Row, plain_key
@@ -35,8 +35,8 @@ class RowStep:
 
     def __init__(self, plan: Detector) -> None:
         self._plan = plan
-        self._slots = plan.slots
-        self._limits = [(slot.label, slot.within) for slot in self._slots]
+        self._limits = plan.limits
+        self._marks = plan.marks
         self._shared = plan.shared
         self._count = 0
         self._at = self._compiled(plan.expression)
@@ -85,7 +85,7 @@ class RowStep:
     def _state(self, key: Any) -> Slots:
         state = self.states.get(key)
         if state is None:
-            state = self.states[key] = [[] for _ in self._slots]
+            state = self.states[key] = [[] for _ in self._limits]
         return state
 
     # ---- a step --------------------------------------------------------------------------------------------
@@ -122,6 +122,9 @@ class RowStep:
                 picked = self._at(state, here)
                 if picked is not None and key is not UNKEYED:
                     found.append(picked)
+            if self._marks and own:
+                last = max(own)
+                state[-1].append((last, last, {}))
             self._prune(key, state, until)
             self.rows += sum(map(len, state)) - before
             if not any(state):
@@ -133,7 +136,7 @@ class RowStep:
         """The same for one occurrence of one key."""
         state = self.states.get(key)
         if state is None:
-            state = self.states[key] = [[] for _ in self._slots]
+            state = self.states[key] = [[] for _ in self._limits]
             self._values[key] = {name: one[2][name] for name in self._shared}
         before = 0
         for slot in state:
@@ -192,9 +195,9 @@ class RowStep:
         if key in self._queued:
             return
         deaths = [
-            kept[0][0] + slot.within
-            for slot, kept in zip(self._slots, state, strict=True)
-            if kept and slot.within is not None
+            kept[0][0] + within
+            for (_, within), kept in zip(self._limits, state, strict=True)
+            if kept and within is not None
         ]
         if deaths:
             self._pushed += 1
@@ -220,6 +223,8 @@ class RowStep:
         match e:
             case Primitive(number, _):
                 return lambda _, here: here.get(number)
+            case Never():
+                return lambda _, __: None
             case Limit(operand, length):
                 inner = self._compiled(operand)
 

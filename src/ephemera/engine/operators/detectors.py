@@ -32,6 +32,7 @@ class Detectors:
     def count_on(self, count: int) -> None:
         """Numbers instances from there on."""
         self.count = count
+        self._whole.forget()
 
     def start(self) -> None:
         """A step begins."""
@@ -48,7 +49,7 @@ class Detectors:
             name = one.detection.name
             operator = self.detecting.get(records_of(rule.point, name))
             if operator is None:
-                found: Batch | None = self._whole.step(rule.point, one, *span)
+                found: Batch | None = self._whole.step(rule.point, one, *span, tick)
             else:
                 given = operator.step(seen, *span, events)
                 found = RowBatch(given) if isinstance(given, list) else given
