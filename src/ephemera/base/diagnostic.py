@@ -34,10 +34,14 @@ class Code(StrEnum):
     # declarations
     DUPLICATE_DECLARATION = "duplicate-declaration"
     UNREAD_COLUMN = "unread-column"
+    DERIVED_APART = "derived-apart"
     UNKNOWN_TYPE = "unknown-type"
     UNKNOWN_ZONE = "unknown-zone"
     UNKNOWN_FORMAT = "unknown-format"
     EMPTY_PLACE = "empty-place"
+    UNKNOWN_TRANSPORT = "unknown-transport"
+    SETTING = "bad-setting"
+    PLAIN_SECRET = "plain-secret"
     NAMESPACE = "bad-namespace"
     PREFIX = "namespace-prefix"
     # names
@@ -62,11 +66,13 @@ class Code(StrEnum):
     TOO_MANY_PARTS = "too-many-parts"
     # safety and types
     UNBOUND_VARIABLE = "unbound-variable"
+    ABSENT_ONLY = "absent-only"
     TYPE_CLASH = "type-clash"
     # time
     IMPOSSIBLE_DATE = "impossible-date"
     CONTRADICTORY_DURATION = "contradictory-duration"
     NEVER_FIRES = "never-fires"
+    NEVER_OCCURS = "never-occurs"
     FAR_TIMER = "far-timer"
     UNBOUNDED_RELEVANCE = "unbounded-relevance"
     # programs

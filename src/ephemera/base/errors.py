@@ -42,6 +42,11 @@ class EphemeraWarning(UserWarning):
     """What is not wrong enough to stop: events that could not be used, or state without a bound."""
 
 
+def warned(note: str) -> None:
+    """Says one thing to whoever has not said how to be told."""
+    warn([note], 3)
+
+
 def warn(notes: Iterable[str], stacklevel: int) -> None:
     """Says what there is to say where only answers are returned; `stacklevel` is 2 for whoever calls this."""
     for note in notes:

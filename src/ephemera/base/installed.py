@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from ephemera.base.errors import EphemeraError
 
 WITH_SPARK = "pip install 'ephemera-cep[spark]'"
+WITH_METRICS = "pip install 'ephemera-cep[metrics]'"
 _OLDEST = (4, 2)
 """The oldest PySpark on which programs run."""
 

@@ -14,7 +14,7 @@ from ephemera.cli.files import WRONG_COMMAND, write_out
 from ephemera.cli.inputs import found_inputs, source_of
 from ephemera.cli.local import told
 from ephemera.cli.programs import compile_all
-from ephemera.cli.run import declared_tables
+from ephemera.cli.run_checks import declared_tables
 from ephemera.connect.source_run import analyze_sources
 from ephemera.physical import explain_analysis
 from ephemera.rules.emitted import unknown_emitted
@@ -44,7 +44,7 @@ def analyze_program(
     compiled = program._planned(emit, points).beside(world.calendars)
     with told([path]):
         plan, seen = analyze_sources(
-            compiled, [source_of(one) for one in given], world, readers=[one.readers for one in given]
+            compiled, [source_of(one, [program]) for one in given], world, readers=[one.readers for one in given]
         )
     if machine:
         write_out(json.dumps(explain_analysis.as_json(plan, seen), indent=2, ensure_ascii=False) + "\n")

@@ -22,6 +22,9 @@ from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
 from ephemera.connect.declared_streams import Place, declared_places, given_places, overlap
 from ephemera.connect.file_source import STANDARD_INPUT, CannotRead, Files, Format, format_of
 from ephemera.connect.found_files import found_files
+from ephemera.connect.source import Source
+from ephemera.connect.systems.address import is_address
+from ephemera.connect.systems.registry import is_system
 from ephemera.connect.time_order import Input
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode import Noticed, decoders_of
@@ -96,12 +99,12 @@ class LiveInput:
         """Whether it is read in this process: files are, and standard input."""
         if self.name == STANDARD_INPUT:
             return True
-        return "://" not in self.name and Path(self.name).exists() and not Path(self.name).is_dir()
+        return not is_address(self.name) and Path(self.name).exists() and not Path(self.name).is_dir()
 
     @property
     def place(self) -> str:
         """As Spark finds it."""
-        if "://" in self.name:
+        if is_address(self.name):
             return self.name
         return literal(self.name) if Path(self.name).is_dir() else str(Path(self.name).absolute())
 
@@ -117,12 +120,15 @@ def live_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths
 
 def _live_input(place: Place) -> LiveInput:
     name = place.location
+    if is_system(name):
+        _check_format(place)
+        return LiveInput(name, "json", place.only, place.programs)
     socket = _SOCKET.fullmatch(name)
     if socket is not None and _HOST_AND_PORT.fullmatch(socket[2]) is None:
         _refuse(f"cannot read {name}: a socket has a host and a port, such as socket://127.0.0.1:9999")
-    if name != STANDARD_INPUT and "://" not in name and Path(name).exists() and not os.access(name, os.R_OK):
+    if name != STANDARD_INPUT and not is_address(name) and Path(name).exists() and not os.access(name, os.R_OK):
         _refuse(f"cannot read {name}: Permission denied")
-    if name != STANDARD_INPUT and "://" not in name and not Path(name).exists():
+    if name != STANDARD_INPUT and not is_address(name) and not Path(name).exists():
         fixed = list(takewhile(lambda part: not set("*?[{") & set(part), Path(name).parts))
         if fixed == list(Path(name).parts):
             _refuse(f"cannot read {name}: there is no such file or folder; a folder may be empty, but must be there")
@@ -134,10 +140,13 @@ def _live_input(place: Place) -> LiveInput:
 
 def _found(place: Place) -> Given:
     name = place.location
+    if is_system(name):
+        _check_format(place)
+        return Given((name,), "json", is_remote=True, only=place.only, programs=place.programs)
     form = _declared_format(name, place.format)
     if name == STANDARD_INPUT:
         return Given((name,), form or "json", only=place.only, programs=place.programs)
-    if "://" in name:
+    if is_address(name):
         return Given((name,), form or format_of(name), is_remote=True, only=place.only, programs=place.programs)
     files = found_files(name)
     if files is None:
@@ -151,6 +160,13 @@ def _found(place: Place) -> Given:
     if len(formats) > 1:
         _refuse(f"cannot read {name}: it holds files of several formats, {', '.join(sorted(formats))}; name them apart")
     return Given(tuple(files), formats.pop(), only=place.only, programs=place.programs)
+
+
+def _check_format(place: Place) -> None:
+    """The messages of a system are of the format that its address names."""
+    form = _declared_format(place.location, place.format)
+    if form is not None and form != "json":
+        _refuse(f"cannot read {place.location} as `{place.format}`: the address says the format, by ?format={form}")
 
 
 def _declared_format(name: str, declared: str | None) -> Format | None:
@@ -173,8 +189,20 @@ def _refuse(message: str, code: int = WRONG_COMMAND) -> NoReturn:
 # ---- in this process -----------------------------------------------------------------------------------------
 
 
-def source_of(given: Given) -> Files:
+def source_of(given: Given, programs: Sequence[Program]) -> Source:
     """What is given, as a source of this process."""
+    if given.paths and is_system(given.paths[0]):
+        from ephemera.cli.systems import system_source
+
+        found = system_source(given.paths[0], given.only, programs)
+        if not isinstance(found, Source):
+            _refuse(f"`{given.paths[0]}` has no history that could be read; read it live, by --mode stream")
+        return found
+    return file_source(given)
+
+
+def file_source(given: Given) -> Files:
+    """Files that are given, as a source of this process."""
     if given.is_remote:
         _refuse(f"cannot read {given.paths[0]}: only the engine `spark` can")
     return Files(given.paths, given.format)
@@ -190,7 +218,7 @@ def read_all(
     readings = [program._reading(emit) for program in programs]
     noticed = [Noticed(reading.keys) for reading in readings]
     for one in given:
-        source = source_of(one)
+        source = source_of(one, programs)
         compiled = [reading.compiled for reading in readings]
         read = Input(source, decoders_of(compiled, noticed, one.readers))
         with told_of(source.name):

@@ -1,7 +1,7 @@
 """This module runs programs live on Spark from the command line: until the input ends, a signal comes, or it fails.
 
-What is read are folders in which files arrive, or sockets. Answers go to a folder or a table exactly once, or line by
-line to standard output, at least once. Whatever can be found wrong is told before the query starts.
+What is read are folders in which files arrive, sockets, or systems such as Kafka. Answers go to a folder, a table or
+systems, or line by line to standard output, at least once. Whatever can be found wrong is told before the query starts.
 """
 
 from __future__ import annotations
@@ -20,15 +20,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ephemera.base.errors import EphemeraError
-from ephemera.base.installed import WITH_SPARK, NotInstalled, need
+from ephemera.base.installed import WITH_SPARK
 from ephemera.base.scratch import scratch
 from ephemera.base.time import SECOND, SPELLINGS, microseconds
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, no_output, tell, write_out
 from ephemera.cli.inputs import LiveInput
+from ephemera.cli.metrics import check_metrics, offered
 from ephemera.cli.progress import counted, is_shown, letters_line, note_lines, tell_notes, tell_warnings
 from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, check_spark, told
 from ephemera.connect.atomic_files import CannotWrite
+from ephemera.connect.written_places import Written
 from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
 from ephemera.engine.state.durable_files import Broken, WrongPlace
 from ephemera.engine.state.identity import ChangedData
@@ -79,12 +81,14 @@ def run_live(
     inputs: Sequence[LiveInput],
     wanted: Wanted,
     live: LiveWanted,
+    *,
+    systems: Sequence[Written] = (),
 ) -> None:
     """A live run; ends the command when it has ended."""
     check_spark("give files or - with --input, which are read without it")
-    _check_metrics(live.metrics)
+    check_metrics(live.metrics, WITH_SPARK)
     check_master(wanted.master)
-    pace = _pace(live.trigger)
+    pace = pace_of(live.trigger)
     with told(debug=wanted.debug), _ended_at_once(), ExitStack() as stack:
         checkpoint = live.checkpoint or stack.enter_context(_passing())
         held = stack.enter_context(_held(checkpoint))
@@ -92,10 +96,12 @@ def run_live(
         watch = stack.enter_context(_watched(names, wanted, live))
         from ephemera.spark.runtime.session import session
 
-        spark = session(wanted.master, debug=wanted.debug)
+        spark = session(wanted.master, debug=wanted.debug, is_alone=True)
         heed_again()
         streaming = _streaming(spark, list(zip(programs, tables, strict=True)), inputs, wanted, live)
-        printed = _Printed() if wanted.output is None else None
+        if systems:
+            streaming = replace(streaming, systems=systems, output=None)
+        printed = _Printed() if wanted.output is None and not systems else None
         streaming = replace(streaming, checkpoint=checkpoint, trigger=pace, foreach_batch=printed, hold=held)
         signals = stack.enter_context(noted(most=_ALL))
         query = _started(streaming, watch)
@@ -140,7 +146,7 @@ def check_names(output: str | None, dead_letters: str | None) -> None:
             )
 
 
-def _pace(trigger: str | None) -> str | None:
+def pace_of(trigger: str | None) -> str | None:
     """How often there is a batch, as Spark reads it."""
     if trigger is None or trigger == ONCE:
         return trigger
@@ -227,6 +233,8 @@ def _streaming(
         shards=live.shards,
         names=wanted.names,
         lenient=wanted.lenient,
+        deliver=wanted.delivery.wanted() if wanted.delivery.is_wanted else None,
+        tell=tell,
     )
 
 
@@ -293,35 +301,12 @@ def _watched(names: Sequence[str], wanted: Wanted, live: LiveWanted) -> Iterator
 
             watches.append(stack.enter_context(shown_batches(names)))
         if live.metrics is not None:
-            watches.append(stack.enter_context(_offered(live.metrics, names)))
+            from ephemera.spark.live.metrics import Prometheus
+
+            page = Prometheus(names)
+            stack.enter_context(offered(live.metrics, page))
+            watches.append(page.add)
         yield lambda report: [watch(report) for watch in watches]
-
-
-def _check_metrics(where: str | None) -> None:
-    """Ends the command if metrics are asked for, and what offers them is not installed."""
-    try:
-        if where is not None:
-            need("prometheus_client", "--metrics", WITH_SPARK)
-    except NotInstalled as error:
-        _fail(str(error))
-
-
-@contextmanager
-def _offered(where: str, names: Sequence[str]) -> Iterator[Any]:
-    """Metrics for whoever asks."""
-    from ephemera.spark.live.metrics import NoMetrics, Prometheus, address
-
-    metrics = Prometheus(names)
-    try:
-        host, wanted = address(where)
-        port, stop = metrics.serve(wanted, host)
-    except NoMetrics as error:
-        _fail(str(error))
-    click.echo(f"metrics at http://{host}:{port}/metrics", err=True)
-    try:
-        yield metrics.add
-    finally:
-        stop()
 
 
 @contextmanager
@@ -339,6 +324,8 @@ def _tell_end(query: LiveQuery, signals: Sequence[int], live: LiveWanted) -> Non
     if totals.bad or totals.late or totals.dead:
         kept = live.dead_letters is not None
         tell(letters_line(totals.events, totals.bad, totals.late, totals.dead, kept=kept))
+    for line in query.delivery.complaints() if query.delivery is not None else ():
+        tell(line)
     tell_notes(totals.notes)
     if not signals:
         return

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ephemera.base.errors import EphemeraError
+from ephemera.cli.deliver import delivering
 from ephemera.cli.files import (
     FAILED,
     WRONG_COMMAND,
@@ -34,11 +35,16 @@ from ephemera.cli.progress import (
     tell_unused,
     tell_warnings,
 )
+from ephemera.cli.systems import system_target, told_systems
 from ephemera.connect.atomic_files import CannotWrite, WholeFile, append, is_open_end
 from ephemera.connect.file_sink import File
 from ephemera.connect.file_source import CannotRead
 from ephemera.connect.local_run import LetterSink, ProgramRun, RunFailed, run_local
-from ephemera.connect.sink import Console, spooled
+from ephemera.connect.several_sinks import Several, ToSystem
+from ephemera.connect.sink import Console, Sink, spooled
+from ephemera.connect.systems.registry import is_system
+from ephemera.connect.written_places import Destination, Names
+from ephemera.deliver.sink import DeliveringSink
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.encode_typed_arrow import UnlikeType
@@ -60,6 +66,8 @@ def run_here(
     tables: Sequence[Rows],
     given: Sequence[Given],
     wanted: Wanted,
+    *,
+    places: Sequence[Destination],
 ) -> None:
     """Runs programs by the engine in this process."""
     began = time.monotonic()
@@ -69,16 +77,31 @@ def run_here(
         for program, world in zip(programs, worlds, strict=True)
     ]
     letters = Letters(wanted.dead_letter, wanted.names)
-    sink = Console(write_out_bytes) if wanted.output is None else File(wanted.output)
-    sources = [source_of(one) for one in given]
-    with told(paths), shown_progress(paths[0].name, wanted=wanted.progress) as tell:
+    sources = [source_of(one, programs) for one in given]
+    sink = _sink(places)
+    with told(paths), told_systems(), delivering([run.compiled for run in runs], wanted.delivery) as delivery:
         readers = [one.readers for one in given]
-        runs = run_local(runs, sources, sink, letters.open, readers=readers, lenient=wanted.lenient, progress=tell)
+        out = sink if delivery is None else DeliveringSink(sink, delivery)
+        with shown_progress(paths[0].name, wanted=wanted.progress) as tell:
+            runs = run_local(runs, sources, out, letters.open, readers=readers, lenient=wanted.lenient, progress=tell)
     letters.tell(runs)
     tell_notes(note for run in runs for note in run.said)
     if is_shown(wanted=wanted.progress):
         _print_summary(programs, runs, wanted.names, time.monotonic() - began)
     tell_warnings((note for run in runs for note in run.warnings), strict=wanted.strict)
+
+
+def _sink(places: Sequence[Destination]) -> Sink:
+    sinks: list[tuple[Sink, Names]] = []
+    for place in places:
+        if place.location is None:
+            sinks.append((Console(write_out_bytes), place.names))
+        elif is_system(place.location):
+            sinks.append((ToSystem(system_target(place.location)), place.names))
+        else:
+            sinks.append((File(place.location), place.names))
+    (first, names), *more = sinks
+    return first if not more and names is None else Several(sinks)
 
 
 @contextmanager

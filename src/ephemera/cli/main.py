@@ -149,7 +149,8 @@ def _fmt(programs: tuple[Path, ...], only_check: bool) -> None:
 @click.option(
     "--points",
     type=click.Choice(["rules", "joins"]),
-    help="What is materialized: rules and event queries, or every join too. In a physical plan otherwise what pays.",
+    help="What is materialized: rules and event queries, or every join too. In a physical plan otherwise the joins "
+    "that pay, and on Spark those by which rules of several keys are spread over partitions.",
 )
 @click.option(
     "--emit",
@@ -200,13 +201,17 @@ def _explain(  # noqa: PLR0917 - its options
     multiple=True,
     metavar="PATH",
     help="Events: a file of JSON lines, Parquet (.parquet), CSV (.csv) or XML messages (.xml), a folder or a glob of "
-    "these, or - for standard input; may be given often. Otherwise what the programs declare, or that.",
+    "these, an address such as kafka://host:9092/topic, or - for standard input; may be given often. Otherwise what "
+    "the programs declare, or that.",
 )
 @click.option(
     "--output",
+    "outputs",
+    multiple=True,
     metavar="PATH",
     help="Where answers go: a file (.jsonl), sorted by time, or on Spark a folder, of Parquet (.parquet), of CSV "
-    "(.csv), or of JSON lines. Standard output otherwise.",
+    "(.csv), or of JSON lines; or with the engine local an address such as kafka://host:9092/topic, and may be given "
+    "often. Otherwise where the programs WRITE them, or standard output.",
 )
 @click.option(
     "--engine",
@@ -217,7 +222,8 @@ def _explain(  # noqa: PLR0917 - its options
 @click.option(
     "--points",
     type=click.Choice(["rules", "joins"]),
-    help="For experiments: store no joins of events, or all of them; otherwise those that pay.",
+    help="For experiments: store no joins of events, or all of them; otherwise those that pay, and on Spark those by "
+    "which rules of several keys are spread over partitions.",
 )
 @click.option(
     "--dead-letter",
@@ -247,10 +253,8 @@ def _explain(  # noqa: PLR0917 - its options
     help="Spark's master, such as local[4] or spark://host:7077; all local cores otherwise.",
 )
 @click.option("--debug", is_flag=True, help="Show what Spark logs, and where in its code a failure was.")
-@click.option("--checkpoint", metavar="FOLDER", help="Live on Spark: a folder that keeps the state for another start.")
-@click.option(
-    "--trigger", metavar="PACE", help='Live on Spark: how often, such as "1 second"; `once` takes what is there.'
-)
+@click.option("--checkpoint", metavar="FOLDER", help="Live: a folder that keeps the state for another start.")
+@click.option("--trigger", metavar="PACE", help='Live: how often, such as "1 second"; `once` takes what is there.')
 @click.option(
     "--shards",
     metavar="NUMBER",
@@ -258,25 +262,52 @@ def _explain(  # noqa: PLR0917 - its options
     help="Live on Spark: into how many parts the state is cut.",
 )
 @click.option(
-    "--metrics", metavar="PORT", help="Live on Spark: the port, or host:port, at which Prometheus finds metrics."
+    "--metrics",
+    metavar="PORT",
+    help="Live on Spark and between systems: the port, or host:port, at which Prometheus finds metrics.",
 )
-def _run(
+@click.option(
+    "--deliver/--no-deliver",
+    default=None,
+    help="Whether messages (RAISE) are sent; live they are, over a history only if that is asked for.",
+)
+@click.option("--deliver-only", multiple=True, metavar="NAME", help="Send only to this recipient or transport.")
+@click.option("--outbox", metavar="FOLDER", help="Where messages wait until they are taken, also for another start.")
+@click.option("--allow-command", is_flag=True, help="Let transports run the commands that programs declare.")
+def _run(  # noqa: PLR0917 - its options
     programs: tuple[Path, ...],
     inputs: tuple[str, ...],
     engine: str | None,
     mode: str,
     emit: tuple[str, ...],
+    outputs: tuple[str, ...],
     **options: Any,
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
-    from ephemera.cli.run import Mode, RunsOn, run_command
+    from ephemera.cli.run import Mode, run_command
+    from ephemera.cli.run_checks import RunsOn
 
-    if engine in ("local", "oracle") and click.get_current_context().obj is _OWN_PROCESS:
-        from ephemera.cli.without_pandas import do_without_pandas
+    if click.get_current_context().obj is _OWN_PROCESS:
+        from ephemera.base.kept_memory import keep_memory
+        from ephemera.base.without_pandas import do_without_pandas
 
-        do_without_pandas()
+        keep_memory()
+        if engine in ("local", "oracle"):
+            do_without_pandas()
     chosen = None if engine is None else RunsOn(engine)
-    run_command(list(programs), list(inputs), engine=chosen, mode=Mode(mode), emit=list(emit), **options)
+    given: dict[str, Any] = {"emit": list(emit), "outputs": list(outputs), **options}
+    run_command(list(programs), list(inputs), engine=chosen, mode=Mode(mode), **given)
+
+
+@app.command("redeliver", short_help="Send the messages again that a run could not deliver.")
+@click.argument("outbox", metavar="FOLDER", type=click.Path(), help="The outbox of a run.")
+@click.option("--deliver-only", multiple=True, metavar="NAME", help="Send only to this recipient or transport.")
+@click.option("--allow-command", is_flag=True, help="Let transports run the commands that programs declare.")
+def _redeliver(outbox: str, deliver_only: tuple[str, ...], allow_command: bool) -> None:
+    """Send the messages again that a run could not deliver, and those that wait in its outbox."""
+    from ephemera.cli.deliver import redeliver_command
+
+    redeliver_command(outbox, deliver_only, allow_command=allow_command)
 
 
 @app.command("test", short_help="Run stories on every engine; say which do not hold, and how.")

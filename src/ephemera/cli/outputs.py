@@ -28,6 +28,10 @@ from ephemera.connect.overwriting import (
     path_of,
     program_kept,
 )
+from ephemera.connect.systems.address import is_address
+from ephemera.connect.systems.fed_back import fed_back
+from ephemera.connect.systems.registry import is_system
+from ephemera.connect.written_places import Destination
 from ephemera.program import Program
 
 Writer = Literal["local", "stream", "batch", "live"]
@@ -58,8 +62,8 @@ def check_outputs(
         _target("--dead-letter", dead_letter, is_folder=writer == "live"),
         _target("--checkpoint", checkpoint, is_folder=True),
     ]
-    for name in (output, dead_letter):
-        if writer != "live" and name is not None and "://" in name:
+    for name in (None if output is not None and is_system(output) else output, dead_letter):
+        if writer != "live" and name is not None and is_address(name):
             _refuse(f"`{name}` is no path of this machine, and only live runs on Spark write elsewhere; name a path")
     targets = [target for target in given if target is not None]
     clash = clash_among(targets, reads)
@@ -70,6 +74,13 @@ def check_outputs(
             _check_folder(target)
         else:
             _check_place(target)
+
+
+def check_not_fed_back(places: Sequence[Destination], inputs: Sequence[str]) -> None:
+    """Ends the command if it would read from systems what it writes there."""
+    wrong = fed_back([place.location for place in places], inputs)
+    if wrong is not None:
+        _refuse(wrong)
 
 
 def _target(option: str, name: str | None, *, is_folder: bool) -> Target | None:

@@ -23,13 +23,15 @@ import click
 from ephemera.algebra.nodes import Points
 from ephemera.base.errors import EphemeraError
 from ephemera.base.installed import lacking_spark
+from ephemera.cli.deliver import NOT_DELIVERED, DeliverWanted, delivering
 from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, tell, utf_8, write_out_bytes
-from ephemera.cli.inputs import Given, literal, source_of, spooled
+from ephemera.cli.inputs import Given, file_source, literal, spooled
 from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines, tell_notes, tell_unused, tell_warnings
 from ephemera.cli.signals import exit_code, heed_again, was_stopped
 from ephemera.connect.atomic_files import layout, write_file
 from ephemera.connect.file_source import CannotRead
 from ephemera.connect.found_files import GZIP, ZSTANDARD, is_packed
+from ephemera.connect.written_places import Written
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode_csv import BadFile
 from ephemera.program import Program
@@ -69,6 +71,8 @@ class Wanted:
     """At least until when the clock runs, over a history."""
     points: Points | None = None
     """Whether no joins are stored, or all of them, if the planner is not to choose."""
+    delivery: DeliverWanted = NOT_DELIVERED
+    """Whether messages are sent."""
 
 
 def run_on_spark(
@@ -76,8 +80,10 @@ def run_on_spark(
     tables: Sequence[Rows],
     given: Sequence[Given],
     wanted: Wanted,
+    *,
+    systems: Sequence[Written] = (),
 ) -> None:
-    """A run from its input to its output; ends the command if it fails."""
+    """A run from its input to its output, or to systems; ends the command if it fails."""
     check_spark("run with --engine local")
     check_master(wanted.master)
     with told(debug=wanted.debug), spooled(given) as stored, shown_stages(wanted=wanted.progress) as shown:
@@ -85,12 +91,12 @@ def run_on_spark(
         from ephemera.spark.runtime.session import is_local, session
 
         shown.say("starting Spark")
-        is_short = _is_short(stored, wanted)
+        is_short = not systems and _is_short(stored, wanted)
         length: Literal["short", "long"] = "short" if is_short else "long"
-        spark = session(wanted.master, debug=wanted.debug, length=length, may_archive=True)
+        spark = session(wanted.master, debug=wanted.debug, length=length, may_archive=True, is_alone=True)
         heed_again()
         both = list(zip(programs, tables, strict=True))
-        run = _run_small if is_short and is_local(spark) else _run
+        run = _run_small if is_short and is_local(spark) else partial(_run, systems=systems)
         _interruptible(lambda: run(spark, both, stored, wanted, shown), spark.sparkContext.cancelAllJobs)
 
 
@@ -107,9 +113,13 @@ def _is_short(given: Sequence[Given], wanted: Wanted) -> bool:
     """Whether one task is enough for a run; folders of answers are written by several."""
     from ephemera.spark.batch.one_task import is_small
 
-    if any(one.is_remote for one in given) or not (wanted.output is None or layout(wanted.output) == "file"):
+    if (
+        wanted.delivery.is_wanted
+        or any(one.is_remote for one in given)
+        or not (wanted.output is None or layout(wanted.output) == "file")
+    ):
         return False
-    return (wanted.master or "local").startswith("local") and is_small([source_of(one) for one in given])
+    return (wanted.master or "local").startswith("local") and is_small([file_source(one) for one in given])
 
 
 def _interruptible(work: Callable[[], None], cancel: Callable[[], None]) -> None:
@@ -138,7 +148,7 @@ def _run_small(
     from ephemera.spark.batch.one_task import SmallRun
 
     began = time.monotonic()
-    inputs = [(replace(source_of(one), paths=_absolute(one.paths)), one.readers) for one in given]
+    inputs = [(replace(file_source(one), paths=_absolute(one.paths)), one.readers) for one in given]
     with scratch("run") as folder, watched(spark, JobStages(("one task",), 1), shown.see):
         run = SmallRun(spark, _jobs(programs, wanted), inputs, folder, lenient=wanted.lenient)
         _give(run, partial(_write_lines, run, wanted, shown), wanted)
@@ -156,6 +166,8 @@ def _run(
     given: Sequence[Given],
     wanted: Wanted,
     shown: Shown,
+    *,
+    systems: Sequence[Written] = (),
 ) -> None:
     from ephemera.spark.batch.job import start
     from ephemera.spark.batch.job_output import Computed
@@ -168,10 +180,17 @@ def _run(
     inputs = [Input(_spark_paths(one), one.format, one.only, one.programs) for one in there]
     if not inputs:
         inputs = [Input(spark.createDataFrame([], "event string, time bigint"))]
-    started = start(spark, _jobs(programs, wanted), inputs, lenient=wanted.lenient)
+    jobs = _jobs(programs, wanted)
+    started = start(spark, jobs, inputs, lenient=wanted.lenient)
     with watched(spark, stages_of(started, len(inputs)), shown.see):
         computed = Computed(started)
-        _give(computed, partial(_write, computed, wanted, shown), wanted)
+        with delivering([job.compiled for job in jobs], wanted.delivery) as delivery:
+            if delivery is not None:  # before the answers: a crash between the two loses none
+                given_out = {"as_numbers": started.as_numbers}
+                found = computed.messages_by_columns()
+                delivery.put([m for n, part, to in found for m in delivery.outgoing(part, to, program=n, **given_out)])
+            write = partial(computed.put, systems) if systems else partial(_write, computed, wanted, shown)
+            _give(computed, write, wanted)
     _tell(computed, programs, wanted, shown, began)
 
 

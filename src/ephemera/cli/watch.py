@@ -17,7 +17,8 @@ from ephemera.base.time import HOUR, MINUTE, SECOND, describe
 from ephemera.cli.progress import counted
 
 if TYPE_CHECKING:
-    from ephemera.spark.live.report import BatchReport, SourceReport, Totals
+    from ephemera.connect.live.report import SourceReport
+    from ephemera.spark.live.report import BatchReport, Totals
 
 _ROWS = 8
 """So many histories and rules are shown, the largest."""

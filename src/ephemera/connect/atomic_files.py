@@ -31,6 +31,16 @@ class CannotWrite(EphemeraError):
     """Something cannot be written where it should."""
 
 
+class NotEmpty(CannotWrite):
+    """A file that holds something, and would be written over before there is anything in its place."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"`{path}` is not empty, and a live run that begins anew would write over it; move it away, name another "
+            "file, or go on from the checkpoint of the run that wrote it"
+        )
+
+
 def opened(path: str | Path) -> IO[bytes]:
     """A file for reading; one that ends in `.gz` is unpacked."""
     import gzip  # noqa: PLC0415 - who only writes needs neither
@@ -299,7 +309,7 @@ def _told(target: Path) -> Iterator[None]:
 
 
 class GrowingFile:
-    """A file that is written as answers come, line by line; what stood in it before goes when it is opened."""
+    """A file that is written as answers come, line by line; one that holds something already is refused."""
 
     def __init__(self, target: Path) -> None:
         self._target = target
@@ -307,8 +317,10 @@ class GrowingFile:
         self._is_plain = not is_open_end(target)
         with _told(target):
             if self._is_plain:
-                new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
-                self._number = os.open(os.path.realpath(target), new, 0o666)
+                self._number = os.open(os.path.realpath(target), os.O_WRONLY | os.O_CREAT, 0o666)
+                if os.fstat(self._number).st_size:
+                    os.close(self._number)
+                    raise NotEmpty(target)
             else:
                 self._number = _open_end(target)
         self._size = 0

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from ephemera.connect.found_files import found_files
 from ephemera.connect.overwriting import STANDARD_INPUT, Kept, is_read_with
+from ephemera.connect.systems.address import beside, is_address
 from ephemera.rules.nodes import Catalogue, Source
 
 
@@ -98,7 +99,7 @@ def overlap(places: Sequence[Place]) -> str | None:
 
 def _is_here(name: str) -> bool:
     """Whether it is a place in this machine's files."""
-    return "://" not in name and name != STANDARD_INPUT
+    return not is_address(name) and name != STANDARD_INPUT
 
 
 def _real_files(location: str) -> frozenset[str]:
@@ -134,7 +135,7 @@ def _places(catalogue: Catalogue, folder: Path | None, *, apart: bool) -> list[t
     for source in catalogue.sources:
         where = source.location
         if where is not None:
-            found.setdefault(where if folder is None or "://" in where else str(folder / where), []).append(source)
+            found.setdefault(beside(where, folder), []).append(source)
     if apart:
         found = _apart(found)
     places: list[tuple[str, str | None, str | None]] = []
@@ -147,6 +148,6 @@ def _places(catalogue: Catalogue, folder: Path | None, *, apart: bool) -> list[t
 
 def _is_same(name: str, location: str) -> bool:
     """Whether a run names the place that a stream declares."""
-    if "://" in name or "://" in location:
+    if is_address(name) or is_address(location):
         return name == location
     return Path(name).absolute() == Path(location).absolute()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from ephemera.connect.found_files import check_format, name_of
+from ephemera.connect.several_sinks import ToSystem
 from ephemera.connect.sink import Callback, Console, Memory
 
 Format = Literal["json", "parquet", "csv"]
@@ -54,5 +55,6 @@ class Batches:
     function: Callable[[list[dict[str, Any]], int], object]
 
 
-LiveSink: TypeAlias = Folder | Table | Callback | Batches | Console | Memory
-"""Where `Program.stream` puts answers; functions, the console and lists get them at least once."""
+LiveSink: TypeAlias = Folder | Table | Callback | Batches | Console | Memory | ToSystem | Sequence[ToSystem]
+"""Where `Program.stream` puts answers; systems, as `sinks.at` makes them, may be several. Functions, the console and
+lists get them at least once."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 from ephemera.connect.found_files import check_format, name_of
-from ephemera.connect.source import check_only
+from ephemera.connect.source import Source, check_only
 
 Format = Literal["json", "parquet", "csv", "xml"]
 
@@ -75,5 +75,5 @@ class Frame:
     only: str | None = None
 
 
-LiveSource: TypeAlias = Folder | Socket | SparkTable | Frame
-"""What `Program.stream` reads."""
+LiveSource: TypeAlias = Folder | Socket | SparkTable | Frame | Source
+"""What `Program.stream` reads; of other sources those that `sources.at` makes and many machines can read."""

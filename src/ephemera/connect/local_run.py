@@ -32,7 +32,7 @@ from ephemera.formats.answers import AnswerBatch, AnswerForm
 from ephemera.formats.decode import Noticed, decoders_of
 from ephemera.formats.decoded import Decoded
 from ephemera.formats.encode_typed_arrow import Counting
-from ephemera.formats.json_events import BadEvent
+from ephemera.formats.json_events import BadEvent, bad_of_close
 from ephemera.formats.reading import Keys
 from ephemera.kernels.columns import Ints
 from ephemera.kernels.event_columns import END, Events, size_of
@@ -75,6 +75,8 @@ class ProgramRun:
     """From the first end to the last."""
     examined: dict[str, int] = field(default_factory=dict)
     """How many pairs each rule has looked at."""
+    by_rule: dict[str, int] = field(default_factory=dict)
+    """Where that is measured: how many answers each rule has given, and each stored join tuples."""
     kept: dict[str, tuple[int, int]] = field(default_factory=dict)
     """Where that is measured: the most tuples that each history has held after a step, and their bytes."""
 
@@ -249,7 +251,9 @@ class _Attempt:
         """Makes the engines, planned for what comes first."""
         for program, own in zip(self._programs, parts, strict=True):
             program.compiled = planned_for(program.compiled, own, always=self._is_measured)
-            self._engines.append(Engine(program.compiled.physical, program.world))
+            engine = Engine(program.compiled.physical, program.world)
+            engine.by_rule = Counter() if self._is_measured else None
+            self._engines.append(engine)
             if self._is_measured:
                 self._most = self._enough = _fine_step(program.compiled.physical)
 
@@ -309,6 +313,12 @@ class _Attempt:
         parts: list[AnswerPart] = []
         rules: list[int] = []
         for k, (one, program, engine) in enumerate(zip(found, self._programs, self._engines, strict=True)):
+            close = engine.take_close()
+            if close:
+                form = self._form = self._form or self._answer_form()
+                program.bad += len(close)
+                catalogue = program.compiled.rules.resolved.catalogue
+                self._bury.bury(k, bad_of_close(close, catalogue, as_numbers=form.counting[k].stamps), ())
             letters = self._new(k, engine.take_dead_letters())
             if letters:
                 program.undefined += len(letters)
@@ -357,6 +367,7 @@ class _Attempt:
             engine.came(self._came[k])
             program.span = max(self._latest[k] - self._earliest[k], 0)
             program.examined = {n: r.examined for lane in engine.lanes.values() for n, r in lane.rules.items()}
+            program.by_rule = dict(engine.by_rule or {})
             program.as_numbers = form.counting[k].stamps
             program.never = never(compiled, engine.awaited, engine.matched)
             program.said = compiled.rules.resolved.catalogue.local.note_since(self._assumed[k])

@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from ephemera.connect.systems.address import is_address
 from ephemera.rules.nodes import Catalogue
 
 STANDARD_INPUT = "-"
@@ -59,13 +60,13 @@ def program_kept(path: Path, catalogue: Catalogue) -> Iterator[Kept]:
     """A program and the tables that it declares, which lie beside it."""
     yield Kept("the program", str(path), path)
     for location, _ in catalogue.table_locations.values():
-        if location is not None:
+        if location is not None and is_local(location):
             yield Kept("a table of the program,", location, path.parent / location)
 
 
 def is_local(name: str) -> bool:
     """Whether a name is that of something on this machine."""
-    return "://" not in name or name.lower().startswith("file:")
+    return not is_address(name) or name.lower().startswith("file:")
 
 
 def path_of(name: str) -> str:

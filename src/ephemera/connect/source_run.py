@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
@@ -20,9 +20,13 @@ from ephemera.connect.live_sink import Batches, Folder
 from ephemera.connect.live_sink import Table as SparkTable
 from ephemera.connect.local_run import LetterSink, ProgramRun, RunFailed, run_local
 from ephemera.connect.overwriting import Kept, Target, clash_among, inputs_kept, program_kept
+from ephemera.connect.several_sinks import ToSystem
 from ephemera.connect.sink import Memory, Nowhere, Sink
 from ephemera.connect.source import Memory as Listed
 from ephemera.connect.source import Source, Table
+from ephemera.connect.systems.address import WrongAddress
+from ephemera.connect.systems.fed_back import fed_back
+from ephemera.connect.systems.registry import knowing
 from ephemera.engine.hosts.batch import Run
 from ephemera.engine.hosts.tables import is_table
 from ephemera.formats.json_events import BadEvent
@@ -61,21 +65,28 @@ def run_sources(  # noqa: PLR0913 - what a run needs
     *,
     path: Path,
     lenient: bool = False,
+    around: Callable[[Sink], Sink] = lambda sink: sink,
 ) -> Run:
     """All that comes of some sources; where there is a sink, answers and messages go there and nowhere else.
 
-    `path` is that of the program, if it comes from a file.
+    `path` is that of the program, if it comes from a file; `around` lets somebody see what goes to the sink.
     """
     if sink is not None:
         _check_sink(sink)
+    sources = [knowing(source, compiled.plan.catalogue) for source in sources]
     for source in sources:
         _check_type(source, compiled)
     if isinstance(sink, File):
         _check_target(sink, sources, program_kept(path, compiled.plan.catalogue) if path.is_file() else ())
+    wrong = fed_back([sink.target.name], [source.name for source in sources]) if isinstance(sink, ToSystem) else None
+    if wrong is not None:
+        raise WrongAddress(wrong)
     memory, letters = Memory(), _Letters()
     program = ProgramRun(compiled, world)
     try:
-        (done,) = run_local([program], sources, memory if sink is None else sink, letters.begun, lenient=lenient)
+        (done,) = run_local(
+            [program], sources, around(memory if sink is None else sink), letters.begun, lenient=lenient
+        )
     except RunFailed as failed:
         raise failed.error from None
     return Run(
@@ -106,7 +117,8 @@ def analyze_sources(
         (done,) = run_local([program], sources, Nowhere(), readers=readers, is_measured=True)
     except RunFailed as failed:
         raise failed.error from None
-    seen = Seen(done.events, done.span, done.answers, done.kept, done.examined, process_time() - began)
+    given = sum(done.answers.values())
+    seen = Seen(done.events, done.span, given, done.by_rule, done.kept, done.examined, process_time() - began)
     return done.compiled.physical, seen
 
 

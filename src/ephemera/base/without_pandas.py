@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -26,11 +27,12 @@ class _Without(MetaPathFinder):
         return None
 
 
+@cache
 def do_without_pandas() -> None:
     """From here on pyarrow does without pandas, unless that has been loaded already."""
     if PANDAS in sys.modules:
         return
-    import pyarrow as pa
+    import pyarrow as pa  # noqa: PLC0415 - what stands on this package does without it, too
 
     finder = _Without()
     sys.meta_path.insert(0, finder)

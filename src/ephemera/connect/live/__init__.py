@@ -1,0 +1,1 @@
+"""This package runs programs live in one process, from systems to systems, and goes on after a crash."""
