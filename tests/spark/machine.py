@@ -83,18 +83,46 @@ class _Daemon:
 
 
 @contextmanager
+def connect_server(folder: Path, python: Path, settings: Mapping[str, str] | None = None) -> Iterator[str]:
+    """A server of Spark Connect on two cores, whose workers run some Python; gives where clients find it."""
+    given = {
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.sql.warehouse.dir": (folder / "warehouse").as_uri(),
+        "spark.ui.enabled": "false",
+        **(settings or {}),
+    }
+    options = [option for name, value in given.items() for option in ("--conf", f"{name}={value}")]
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    command = ["SparkSubmit", "--master", "local[2]", "--class", server, *options, "spark-internal"]
+    with _process(folder, *command, environment={"PYSPARK_PYTHON": str(python)}) as running:
+        yield f"sc://127.0.0.1:{_said(running, r'Spark Connect server started at: .*:([0-9]+)')}"
+
+
+@contextmanager
 def _daemon(folder: Path, name: str, *arguments: str) -> Iterator[_Daemon]:
-    log = folder / f"{name}-{len(list(folder.glob('*.log')))}.log"
-    home = Path(pyspark.__file__).parent
-    environment = {n: v for n, v in os.environ.items() if n != "PYTHONPATH"} | {
+    with _process(folder, name, "--host", "127.0.0.1", "--webui-port", "0", *arguments) as daemon:
+        yield daemon
+
+
+def spark_environment(folder: Path) -> dict[str, str]:
+    """An environment for programs of Spark itself, which write to a folder, and whose Python lacks this package."""
+    return {n: v for n, v in os.environ.items() if n != "PYTHONPATH"} | {
         "JAVA_HOME": str(home_for_spark(find_java())),
-        "SPARK_HOME": str(home),
+        "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(folder),
-        "SPARK_NO_DAEMONIZE": "1",
     }
-    places = ["--host", "127.0.0.1", "--webui-port", "0"]
-    command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *places, *arguments]
+
+
+@contextmanager
+def _process(
+    folder: Path, name: str, *arguments: str, environment: Mapping[str, str] | None = None
+) -> Iterator[_Daemon]:
+    log = folder / f"{name}-{len(list(folder.glob('*.log')))}.log"
+    environment = {**spark_environment(folder), "SPARK_NO_DAEMONIZE": "1", **(environment or {})}
+    program = str(Path(environment["SPARK_HOME"], "bin", "spark-class"))
+    command = [program, f"org.apache.spark.deploy.{name}", *arguments]
     with log.open("wb") as file, subprocess.Popen(command, env=environment, stdout=file, stderr=file) as process:
         try:
             yield _Daemon(process, log)

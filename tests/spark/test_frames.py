@@ -134,7 +134,7 @@ def test_messages_and_terms_are_json(spark: SparkSession) -> None:
     text = """
     EVENT a(x: int, y: string);
     DETECT big { id { var X }, note { "big" } } ON event i: a {{ x { var X }, y { var Y } }} where { var X > 2 } END
-    RAISE to(recipient="ops", transport="log") { alert { var Y } } ON event i: a {{ x { 1 }, y { var Y } }} END
+    RAISE to(recipient="ops", transport="console") { alert { var Y } } ON event i: a {{ x { 1 }, y { var Y } }} END
     """
     rows = [{"event": "a", "time": k, "x": k, "y": f"ü{k}"} for k in range(6)]
     found, expected = both(spark, text, rows, "event string, time bigint, x bigint, y string")

@@ -9,8 +9,10 @@ from types import SimpleNamespace
 import pytest
 from py4j.protocol import Py4JError, Py4JNetworkError  # type: ignore[import-untyped]
 from pyspark import SparkContext
+from pyspark.errors import PySparkRuntimeError
 
 from ephemera.spark.runtime import java
+from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.java import Java, NoJava, find_java, home_for_spark
 from tests.spark.machine import run_python, without_java
 
@@ -125,6 +127,19 @@ def test_a_java_that_is_still_going_down_has_ended(error: Exception, monkeypatch
     with subprocess.Popen(["sh", "-c", "sleep 0.3; kill -KILL $$"]) as process:
         monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
         assert str(java.java_ended(error)).startswith("Java ended (killed by SIGKILL)")
+
+
+def test_who_stumbles_over_a_socket_that_nobody_opened_is_told_that_java_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    try:
+        try:
+            raise PySparkRuntimeError(errorClass="CANNOT_OPEN_SOCKET", messageParameters={"errors": "refused"})
+        finally:  # PySpark closes the socket that it could not open
+            raise UnboundLocalError("cannot access local variable 'sockfile'")
+    except UnboundLocalError as error:
+        stumbled = error
+    with subprocess.Popen(["sh", "-c", "sleep 0.3; kill -KILL $$"]) as process:
+        monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
+        assert str(failure(stumbled)).startswith("Java ended (killed by SIGKILL)")
 
 
 def test_what_java_itself_did_not_raise_may_have_other_reasons(monkeypatch: pytest.MonkeyPatch) -> None:

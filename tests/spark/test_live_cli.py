@@ -25,7 +25,8 @@ import ephemera
 from ephemera.cli.main import app
 from ephemera.engine.state.durable_files import seal
 from ephemera.spark.batch.job import Job
-from ephemera.spark.live.host import Host, QueryStopping
+from ephemera.spark.live.host import Host
+from ephemera.spark.live.positions import QueryStopping
 from ephemera.spark.live.sources import open_inlets
 from ephemera.spark.read.scan import Input
 from ephemera.spark.sinks.folder_sink import FORMAT, KIND
@@ -270,6 +271,7 @@ def test_stories_are_told_as_a_stream_if_asked_for(shared: Shop) -> None:
 # ---- signals -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_run_that_is_told_to_end_says_how_to_go_on(shop: Shop) -> None:
     options = ["--output", "@out/", "--checkpoint", "@check/", "--dead-letter", "@dead/", "--trigger", "100 ms"]
     shop.put("1.jsonl", ORDERS)
@@ -293,6 +295,7 @@ def test_a_run_that_is_told_to_end_says_how_to_go_on(shop: Shop) -> None:
     assert by_text(shop.lines("out")) == by_text([LARGE, OVERDUE])
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_run_that_reads_from_a_socket(shop: Shop) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"socket://127.0.0.1:{server.getsockname()[1]}"
@@ -314,6 +317,7 @@ def test_ctrl_c_ends_a_run_that_reads_from_a_socket(shop: Shop) -> None:
     assert len(told.splitlines()) == 3
 
 
+@pytest.mark.slow
 def test_a_run_ends_when_nobody_reads_its_answers_though_no_more_come(shop: Shop) -> None:
     shop.put("1.jsonl", [*ORDERS, *LATER])
     with shop.started("p.eq", "--input", "@in/") as process:

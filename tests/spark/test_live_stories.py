@@ -21,7 +21,7 @@ PATHS = sorted((Path(__file__).parents[1] / "stories").glob("*.md"))
     ("at_once", "small"),
     [
         pytest.param(False, LARGE, id="one row at a time in one task"),
-        pytest.param(False, 0, id="one row at a time in several tasks"),
+        pytest.param(False, 0, id="one row at a time in several tasks", marks=pytest.mark.slow),
         pytest.param(True, LARGE, id="all at once in one task", marks=pytest.mark.slow),
         pytest.param(True, 0, id="all at once in several tasks", marks=pytest.mark.slow),
     ],

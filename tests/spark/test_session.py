@@ -4,6 +4,11 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+from pyspark.sql import SparkSession
+
+from ephemera.base.errors import EphemeraError
+from ephemera.spark.runtime.session import session
 from tests.spark.machine import SOURCES, run_python
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(SOURCES)}
@@ -59,3 +64,10 @@ def test_debug_lets_spark_say_what_it_warns_of() -> None:
     run = run_python(script, ENVIRONMENT)
     assert "WARN" in run.stderr
     assert run.stdout == f"{sys.executable}\n"
+
+
+def test_a_server_of_connect_that_the_environment_names_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setenv("SPARK_REMOTE", "sc://127.0.0.1:15002")
+    with pytest.raises(EphemeraError, match="SPARK_REMOTE names a server of Spark Connect"):
+        session()

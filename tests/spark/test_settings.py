@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,7 +19,14 @@ from pyspark.sql import SparkSession
 
 import ephemera
 from ephemera.base.errors import EphemeraError
-from ephemera.spark.runtime.map_in_arrow import FREEZE, QUICK_ACK, WorkerSettings, map_in_arrow, worker_settings
+from ephemera.spark.runtime.map_in_arrow import (
+    FREEZE,
+    KEEP_MEMORY,
+    QUICK_ACK,
+    WorkerSettings,
+    map_in_arrow,
+    worker_settings,
+)
 from ephemera.spark.runtime.session import lent
 from tests.spark.test_live import OVERDUE, Place, event
 
@@ -108,6 +116,30 @@ def test_what_is_lent_is_put_back_even_if_what_needs_it_fails(spark: SparkSessio
         assert settings(spark) == before
 
 
+ALONE = """
+import sys
+import pyarrow as pa
+from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.session import session
+
+def look(given):
+    for batch in given:
+        made = pa.array(batch.column(0).to_pylist())
+        yield pa.RecordBatch.from_pydict({"loaded": ["pandas" in sys.modules] * len(made)})
+
+spark = session("local[1]", is_alone=True)
+(row,) = map_in_arrow(spark.range(1), look, "loaded boolean").collect()
+print(row["loaded"])
+"""
+
+
+def test_workers_of_a_session_in_which_nothing_else_runs_load_no_pandas(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(ALONE, encoding="utf-8")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["False"], done.stderr
+
+
 def test_what_tasks_do_to_their_process_can_be_switched_off(spark: SparkSession) -> None:
     def look(_: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pydict({"frozen": [gc.get_freeze_count()]})
@@ -123,3 +155,5 @@ def test_what_tasks_do_to_their_process_can_be_switched_off(spark: SparkSession)
         assert frozen() == 0
     with lent(spark, QUICK_ACK, "false"):
         assert worker_settings(spark) == WorkerSettings(freezes=True, acknowledges=False)
+    with lent(spark, KEEP_MEMORY, "false"):
+        assert worker_settings(spark) == WorkerSettings(keeps_memory=False)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from ephemera.engine.cluster.message import Answers, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.formats.addresses import by_address
 from ephemera.formats.answer_order import AnswerPart
 from ephemera.formats.encode_json import encode_lines
 from ephemera.kernels.columns import stack
@@ -53,9 +54,13 @@ def _taken(
         whole = _joined(several)
         due = whole.batch[END] < before
         waiting[kind] = [] if due.all() else [whole.take(~due)]
+        ready = whole if due.all() else whole.take(due)
         sent = spreads[program].recipient(rule)
-        message = (sent["recipient"], sent["transport"]) if sent else None
-        yield AnswerPart(whole if due.all() else whole.take(due), message, program)
+        if rule:
+            to = (sent["recipient"], sent["transport"]) if sent else None
+            yield from (AnswerPart(part, address, program) for address, part in by_address(ready, to))
+        else:
+            yield AnswerPart(ready, None, program)
 
 
 def _joined(several: list[Events]) -> Events:

@@ -14,6 +14,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.engine.cluster.message import Answers, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.formats.addresses import fixed_address
 from ephemera.formats.answer_kinds import SeenKinds, batch_of, cells_of, schema_of
 from ephemera.formats.decode_arrow import Read
 from ephemera.formats.encode_arrow import Writer
@@ -23,7 +24,6 @@ from ephemera.kernels.event_columns import Events
 from ephemera.spark.runtime.exchange import answers_of
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
-from ephemera.syntax.nodes import Raise
 
 
 def as_columns(answers: DataFrame, spreads: Sequence[DistributedProgram], *, as_numbers: bool) -> DataFrame:
@@ -55,8 +55,7 @@ def _cells(
     resolved = spread.compiled.rules.resolved
     events = unpack(answers.events, resolved.catalogue)
     head = resolved.rules[answers.rule - 1].head if answers.rule else None
-    message = (head.recipient, head.transport) if isinstance(head, Raise) else None
-    return events, cells_of(events, message, writer, numbers=as_numbers)
+    return events, cells_of(events, fixed_address(head), writer, numbers=as_numbers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,22 +6,17 @@ somebody reads it; only if rules ask the clock, the first and the last end of th
 
 from __future__ import annotations
 
-import json
-import warnings
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import pyarrow as pa
-from pyspark import TaskContext
-from pyspark.accumulators import Accumulator, AccumulatorParam
+from pyspark.accumulators import Accumulator
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from ephemera.base.errors import EphemeraWarning
 from ephemera.engine.cluster.message import Answers, BadInput, Shipment, UndefinedHead, unpack
 from ephemera.engine.hosts.batch import Run
 from ephemera.formats.check_columns import Offer, check_columns, stamp_columns
@@ -30,9 +25,11 @@ from ephemera.formats.json_events import BadEvent
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, World
+from ephemera.spark.batch.first_reason import accumulator, observed, reason_of
 from ephemera.spark.batch.job import Job, start
 from ephemera.spark.batch.job_output import Computed
 from ephemera.spark.read.scan import Input
+from ephemera.spark.runtime.connect_session import is_connect, outside_of_queries
 from ephemera.spark.runtime.exchange import shipments_of
 from ephemera.spark.runtime.failures import failure, told_by
 from ephemera.spark.runtime.java import GONE, told_of_java
@@ -57,39 +54,25 @@ class ToFrame:
     def _heard(self, given: Iterator[pa.RecordBatch]) -> Iterator[Shipment]:
         for shipment in shipments_of(given):
             if self.first is not None and isinstance(shipment, BadInput | UndefinedHead):
-                self.first.add(str(json.loads(shipment.first)["reason"]))
+                self.first.add(reason_of(shipment.first))
             yield shipment
 
     def _batch(self, answers: Answers) -> pa.RecordBatch:
         return self.layout.batch(unpack(answers.events, self.layout.catalogue), answers.rule)
 
 
-class _FirstReason(AccumulatorParam[str]):
-    """The first reason why something could not be used; where the session is, there is a warning with it."""
-
-    def zero(self, value: str) -> str:
-        del value
-        return ""
-
-    def addInPlace(self, value1: str, value2: str) -> str:  # noqa: N802 - as Spark calls it
-        if not value1 and value2 and TaskContext.get() is None:
-            text = f"some rows could not be used, the first: {value2}; `run_all(…).bad` and `.undefined` have them"
-            # It is told by a thread of Spark's, which must go on even where warnings are errors.
-            with suppress(EphemeraWarning):
-                warnings.warn(text, EphemeraWarning, stacklevel=2)
-        return value1 or value2
-
-
 def run_frame(
     compiled: Compiled, frame: DataFrame, world: World, *, lenient: bool = False
 ) -> tuple[DataFrame, tuple[str, ...]]:
     """All that a program derives from the rows of a data frame: `event`, `begin`, `end` and the values; and notes."""
-    with told_of_java():
+    with told_of_java(), outside_of_queries():
         columns = _layout(compiled, frame, world)
         # Nobody has asked for a row yet, so none is looked at.
         started = start(frame.sparkSession, [Job(compiled, world)], [Input(frame)], lenient=lenient, slicing=None)
-        first = frame.sparkSession.sparkContext.accumulator("", _FirstReason())
-        return map_in_arrow(started.shipped, ToFrame(columns, first), from_arrow_schema(columns.schema)), started.notes
+        schema = from_arrow_schema(columns.schema)
+        if is_connect(frame):
+            return map_in_arrow(observed(started.shipped), ToFrame(columns), schema), started.notes
+        return map_in_arrow(started.shipped, ToFrame(columns, accumulator(frame)), schema), started.notes
 
 
 def run_whole_frame(compiled: Compiled, frame: DataFrame, world: World, *, lenient: bool = False) -> Run:

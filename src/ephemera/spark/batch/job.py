@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,12 +26,17 @@ from ephemera.spark.read.parquet import GroupsOfRows, groups_of_rows
 from ephemera.spark.read.route_rows import FromLines, FromSource, numbered
 from ephemera.spark.read.sample_events import Sampled, sample_events
 from ephemera.spark.read.scan import Input, apart, format_of, read, read_rest
+from ephemera.spark.read.system_stretches import SystemStretches, system_at, system_stretches
 from ephemera.spark.read.text_files import TextFiles, text_files
 from ephemera.spark.read.time_form import counts, messages_there
+from ephemera.spark.runtime.connect_session import connect_cores, is_connect
 from ephemera.spark.runtime.exchange import SCHEMA, Programs, run_levels
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.spark.runtime.ship_package import ship
 from ephemera.terms.events import Event
+
+_ByPython: TypeAlias = GroupsOfRows | TextFiles | SystemStretches
+"""What Python reads by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +72,7 @@ def places_of(spark: SparkSession) -> int:
 
 def cores_of(spark: SparkSession) -> int:
     """How many tasks run at once."""
-    return int(spark.sparkContext.defaultParallelism)
+    return connect_cores(spark) if is_connect(spark) else int(spark.sparkContext.defaultParallelism)
 
 
 def start(  # noqa: PLR0913 - what a run needs
@@ -94,7 +100,7 @@ def start(  # noqa: PLR0913 - what a run needs
     for same in declaring_alike(jobs, inputs):
         catalogue = jobs[same[0]].compiled.rules.resolved.catalogue
         alike = [jobs[n] for n in same]
-        found = [(given, _by_python(spark, given, len(alike))) for given in inputs if given.is_for(same[0])]
+        found = [(given, _by_python(spark, given, alike, lenient=lenient)) for given in inputs if given.is_for(same[0])]
         here = [files for _, files in found if files is not None]
         asked = (catalogue, wanted_columns(alike), _constants(alike))
         assumed = catalogue.local.assumed
@@ -104,11 +110,13 @@ def start(  # noqa: PLR0913 - what a run needs
         for job in alike:
             check_columns(offers, job.compiled.rules.resolved.catalogue, lenient=lenient)
         asks_the_clock = any(job.asks_the_clock for job in alike)  # then Spark looks for the first and last ends
-        others = read(spark, [given for given, files in found if files is not None and asks_the_clock], *asked)
+        are_files = [given for given, files in found if files is not None and not isinstance(files, SystemStretches)]
+        others = read(spark, are_files if asks_the_clock else [], *asked)
+        systems = [files for files in here if isinstance(files, SystemStretches)]
         seen = _looked_at(alike, here, count) if slicing is not None else None
         planned = alike if slicing is None else _planned_for(alike, seen or [], slicing)
         pairs = zip(same, planned, strict=True)
-        own = [_spread(n, job, [*by_spark, *others], count) for n, job in pairs]
+        own = [_spread(spark, n, job, [*by_spark, *others, *systems], count) for n, job in pairs]
         left = [*([] if seen else here), *by_spark]
         own = _cut_along_time(own, left, seen or [], wanted_columns(alike), cores_of(spark), slicing)
         spreads += own
@@ -129,14 +137,17 @@ def empty(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame([], SCHEMA)
 
 
-def _by_python(spark: SparkSession, given: Input, programs: int) -> GroupsOfRows | TextFiles | None:
-    """What Python reads of an input by itself: files of this machine, for so many programs; else Spark reads it."""
+def _by_python(spark: SparkSession, given: Input, jobs: Sequence[Job], *, lenient: bool) -> _ByPython | None:
+    """What Python reads of an input by itself, for programs that read it alike: systems, and files of this machine."""
+    if given.is_system:
+        catalogues = [job.compiled.rules.resolved.catalogue for job in jobs]
+        return system_stretches(system_at(given.paths[0], given.only, catalogues), lenient=lenient)
     form = given.format or (format_of(given.paths[0]) if given.paths else None)
     match form:
         case "parquet":
             return groups_of_rows(spark, given.paths, given.only)
         case "json" | "csv":
-            return text_files(spark, given.paths, form, given.only, programs)
+            return text_files(spark, given.paths, form, given.only, len(jobs))
         case _:
             return None
 
@@ -158,11 +169,13 @@ def declaring_alike(jobs: Sequence[Job], inputs: Sequence[Input] = ()) -> list[l
     return [numbers for _, numbers in found]
 
 
-def _spread(number: int, job: Job, sources: Sequence[ScannedEvents], places: int) -> DistributedProgram:
-    return DistributedProgram(job.compiled, job.world, number, places, *_span(sources, job))
+def _spread(
+    spark: SparkSession, number: int, job: Job, sources: Sequence[ScannedEvents | SystemStretches], places: int
+) -> DistributedProgram:
+    return DistributedProgram(job.compiled, job.world, number, places, *_span(spark, sources, job))
 
 
-def _looked_at(jobs: Sequence[Job], sources: Sequence[GroupsOfRows | TextFiles], places: int) -> Sampled | None:
+def _looked_at(jobs: Sequence[Job], sources: Sequence[_ByPython], places: int) -> Sampled | None:
     """Some events of files that programs read, where these leave a choice of how to join; else nobody looks."""
     if not any(job.compiled.physical.has_choice for job in jobs):
         return None
@@ -183,7 +196,7 @@ def _planned_for(jobs: Sequence[Job], sampled: Sampled, slicing: Slicing) -> lis
 
 def _cut_along_time(  # noqa: PLR0913, PLR0917 - programs, what they read, and when it is worth it
     spreads: list[DistributedProgram],
-    sources: Sequence[GroupsOfRows | TextFiles | ScannedEvents],
+    sources: Sequence[_ByPython | ScannedEvents],
     sampled: Sampled,
     wanted: Mapping[str, frozenset[str]],
     cores: int,
@@ -289,13 +302,16 @@ class _Ends:
                 yield pa.RecordBatch.from_pydict({"first": [min(ends)], "last": [max(ends)]})
 
 
-def _span(sources: Sequence[ScannedEvents], job: Job) -> tuple[int, int]:
+def _span(spark: SparkSession, sources: Sequence[ScannedEvents | SystemStretches], job: Job) -> tuple[int, int]:
     """The earliest and the latest end of all events; it only matters where the clock is asked."""
     if not job.asks_the_clock:
         return -FAR, FAR
     until = [] if job.world.until is None else [job.world.until]
     ends: list[int] = []
     for source in sources:
+        if isinstance(source, SystemStretches):
+            ends += source.ends(spark, job.compiled)
+            continue
         used = [END, REST] if source.has_columns else [REST]
         ends_of = _Ends(job.compiled.carrying(source.only), source.form)
         found = map_in_arrow(source.frame.select(*used), ends_of, "first bigint, last bigint")

@@ -20,11 +20,13 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.connect import atomic_files
+from ephemera.connect.written_places import Written
 from ephemera.engine.cluster.message import Answers, BadInput, EngineStats, ReadCount, ReadNotes, UndefinedHead, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.engine import Never, never
 from ephemera.formats.encode_json import lines
 from ephemera.formats.reading import Keys
+from ephemera.kernels.event_columns import Events
 from ephemera.spark.batch.answer_lines import lines_in_order
 from ephemera.spark.batch.encode_columns import as_columns
 from ephemera.spark.batch.job import Started
@@ -33,6 +35,8 @@ from ephemera.spark.read.route_rows import notes_of
 from ephemera.spark.runtime.exchange import NAMES, answers_of, is_a, of_rows
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
+from ephemera.spark.runtime.shipped_answers import put_history
+from ephemera.terms.addresses import Address
 
 _ARROW = pa.schema([("program", pa.int32()), ("line", pa.string())])
 _ROWS = from_arrow_schema(_ARROW)
@@ -111,6 +115,22 @@ class Computed:
         sent = self.shipped.where(f.col("rule") > 0)
         rows = map_in_arrow(sent, ToRows(self._spreads, self._started.as_numbers), _ROWS)
         yield from (json.loads(row["line"]) for row in rows.select("line").toLocalIterator())
+
+    def messages_by_columns(self) -> Iterator[tuple[int, Events, Address | None]]:
+        """The messages in no order: of which program, by columns, and where they go unless they say it themselves."""
+        for row in self.shipped.where(f.col("rule") > 0).toLocalIterator():
+            for sent in of_rows([row]):
+                if isinstance(sent, Answers):
+                    spread = self._spreads[sent.program]
+                    to = spread.recipient(sent.rule)
+                    events = unpack(sent.events, spread.compiled.rules.resolved.catalogue)
+                    yield sent.program, events, (to["recipient"], to["transport"]) if to else None
+
+    def put(self, writes: Sequence[Written]) -> None:
+        """The answers to systems, each of which gets its own in one commit."""
+        rows = self.shipped.toLocalIterator()
+        shipments = (one for row in rows for one in of_rows([row]) if isinstance(one, Answers))
+        put_history(writes, shipments, self._started.spreads, as_numbers=self._started.as_numbers)
 
     def letters(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """The dead letters with the numbers of their programs: bad events first, then heads without a value."""

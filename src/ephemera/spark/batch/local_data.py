@@ -28,6 +28,7 @@ from ephemera.spark.batch.job import Job, start
 from ephemera.spark.batch.job_output import Computed
 from ephemera.spark.read.scan import Input
 from ephemera.spark.read.time_form import counts
+from ephemera.spark.runtime.connect_session import names_server
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.java import GONE, told_of_java
 from ephemera.spark.runtime.session import session
@@ -36,13 +37,18 @@ from ephemera.spark.runtime.session import session
 def run_local_data(compiled: Compiled, events: Any, world: World, *, lenient: bool = False) -> Run:
     """All that comes of events, or of the rows of a table."""
     if not is_table(events):
-        return _run_events(session(), compiled, several(events), world)
-    spark = session()
+        return _run_events(_session(), compiled, several(events), world)
+    spark = _session()
     frame = spark.createDataFrame(_for_spark(to_arrow(events)))
     found = run_whole_frame(compiled, frame, world, lenient=lenient)
     answers = found.answers.toArrow()
     order = ["end", "begin", *(name for name in answers.column_names if name not in ("begin", "end"))]
     return replace(found, answers=like(events, answers.sort_by([(name, "ascending") for name in order])))
+
+
+def _session() -> SparkSession:
+    """The session that is there, or a new one: at the server that the environment names, else of our own."""
+    return SparkSession.builder.getOrCreate() if names_server() else session()
 
 
 def _run_events(spark: SparkSession, compiled: Compiled, events: Iterable[Given], world: World) -> Run:

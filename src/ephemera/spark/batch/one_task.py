@@ -21,7 +21,7 @@ from ephemera.base.errors import EphemeraError
 from ephemera.connect.file_sink import File
 from ephemera.connect.file_source import CannotRead, Files
 from ephemera.connect.local_run import LetterSink, ProgramRun, RunFailed, run_local
-from ephemera.engine.cluster.message import letter_line
+from ephemera.engine.cluster.message import bad_line, letter_line
 from ephemera.engine.engine import Never
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode_csv import BadFile
@@ -29,7 +29,6 @@ from ephemera.formats.json_events import BadEvent
 from ephemera.rules.outcome import DeadLetter
 from ephemera.spark.batch.job import Job
 from ephemera.spark.batch.run_output import HistoryPeak, RunSummary
-from ephemera.spark.read.route_rows import letter_of
 from ephemera.spark.runtime.failures import told_by
 from ephemera.spark.runtime.ship_package import ship
 
@@ -174,7 +173,7 @@ class _Letters(LetterSink):
 
     def bury(self, program: int, bad: Sequence[BadEvent], undefined: Sequence[DeadLetter]) -> None:
         """Some letters of a program."""
-        _write(self._bad, program, map(letter_of, bad))
+        _write(self._bad, program, map(bad_line, bad))
         _write(self._undefined, program, map(letter_line, undefined))
 
     def commit(self) -> None:

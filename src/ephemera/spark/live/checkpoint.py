@@ -23,6 +23,7 @@ from ephemera.spark.live.fault_points import mark
 FORMAT = 3
 QUERY = "query.json"
 CLOCK = "clock"
+POSITIONS = "positions"
 _WAY_OUT = "bring the whole checkpoint back from a copy, or begin anew with another checkpoint"
 _OURS = ("progress", "spark", "spark/offsets", "spark/commits", "state/0-0")
 """Folders in which there are files if a query has been here."""
@@ -47,6 +48,7 @@ class Checkpoint:
         self._known: dict[int, Standings] = {}
         self._has_begun = False
         self._has_clock = False
+        self._has_positions = False
         self._world: dict[str, str] = {}
         self.query = ""
         """Names the query for as long as its checkpoint lives."""
@@ -113,6 +115,16 @@ class Checkpoint:
 
     # ---- batches -------------------------------------------------------------------------------------------
 
+    @property
+    def last(self) -> int:
+        """The last batch that was committed; -1 if none was."""
+        return max(self._batches(), default=-1)
+
+    @property
+    def planned(self) -> int:
+        """The last batch that Spark has begun, whose input it then knows; -1 if it has begun none."""
+        return max(self._batches("spark/offsets"), default=-1)
+
     def before(self, batch: int) -> Standings:
         """Where the programs stood before a batch."""
         later = [] if self._has_begun else [number for number in self._batches() if number > batch]
@@ -142,6 +154,9 @@ class Checkpoint:
         for number in self._batches(CLOCK) if self._has_clock else ():
             if number < batch:
                 self._files.remove(f"{self._folder}/{CLOCK}/{number}.json")
+        for number in self._batches(POSITIONS) if self._has_positions else ():
+            if number < batch - 1:
+                self._files.remove(f"{self._folder}/{POSITIONS}/{number}.json")
         mark("batch done")
 
     def time_of(self, batch: int) -> int | None:
@@ -157,6 +172,22 @@ class Checkpoint:
         content = {"query": self.query, "batch": batch, "now": now}
         data = seal("time", FORMAT, content)
         self._files.put(f"{self._folder}/{CLOCK}/{batch}.json", [data], lambda _: None)
+
+    def positions_of(self, batch: int) -> dict[str, Any] | None:
+        """Between which positions of systems a batch lies, if that is known."""
+        if not self._has_positions:
+            self._files.make(f"{self._folder}/{POSITIONS}")
+            self._has_positions = True
+        if batch not in self._batches(POSITIONS):
+            return None
+        found: dict[str, Any] = self._of_batch(f"{POSITIONS}/{batch}.json", "positions", batch)["positions"]
+        return found
+
+    def note_positions(self, batch: int, positions: Mapping[str, Any]) -> None:
+        """Between which positions a batch is to lie."""
+        content = {"query": self.query, "batch": batch, "positions": positions}
+        data = seal("positions", FORMAT, content)
+        self._files.put(f"{self._folder}/{POSITIONS}/{batch}.json", [data], lambda step: mark(f"positions {step}"))
 
     def _batches(self, folder: str = "progress") -> list[int]:
         """The batches of which there is progress."""

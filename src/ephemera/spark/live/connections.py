@@ -14,13 +14,20 @@ from ephemera.connect import sink as any_sink
 from ephemera.connect.atomic_files import CannotWrite
 from ephemera.connect.declared_streams import declared_places, overlap
 from ephemera.connect.overwriting import Target, clash_among, inputs_kept, is_local, path_of
+from ephemera.connect.several_sinks import ToSystem
+from ephemera.connect.systems.address import WrongAddress
+from ephemera.connect.systems.delta_source import DeltaSource
+from ephemera.connect.systems.fed_back import fed_back
+from ephemera.connect.systems.kafka_source import KafkaSource
+from ephemera.connect.systems.postgres_source import PostgresSource
+from ephemera.connect.written_places import Written
 from ephemera.rules.nodes import Catalogue
 from ephemera.spark.read.scan import Format, Input, format_of
 
 NOTHING = "there is nothing to read: give a folder or a streaming data frame, or declare STREAM … FROM"
 _DECLARED: dict[str, Format] = {"json": "json", "jsonl": "json", "parquet": "parquet", "csv": "csv", "xml": "xml"}
-_SOURCES = "sources.Folder, sources.Socket, sources.SparkTable or sources.Frame"
-_SINKS = "sinks.Folder, sinks.Table, sinks.Callback, sinks.Batches, sinks.Memory or sinks.Console"
+_SOURCES = "sources.Folder, sources.Socket, sources.SparkTable, sources.Frame or sources.at(address)"
+_SINKS = "sinks.Folder, sinks.Table, sinks.Callback, sinks.Batches, sinks.Memory, sinks.Console or sinks.at(address)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +49,7 @@ def inputs_of(source: Any, catalogue: Catalogue) -> LiveInputs:
         if not inputs:
             raise ValueError(NOTHING)
         return LiveInputs(inputs, None)
-    is_one = isinstance(source, str | DataFrame | live_source.LiveSource) or not isinstance(source, Iterable)
+    is_one = isinstance(source, str | DataFrame) or not isinstance(source, Iterable)
     several = [source] if is_one else list(source)
     if not several:
         raise ValueError(NOTHING)
@@ -67,6 +74,8 @@ def _input(source: Any) -> Input:
             return Input(f"socket://{f'[{host}]' if ':' in host else host}:{port}", "json")
         case live_source.SparkTable(name, only):
             return Input(name, "table", only)
+        case KafkaSource() | PostgresSource() | DeltaSource():
+            return Input(str(source.address), "json", source.only)
         case _:
             raise TypeError(f"a live query on Spark reads {_SOURCES}, and this is a {type(source).__name__}")
 
@@ -84,6 +93,10 @@ def ways_of(sink: Any) -> dict[str, Any]:
     match sink:
         case None:
             return {}
+        case ToSystem(target):
+            return {"systems": (Written(target),)}
+        case [*several] if several and all(isinstance(one, ToSystem) for one in several):
+            return {"systems": tuple(Written(one.target) for one in several)}
         case live_sink.Folder(path, form):
             return {"output": str(path), "format": form}
         case live_sink.Table(name, location):
@@ -113,6 +126,12 @@ def check_targets(inputs: Iterable[Input], ways: Mapping[str, Any], more: Mappin
     clash = clash_among(targets, inputs_kept(path for one in inputs if one.format != "table" for path in one.paths))
     if clash is not None:
         raise CannotWrite(clash)
+    wrong = fed_back(
+        [written.target.name for written in ways.get("systems", ())],
+        [path for one in inputs if one.format != "table" for path in one.paths],
+    )
+    if wrong is not None:
+        raise WrongAddress(wrong)
 
 
 def old_ways(given: Mapping[str, Any], stacklevel: int) -> dict[str, Any]:

@@ -4,8 +4,8 @@ Spark says which batch it is and what came with it, and repeats a batch that was
 state of the shards, where the sources stand, and the answers are written under the number of the batch before Spark
 commits it. A batch that is repeated goes on from the batch before it, and writes the same under the same names.
 
-What comes of a batch goes to files, a table, people and functions. Files are written in the places where answers are
-found. A table takes them from a frame, and whoever is delivered to gets them here.
+What comes of a batch goes to files, a table, systems, people and functions. Files are written in the places where
+answers are found. A table takes them from a frame, and whoever is delivered to gets them here.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from ephemera.spark.batch.job import Job, cores_of, places_of
 from ephemera.spark.live.checkpoint import Checkpoint, Standings
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.intake import SourceReader
+from ephemera.spark.live.positions import Positions, QueryStopping
 from ephemera.spark.live.report import BatchReport, events_in, loads_in, report_of
 from ephemera.spark.live.sources import Ticking
 from ephemera.spark.live.stages import LiveStages, laid_out
@@ -41,14 +42,12 @@ from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.ship_package import ship
 from ephemera.spark.sinks.callback_sink import Delivery
 from ephemera.spark.sinks.folder_sink import FolderSink
+from ephemera.spark.sinks.outbox_sink import OutboxSink
 from ephemera.spark.sinks.table_sink import TableSink
+from ephemera.spark.sinks.target_sink import TargetSink
 
 _PAUSE = 0.2
 """Seconds after which somebody who is in a hurry is seen."""
-
-
-class QueryStopping(EphemeraError):
-    """A batch that was not begun because the query is about to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +57,19 @@ class QuerySinks:
     folders: FolderSink
     table: TableSink | None = None
     delivery: Delivery | None = None
+    outbox: OutboxSink | None = None
+    systems: TargetSink | None = None
 
-    def open(self, spark: SparkSession, query: str, batch: int) -> None:
-        """Before the first batch of a start."""
+    def open(self, spark: SparkSession, ledger: Checkpoint, batch: int, *, is_again: bool) -> None:
+        """Before the first batch of a start; whether it is one that was planned before, and is done again alike."""
+        query = ledger.query
         self.folders.open(batch)
+        if self.outbox is not None:
+            self.outbox.open(batch)
         if self.table is not None:
             self.table.open(spark, query)
+        if self.systems is not None:
+            self.systems.open(query, batch, ledger.root, is_again=is_again)
 
     @property
     def last(self) -> Last:
@@ -81,6 +87,12 @@ class QuerySinks:
             self.table.write(frame, at.turn.number)
         if self.delivery is not None:
             replace(self.delivery, texts=at.texts).deliver(at.turn.number, rows)
+        if self.systems is not None:
+            mark("systems put")
+            self.systems.put(at.turn.number, rows, at.texts)
+        if self.outbox is not None:
+            mark("outbox put")
+            self.outbox.put(at.turn.number, rows, at.texts)
 
     def settle(self, turn: Turn, rows: Sequence[Shipment]) -> None:
         """After the first batch of a start."""
@@ -118,9 +130,15 @@ class Host:
     """What lets no other run have the checkpoint."""
     ticking: Ticking | None = None
     """The time of silent sources, if there are any that move by the clock."""
+    positions: Positions | None = None
+    """How far systems are read, if some are."""
+    planned: int = -1
+    """The last batch that Spark had planned when this start began."""
     programs: Programs = field(init=False)
     failed: EphemeraError | None = None
     """What ended the query, if something did."""
+    was_stopped: bool = False
+    """Whether a batch was not begun, since somebody stops the query: what Spark then says is no failure."""
     keys: dict[int, Keys] = field(init=False)
     """Which keys the events of each program had since the start."""
     _query: QueryKey | None = None
@@ -136,9 +154,13 @@ class Host:
     def __call__(self, frame: DataFrame, number: int) -> None:
         # Whoever stops the query has this and waits for Spark, which waits for us: so nothing here may wait.
         if self._is_stopping or not self._turn.acquire(blocking=False):
-            raise QueryStopping("the query has been stopped")
+            self.was_stopped = True
+            raise QueryStopping
         try:
             self._run(frame, number)
+        except QueryStopping:
+            self.was_stopped = True
+            raise
         except Exception as error:  # noqa: BLE001 - whatever it is, people are told of it, in short
             self.failed = error if isinstance(error, EphemeraError) else failure(error)
             # Spark searches what it is told with a pattern that cannot cope with long texts.
@@ -163,15 +185,22 @@ class Host:
     def _run(self, frame: DataFrame, number: int) -> None:
         begin = time.perf_counter()
         mark("batch begins")
+        if self.sink.outbox is not None:
+            self.sink.outbox.wait_for_room(lambda: self._is_stopping)
         if self.hold is not None:
             self.hold.check()
         before = self.ledger.before(number)
         is_first = not self._has_begun
         if is_first:
             mark("open")
-            self.sink.open(self.spark, self.ledger.query, number)
+            self.sink.open(self.spark, self.ledger, number, is_again=self._was_planned(number))
             self._has_begun = True
         mark("plan")
+        stretches = self.positions.cut(number, lambda: self._is_stopping) if self.positions is not None else {}
+        before = self._named_now(before) if is_first else before
+        if self._is_stopping and not any(stretches.values()):
+            raise QueryStopping
+        begin = time.perf_counter()  # to wait for something is not to work
         now = self.ticking.at(number, before) if self.ticking is not None else None
         origin = Origin(self.ledger.query, self.ledger.programs, places=self.spreads[0].places)
         if self._query is None:
@@ -182,7 +211,7 @@ class Host:
             self._chain = laid_out(frame, self.spreads, self.programs, self.readers, self.sink.last)
         is_small = self.events is not None and self.events < self.small and not self.is_busy
         visited = {} if is_small else self.visited
-        turn = Turn(self._query, number, last, before, self.ledger.state, origin, now, running, visited)
+        turn = Turn(self._query, number, last, before, self.ledger.state, origin, now, running, visited, stretches)
         shipped = self._chain.send(frame, turn, is_small=is_small)
         planned = time.perf_counter()
         rows, standings = self._taken(shipped, turn)
@@ -191,6 +220,10 @@ class Host:
             self.sink.settle(turn, rows)
         ran = time.perf_counter()
         self.ledger.commit(number, standings)
+        if self.positions is not None:
+            self.positions.commit()
+        if self.sink.outbox is not None:
+            self.sink.outbox.committed(number)
         self._learn(rows, before, standings)
         for row in rows:
             if isinstance(row, ReadNotes):
@@ -199,7 +232,20 @@ class Host:
             seconds = {"plan": planned - begin, "run": ran - planned, "commit": time.perf_counter() - ran}
             report = report_of(number, seconds, rows, self.spreads, standings, time.time_ns() // 1_000)
             slices = max((count for own in visited.values() for count in own.values()), default=1)
-            self.watch(replace(report, in_one_task=is_small, slices=slices))
+            delivery = self.sink.outbox.delivery.stats() if self.sink.outbox is not None else None
+            self.watch(replace(report, in_one_task=is_small, slices=slices, delivery=delivery))
+
+    def _named_now(self, before: Standings) -> Standings:
+        """Where programs stood, with what their partitions are called in this start."""
+        if self.positions is None:
+            return before
+        return {number: standing.renamed(self.positions.partition_now) for number, standing in before.items()}
+
+    def _was_planned(self, number: int) -> bool:
+        """Whether all is written down that the answers of a batch depend on, so that they are those of before."""
+        if number > self.planned or (self.positions is not None and self.ledger.positions_of(number) is None):
+            return False
+        return self.ticking is None or self.ledger.time_of(number) is not None
 
     def _learn(self, rows: Sequence[Shipment], before: Standings, after: Standings) -> None:
         """From a batch that had events: how the next is best done, if it is like that."""

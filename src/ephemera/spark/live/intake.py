@@ -49,12 +49,19 @@ class Entrance:
         self.spread = spread
         self.gate = Admission(spread, before)
         self._waiting = Waiting(spread.places)
+        self._partition: str | None = None
         self.counts = ReadCounts(spread)
+
+    def come_from(self, partition: str | None) -> Iterator[Shipment]:
+        """What follows comes from there; what waits, which came from elsewhere, goes."""
+        if partition != self._partition:
+            yield from self.gate.let_in(self._waiting.take(), self._partition)
+            self._partition = partition
 
     def add(self, parts: Sequence[Events]) -> Iterator[Shipment]:
         """Events by columns; they go when there are enough of them."""
         self.counts.add(parts)
-        yield from self.gate.let_in(self._waiting.add([part for part in parts if len(part)]))
+        yield from self.gate.let_in(self._waiting.add([part for part in parts if len(part)]), self._partition)
 
     def add_each(self, events: Iterable[Event | BadEvent]) -> Iterator[Shipment]:
         """Events one by one; what is none goes elsewhere."""
@@ -69,7 +76,7 @@ class Entrance:
 
     def close(self) -> Iterator[Shipment]:
         """What is left, how many were read, and a word to all places of what was seen."""
-        yield from self.gate.let_in(self._waiting.take())
+        yield from self.gate.let_in(self._waiting.take(), self._partition)
         yield from self.counts.told()
         yield from self.gate.words(range(self.spread.places))
 
@@ -80,11 +87,11 @@ class Entrances(dict[int, Entrance]):
     def __init__(self, spreads: Programs, turn: Turn) -> None:
         super().__init__()
         self.spreads = spreads
-        self._turn = turn
+        self.turn = turn
 
     def __missing__(self, number: int) -> Entrance:
-        spread = self.spreads[number].for_batch(self._turn.visited.get(number, {}))
-        self[number] = Entrance(spread, self._turn.standing(number))
+        spread = self.spreads[number].for_batch(self.turn.visited.get(number, {}))
+        self[number] = Entrance(spread, self.turn.standing(number))
         return self[number]
 
 

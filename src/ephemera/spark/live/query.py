@@ -7,17 +7,24 @@ import re
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ephemera.base.errors import EphemeraError
+from ephemera.base.errors import EphemeraError, warned
 from ephemera.base.scratch import scratch_of_process
+from ephemera.connect.systems.source_names import check_alike, source_key
+from ephemera.connect.written_places import Written
+from ephemera.deliver.delivery import Delivery as MessageDelivery
+from ephemera.deliver.delivery import Wanted, sends
 from ephemera.engine.engine import Never, never
 from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
 from ephemera.engine.state.durable_files import WAY_OUT, Broken
+from ephemera.formats.answer_keys import RulePrints
 from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import World
 from ephemera.spark.batch.job import Job
@@ -26,24 +33,31 @@ from ephemera.spark.live.connections import check_targets, inputs_of, old_ways, 
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.host import Host, QuerySinks, spread_live
 from ephemera.spark.live.intake import Heartbeat
+from ephemera.spark.live.positions import MOST, Positions
 from ephemera.spark.live.report import BatchReport, Totals, as_progress
-from ephemera.spark.live.sources import Ticking, open_inlets, set_ticks
+from ephemera.spark.live.sources import LiveSource, Ticking, open_inlets, set_ticks
 from ephemera.spark.read.scan import Input
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.java import GONE, java_ended, told_of_java
 from ephemera.spark.runtime.session import lent
-from ephemera.spark.sinks.callback_sink import Answer, Console, Delivery, EachAnswer, EachBatch, Rules, Sink
-from ephemera.spark.sinks.encode_answers import FileFormat, forms_of
+from ephemera.spark.sinks.callback_sink import Answer, Console, Delivery, EachAnswer, EachBatch, Sink
+from ephemera.spark.sinks.encode_answers import AnswerForm, FileFormat, forms_of
 from ephemera.spark.sinks.folder_sink import Folder, FolderSink, folder_at
+from ephemera.spark.sinks.outbox_sink import OutboxSink
 from ephemera.spark.sinks.table_sink import TableSink
+from ephemera.spark.sinks.target_sink import TargetSink
 
 ONCE = "once"
 _IN_ITS_LOG = re.compile(r"batch \d+ doesn't exist|[Ll]og file|/spark/(offsets|commits|sources|metadata)")
 """What Spark says of files of its own that it cannot go on from."""
 _OPENING = "Initializing"
 """What Spark says that a query does until all its sources are there."""
+_MOMENT = 1.0
+"""Seconds for which a batch waits for systems, where there is something else, too."""
 _PAUSE = 0.005
 """Seconds after which it is asked again."""
+_DRAINING = 0.05
+"""The same for one who waits until everything has been read."""
 FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 """Writes the files of Spark's own logs in much less time than what it takes by default; `docs/live.md` has how much."""
 
@@ -68,11 +82,15 @@ class Streaming:
     foreach: Callable[[Answer], object] | None = None
     foreach_batch: Callable[[list[Answer], int], object] | None = None
     console: bool = False
+    systems: Sequence[Written] = ()
+    """The systems that answers go to, each with which of them; then they go nowhere else."""
     trigger: str | None = None
     """Such as `1 second`; `once` takes what is there and stops; None goes on as fast as it can."""
     shards: int | None = None
     most_files: int | None = None
     """How many files of a folder a batch takes; None takes all that are there."""
+    most: int = MOST
+    """How many messages of a system a batch takes; one that takes what is there takes all."""
     small: int | None = None
     """Batches of fewer events run in one task; None leaves it to what is read."""
     lenient: bool = False
@@ -81,6 +99,10 @@ class Streaming:
     """What the dead letters of each program say of where they come from."""
     hold: CheckpointLock | None = None
     """The checkpoint, if it has been taken for this query already."""
+    deliver: Wanted | None = None
+    """Whether messages are delivered, and how; they wait in the checkpoint unless it says otherwise."""
+    tell: Callable[[str], object] = warned
+    """Tells people what they should know at once."""
 
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
         """Starts the query; `watch` is told of each batch."""
@@ -102,46 +124,81 @@ class Streaming:
         forms = forms_of(spreads, self.names)
         delivery = None
         if taker is not None:
-            rules = {spread.number: Rules(spread.plan) for spread in spreads}
+            rules = {spread.number: RulePrints(spread.plan) for spread in spreads}
             delivery = Delivery(forms, rules, taker)
         out, dead, has_columns = _folder(self.output), _folder(self.dead_letters), self.table is not None
         for folder in (out, dead):
             if folder is not None:
                 folder.claim(ledger.query)  # so that one that is refused is so at once, and not with the first event
-        folders = FolderSink(forms, ledger.query, out, self.format, dead, has_columns=has_columns, mark=mark)
-        table = TableSink(self.table, forms, self.location) if self.table is not None else None
-        totals = Totals()
-        is_once = self.trigger == ONCE
-        local = [job.compiled.rules.resolved.catalogue.local for job in self.jobs]
-        assumed = [one.assumed for one in local]
-        more: dict[str, Any] = {"most_files": self.most_files, "lenient": self.lenient}
-        inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, **more)
-        for one, before in zip(local, assumed, strict=True):
-            totals.notes |= dict.fromkeys(one.note_since(before))
-        outlet = QuerySinks(folders, table, delivery)
-        small = inlet.small if self.small is None else self.small
-        host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small, hold=own)
-        beats = [reader for reader in inlet.readers if isinstance(reader, Heartbeat)]
-        if beats:
-            set_ticks(*ledger.place)
-            host.ticking = Ticking(ledger) if beats[0].programs else None
-        writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{ledger.root}/spark")
-        if is_once:
-            writer = writer.trigger(availableNow=True)
-        elif self.trigger is not None:
-            writer = writer.trigger(processingTime=self.trigger)
-        with lent(self.spark, "spark.sql.streaming.checkpointFileManagerClass", FILES):
-            query = writer.start()
-            # Its logs are of the kind that is set when they are opened.
-            while query.status["message"].startswith(_OPENING):
-                time.sleep(_PAUSE)
+        with ExitStack() as undone:
+            messages = self._messages(ledger, forms, undone)
+            folders = FolderSink(
+                forms,
+                ledger.query,
+                out,
+                self.format,
+                dead,
+                has_columns=has_columns,
+                mark=mark,
+                sends=messages is not None,
+            )
+            table = TableSink(self.table, forms, self.location) if self.table is not None else None
+            totals = Totals()
+            is_once = self.trigger == ONCE
+            local = [job.compiled.rules.resolved.catalogue.local for job in self.jobs]
+            assumed = [one.assumed for one in local]
+            more: dict[str, Any] = {"most_files": self.most_files, "lenient": self.lenient}
+            inlet = open_inlets(self.spark, self.jobs, self.inputs, clock=not is_once, **more)
+            for one, before in zip(local, assumed, strict=True):
+                totals.notes |= dict.fromkeys(one.note_since(before))
+            systems = TargetSink(self.systems, spreads) if self.systems else None
+            outlet = QuerySinks(folders, table, delivery, messages, systems)
+            small = inlet.small if self.small is None else self.small
+            host = Host(self.spark, spreads, ledger, inlet.readers, outlet, _Telling(totals, watch), small, hold=own)
+            beats = [reader for reader in inlet.readers if isinstance(reader, Heartbeat)]
+            if beats:
+                set_ticks(*ledger.place)
+                host.ticking = Ticking(ledger) if beats[0].programs else None
+            if inlet.systems:
+                host.positions = _positions(ledger, inlet, None if is_once else self.most, self.tell)
+            host.planned = ledger.planned
+            writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{ledger.root}/spark")
+            if is_once:
+                writer = writer.trigger(availableNow=True)
+            elif self.trigger is not None:
+                writer = writer.trigger(processingTime=self.trigger)
+            if messages is not None:
+                messages.delivery.start(ledger.last)
+            with lent(self.spark, "spark.sql.streaming.checkpointFileManagerClass", FILES):
+                query = writer.start()
+                undone.callback(query.stop)
+                # Its logs are of the kind that is set when they are opened.
+                while query.status["message"].startswith(_OPENING):
+                    time.sleep(_PAUSE)
+            undone.pop_all()
         own.is_over = lambda: not query.isActive
         return LiveQuery(query, host, totals, own)
 
+    def _messages(self, ledger: Checkpoint, forms: Mapping[int, AnswerForm], undone: ExitStack) -> OutboxSink | None:
+        """What will deliver messages, which a start that fails closes."""
+        programs = [job.compiled for job in self.jobs]
+        if self.deliver is None or not any(map(sends, programs)):
+            return None
+        wanted = replace(self.deliver, folder=self.deliver.folder or f"{ledger.root}/outbox")
+        delivery = MessageDelivery(programs, wanted)
+        undone.callback(delivery.close, 0.0)
+        # What a first batch has put that was never committed is ours; none of it was sent.
+        if ledger.last < 0 and delivery.outbox.next > int(ledger.planned >= 0):
+            raise EphemeraError(
+                f"the outbox `{wanted.folder}` is that of another query, and batches of a new one are counted from 0; "
+                "name another folder, or go on with the checkpoint of that query"
+            )
+        return OutboxSink(forms, delivery)
+
     def _one_taker(self) -> Sink | None:
         """Who gets the answers here, if they go neither to a folder nor to a table."""
-        ways = ("output", "table", "foreach", "foreach_batch", "console")
-        given = [way for way in ways if getattr(self, way) not in (None, False)]
+        ways = ("output", "table", "foreach", "foreach_batch", "console", "systems")
+        given = [way for way in ways if getattr(self, way) not in (None, False, ())]
         if len(given) > 1:
             raise SeveralWays(f"answers go one way, and both `{given[0]}` and `{given[1]}` are given; name one of them")
         return self._taker()
@@ -169,6 +226,17 @@ def streaming_of(  # noqa: PLR0913 - all of them named
     ways = {"most_files": read.most_files} | ways_of(sink) | old_ways(old, stacklevel=4)
     check_targets(read.inputs, ways, more)
     return Streaming(spark, [Job(compiled, world)], read.inputs, **ways, **more)
+
+
+def _positions(ledger: Checkpoint, inlet: LiveSource, most: int | None, tell: Callable[[str], object]) -> Positions:
+    """How far systems are read: what else is read, be it a clock, lets no batch wait for long."""
+    systems = {number: place.opened() for number, place in inlet.systems.items()}
+    for one, other in combinations(systems.values(), 2):
+        if source_key(one.source) == source_key(other.source):
+            check_alike(one.source, other.source)
+    others = len(inlet.readers) > 1
+    is_once = most is None
+    return Positions(ledger, systems, most, 0.0 if is_once else _MOMENT if others else None, is_once, tell)
 
 
 def _folder(path: str | None) -> Folder | None:
@@ -252,18 +320,29 @@ class LiveQuery:
             else:
                 is_over = bool(self.query.awaitTermination(timeout))  # type: ignore[arg-type]
         except Exception as error:
+            self._end_delivery()
             self.hold.release()
+            if self.host.was_stopped:
+                return True
             raise self._told(error) from error
         if is_over:
+            self._end_delivery()
             self.hold.release()
         return is_over
 
     def drain(self) -> None:
         """Waits until all that is there has been worked on."""
+        positions = self.host.positions
+        if positions is not None:  # Spark's own counting never ends there
+            ends = positions.ends()
+            while not positions.has_read(ends) and not self.wait(_DRAINING):
+                pass
+            return
         try:
             self.query.processAllAvailable()
         except Exception as error:
-            raise self._told(error) from error
+            if not self.host.was_stopped:
+                raise self._told(error) from error
 
     def stop(self, patience: float = 20.0, in_a_hurry: Callable[[], bool] = lambda: False) -> None:
         """Stops the query when the batch at hand is done; one that takes longer is done again at the next start.
@@ -276,7 +355,20 @@ class LiveQuery:
         except GONE as error:
             raise self._told(error) from error
         finally:
+            self._end_delivery()
             self.hold.release()
+
+    @property
+    def delivery(self) -> MessageDelivery | None:
+        """What delivers messages, if they are delivered."""
+        outbox = self.host.sink.outbox
+        return None if outbox is None else outbox.delivery
+
+    def _end_delivery(self) -> None:
+        if self.delivery is not None:
+            self.delivery.close()
+        if self.host.sink.systems is not None:
+            self.host.sink.systems.close()
 
     def _told(self, error: Exception) -> EphemeraError:
         if self.host.failed is not None:

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ephemera.analysis.sources import UNNAMED
+from ephemera.connect.live.report import HistoryReport, SourceReport
+from ephemera.deliver.sender import DeliveryStats
 from ephemera.engine.cluster.live_slices import Loads
 from ephemera.engine.cluster.message import EngineStats, ReadCount, Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
@@ -28,33 +30,6 @@ RECENT = 60
 """The durations of so many batches are kept."""
 
 _YEAR_10000 = 253_402_300_800_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class SourceReport:
-    """How far a source has come."""
-
-    name: str
-    bound: int | None
-    """In microseconds; None before its first event."""
-    lag: int | None
-    """How far the bound is behind the clock, in microseconds."""
-    events: int = 0
-    """How many came in this batch."""
-    is_idle: bool = False
-    """Whether it is silent, so that its bound moves with the clock."""
-
-
-@dataclass(frozen=True, slots=True)
-class HistoryReport:
-    """What is kept of some events, in all shards together."""
-
-    program: int
-    name: str
-    tuples: int
-    bytes: int
-    reach: int | None
-    """For how long a tuple matters after its end, in microseconds; None is forever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +59,8 @@ class BatchReport:
     """Whether it was small enough to be done without an exchange."""
     slices: int = 1
     """Into how many slices of time that was cut which was cut most."""
+    delivery: DeliveryStats | None = None
+    """What became of messages until then, if they are delivered."""
     busy: float = 0.0
     """Seconds that processors were at work in engines."""
     events: int = 0
@@ -302,7 +279,14 @@ def as_progress(report: BatchReport) -> dict[str, Any]:
         },
         "waiting": report.waiting,
         "pending": report.pending,
+        **({} if report.delivery is None else {"messages": _messages(report.delivery)}),
     }
+
+
+def _messages(stats: DeliveryStats) -> dict[str, Any]:
+    down = [{"recipient": to, "transport": by, "reason": reason} for (to, by), reason in stats.down]
+    told = {"waiting": stats.waiting, "sent": stats.sent, "failed": stats.failed}
+    return {**told, "oldest_seconds": round(stats.oldest, 3), "down": down}
 
 
 def bound_text(bound: int | None) -> str | None:

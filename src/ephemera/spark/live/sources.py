@@ -1,4 +1,4 @@
-"""This module opens what a live query reads: folders in which files arrive, sockets, and streaming data frames.
+"""This module opens what a live query reads: folders in which files arrive, sockets, systems, streaming data frames.
 
 Several inputs become one frame, since a query has one: each has a column of its own. Where a source is declared idle
 after some silence, a clock is one of them. Spark writes down which rows of it belong to a batch, as of any other
@@ -15,8 +15,8 @@ at a start if that has been set back behind its last tick. So its beginning is s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from pyspark.sql import functions as f
 from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from ephemera.base.errors import EphemeraError
+from ephemera.connect.systems.source_names import source_key
 from ephemera.engine.state.durable_files import Files
 from ephemera.engine.time.processing_time import passing, wall_clock
 from ephemera.formats.check_columns import Offer, check_columns
@@ -33,17 +34,19 @@ from ephemera.rules.nodes import Catalogue
 from ephemera.spark.batch.job import Job, cores_of, declaring_alike, wanted_columns
 from ephemera.spark.live.checkpoint import Checkpoint, Standings
 from ephemera.spark.live.intake import FromFiles, FromFrame, Heartbeat, SourceReader, column_of
+from ephemera.spark.live.system_intake import FromSystems, SystemReader, shares
 from ephemera.spark.read.csv_columns import open_csv
 from ephemera.spark.read.flat_events import Form
 from ephemera.spark.read.parquet import is_flat_here, units
 from ephemera.spark.read.parquet import offers as parquet_offers
 from ephemera.spark.read.route_rows import numbered
 from ephemera.spark.read.scan import Input, format_of, offer_of_sheets, source_of
+from ephemera.spark.read.system_stretches import SystemPlace, system_at
 
 SOCKET = re.compile(r"(?:socket|tcp)://(\[[^\]]+\]|[^:/]+):(\d+)/?")
 _FILES = "path string, modificationTime timestamp, length bigint, content binary"
-_READ_HERE, _READ_BY_SPARK = 4_000_000, 40_000
-"""So many events, divided by the cores, make a batch large: where Python reads files, and where Spark reads.
+_READ_HERE, _READ_FROM_SYSTEMS, _READ_BY_SPARK = 4_000_000, 200_000, 40_000
+"""So many events, divided by the cores, make a batch large: where Python reads files or systems, and where Spark reads.
 
 On two cores one task was sooner done with two million events of files than two tasks; with more cores these gain. Spark
 needs longer to read, and does it in several tasks. See docs/decisions/0010.
@@ -64,6 +67,8 @@ class LiveSource:
     readers: tuple[SourceReader, ...]
     small: int
     """Batches of fewer events are sooner done in one task."""
+    systems: Mapping[int, SystemPlace] = field(default_factory=dict)
+    """The systems among the inputs, by their numbers."""
 
 
 def open_inlets(  # noqa: PLR0913 - most of them named
@@ -82,11 +87,16 @@ def open_inlets(  # noqa: PLR0913 - most of them named
     """
     frames: list[DataFrame] = []
     readers: list[SourceReader] = []
+    systems: list[SystemReader] = []
     offers = [(given, offer) for given in inputs for offer in _offers(spark, given)]
     for number, job in enumerate(jobs):
         own_offers = [offer for given, offer in offers if given.is_for(number)]
         check_columns(own_offers, _catalogue(job), lenient=lenient)
-    for given in inputs:
+    for place, given in enumerate(inputs):
+        if given.is_system:
+            alike_for = [numbers for numbers in declaring_alike(jobs, inputs) if given.is_for(numbers[0])]
+            systems += [_system(given, [jobs[n] for n in same], same, place, lenient=lenient) for same in alike_for]
+            continue
         reading = _reader(spark, most_files)
         opened = None if _is_direct(spark, given) else _opened_or_told(spark, reading, given)
         for same in (numbers for numbers in declaring_alike(jobs, inputs) if given.is_for(numbers[0])):
@@ -99,17 +109,30 @@ def open_inlets(  # noqa: PLR0913 - most of them named
                 own, reader = _read(*opened, alike, same, given.only, complete=not lenient)
                 frames.append(own)
                 readers.append(replace(reader, is_foreign=isinstance(given.given, DataFrame)))
+    if systems:
+        frames.append(shares(spark, cores_of(spark)))
+        readers.append(FromSystems(tuple(systems)))
     idle = [n for n, job in enumerate(jobs) if any(s.idle is not None for s in _catalogue(job).sources)]
     if idle:
         # Spark goes on from a checkpoint only with as many sources as before: so one that nobody heeds stays, too.
         frames.append(spark.readStream.format("rate").option("rowsPerSecond", 1).load().select("timestamp"))
         readers.append(Heartbeat(tuple(idle) if clock else ()))
-    small = _READ_HERE if all(isinstance(r, FromFiles | Heartbeat) for r in readers) else _READ_BY_SPARK
+    kinds = {type(reader) for reader in readers}
+    small = _READ_BY_SPARK if FromFrame in kinds else _READ_FROM_SYSTEMS if FromSystems in kinds else _READ_HERE
     small //= cores_of(spark)
+    places = {one.number: one.place for one in systems}
     if len(frames) == 1:
-        return LiveSource(frames[0], tuple(readers), small)
+        return LiveSource(frames[0], tuple(readers), small, places)
     apart = [frame.select(f.struct("*").alias(column_of(number))) for number, frame in enumerate(frames)]
-    return LiveSource(reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), apart), tuple(readers), small)
+    union = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), apart)
+    return LiveSource(union, tuple(readers), small, places)
+
+
+def _system(given: Input, jobs: Sequence[Job], numbers: Sequence[int], place: int, *, lenient: bool) -> SystemReader:
+    """What reads a system; raises what is wrong with its address."""
+    where = system_at(given.paths[0], given.only, list(map(_catalogue, jobs)))
+    key = source_key(where.opened().source)
+    return SystemReader(tuple(numbers), where, wanted_columns(jobs, every_event=True), place, key, lenient)
 
 
 def _reader(spark: SparkSession, most_files: int | None) -> DataStreamReader:
@@ -135,7 +158,7 @@ def _read(  # noqa: PLR0913 - a frame, who reads it, and how
 
 def _offers(spark: SparkSession, given: Input) -> list[Offer]:
     """What files that are there already offer."""
-    if not given.paths or SOCKET.fullmatch(given.paths[0]) is not None:
+    if not given.paths or given.is_system or SOCKET.fullmatch(given.paths[0]) is not None:
         return []
     if _is_direct(spark, given):
         return parquet_offers(units(spark, given.paths) or [], given.only)

@@ -23,6 +23,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from ephemera.base.errors import InternalError
+from ephemera.connect.systems.stretches import Stretch
 from ephemera.engine.cluster.live_slices import Visited
 from ephemera.engine.cluster.message import Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
@@ -72,6 +73,8 @@ class Turn:
     """The starts of queries that are at work in the session; of others workers keep nothing."""
     visited: Visited = field(default_factory=dict)
     """What is cut along time in this batch."""
+    stretches: Mapping[int, tuple[Stretch, ...]] = field(default_factory=dict)
+    """What it reads of systems, by the numbers of the inputs."""
 
     def standing(self, program: int) -> Progress:
         return self.standings.get(program, Progress())
@@ -82,7 +85,9 @@ class Turn:
         told |= {"query": asdict(self.query), "origin": asdict(self.origin)}
         standings = {str(number): standing.told() for number, standing in self.standings.items()}
         visited = [[program, *at, count] for program, own in self.visited.items() for at, count in own.items()]
-        return json.dumps({**told, "standings": standings, "visited": visited}, ensure_ascii=False)
+        stretches = {str(number): [asdict(one) for one in own] for number, own in self.stretches.items()}
+        told |= {"standings": standings, "visited": visited, "stretches": stretches}
+        return json.dumps(told, ensure_ascii=False)
 
 
 def turn_of_task() -> Turn:
@@ -97,7 +102,8 @@ def turn_of_task() -> Turn:
     visited: dict[int, dict[tuple[int, int], int]] = {}
     for program, group, home, count in told.pop("visited"):
         visited.setdefault(program, {})[group, home] = count
-    return Turn(**told, standings=standings, visited=visited)
+    stretches = {int(number): tuple(Stretch(**one) for one in own) for number, own in told.pop("stretches").items()}
+    return Turn(**told, standings=standings, visited=visited, stretches=stretches)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -224,12 +225,15 @@ def select(
     kinds: dict[str, set[ColumnKind]] = {}
     for shape, name in asked:
         kinds.setdefault(name, set()).add(shape.cells[name].kind)
+    # In most sessions names do not differ by case alone, so none of ours may.
+    alike = Counter(name.casefold() for name in kinds)
+    marks = {name: f":{k}" if alike[name.casefold()] > 1 else "" for k, name in enumerate(kinds)}
     held: dict[tuple[str, str], AttributeColumn] = {}
     values: dict[str, list[tuple[str, Column]]] = {}
     for shape, name in asked:
         cell = shape.cells[name]
-        is_plain = len(kinds[name]) == 1 and name not in (EVENT, BEGIN, END, TEXT, REST)
-        column = name if is_plain else f"{name}:{cell.kind}"
+        is_plain = len(kinds[name]) == 1 and name.casefold() not in (EVENT, BEGIN, END, TEXT, REST)
+        column = name if is_plain and not marks[name] else f"{name}:{cell.kind}{marks[name]}"
         held[shape.schema.label, name] = AttributeColumn(column, cell.kind)
         values.setdefault(column, []).append((shape.schema.label, cell.value))
     columns = [by_label(rows.event, found).alias(column) for column, found in values.items()]

@@ -7,6 +7,7 @@ not be: no statistics say whether one is not a number.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -55,12 +56,12 @@ def flat_rows(
 
     If rows are to be `complete`, those of a type for which not all columns are there are among the latter.
     """
-    fields = {field.name: field for field in frame.schema.fields}
+    frame, fields = _told_apart(frame)
     when = stamp_columns(fields, catalogue)
     label = row_label(fields, catalogue)
     if label is None:
         is_text = isinstance(fields["event"].dataType, t.StringType)
-        event = f.col("event") if is_text else f.lit(None).cast("string")
+        event = named(fields["event"].name) if is_text else f.lit(None).cast("string")
     else:
         event = f.lit(label)
     refused = refused_types(list(fields), "", catalogue) if complete else {}
@@ -68,10 +69,21 @@ def flat_rows(
     shapes = [_shape(schema, fields, catalogue) for schema in types]
     is_all_flat = len(shapes) == len(wanted)
     used = {"event", *when, *(name for shape in shapes for name in _needed(shape, wanted))}
-    kept = [named(name) for name in fields if name in used or not is_all_flat]
+    kept = [named(own.name).alias(name) for name, own in fields.items() if name in used or not is_all_flat]
     rows = ScannedRows(frame, "rows", event, f.struct(*kept))
     counts = all(isinstance(fields[name].dataType, t.NumericType | t.NullType) for name in when)
     return replace(of_rows(rows, shapes, wanted, constants), counts=counts)
+
+
+def _told_apart(frame: DataFrame) -> tuple[DataFrame, Mapping[str, t.StructField]]:
+    """A frame with its fields by name; those whose names differ by case alone have others, which sessions can tell."""
+    fields = frame.schema.fields
+    alike = Counter(field.name.casefold() for field in fields)
+    if max(alike.values(), default=1) == 1:
+        return frame, {field.name: field for field in fields}
+    names = [f"{field.name}:{number}" for number, field in enumerate(fields)]
+    renamed = (t.StructField(name, own.dataType, own.nullable) for name, own in zip(names, fields, strict=True))
+    return frame.toDF(*names), {own.name: new for own, new in zip(fields, renamed, strict=True)}
 
 
 def _needed(shape: EventShape, wanted: Mapping[str, frozenset[str]]) -> list[str]:

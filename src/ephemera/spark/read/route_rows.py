@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from ephemera.algebra.attributes import position
-from ephemera.engine.cluster.message import BadInput, ReadCount, ReadNotes, Shipment
+from ephemera.engine.cluster.message import BadInput, ReadCount, ReadNotes, Shipment, bad_line
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.json_events import BadEvent
 from ephemera.formats.reading import Keys, read_event
@@ -234,13 +233,7 @@ def notes_of(shipments: Iterable[Shipment]) -> tuple[str, ...]:
 
 def bad_input(spread: DistributedProgram, bad: BadEvent) -> BadInput:
     """What is no event of a program, with the reason."""
-    return BadInput(spread.number, 0, 1, letter_of(bad))
-
-
-def letter_of(bad: BadEvent) -> bytes:
-    """What is no event as a line of JSON, with the reason."""
-    letter = json.dumps({"reason": bad.reason, "event": bad.original}, ensure_ascii=False)
-    return letter.encode("utf-8", "backslashreplace")
+    return BadInput(spread.number, 0, 1, bad_line(bad))
 
 
 @dataclass(frozen=True, slots=True)

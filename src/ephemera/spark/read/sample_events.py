@@ -28,6 +28,7 @@ from ephemera.spark.read.flat_events import ScannedEvents
 from ephemera.spark.read.parquet import FromParquet, GroupsOfRows
 from ephemera.spark.read.route_rows import FromSource, numbered
 from ephemera.spark.read.scan import apart, read_rest
+from ephemera.spark.read.system_stretches import SystemStretches
 from ephemera.spark.read.text_files import FromText, TextFiles
 from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 from ephemera.terms.events import Event
@@ -44,7 +45,7 @@ _OF_BATCH, _OF_TASK = 32, 1_024
 """So many rows of each of Spark's batches are looked at, and fewer of later ones; that of the n-th has an n-th of the
 latter."""
 _LOOKED = pa.schema([("weight", pa.float64()), ("label", pa.string()), ("arity", pa.int32()), ("load", pa.binary())])
-Source = GroupsOfRows | TextFiles | ScannedEvents
+Source = GroupsOfRows | TextFiles | SystemStretches | ScannedEvents
 Sampled = list[tuple[Events, float]]
 """Some events, and for how many each of them stands."""
 
@@ -62,6 +63,8 @@ def sample_events(
                 return _of_parquet(source, spread, wanted, at_a_glance=at_a_glance)
             case TextFiles():
                 return _of_text(source, spread, _BLOCKS // _GLANCE if at_a_glance else _BLOCKS)
+            case SystemStretches():
+                return [] if at_a_glance else source.sampled(spread)
             case ScannedEvents():
                 return [] if at_a_glance else _of_frame(source, spread)
     except (OSError, pa.ArrowException):

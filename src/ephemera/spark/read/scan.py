@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from ephemera.base.errors import InternalError
+from ephemera.connect.systems.registry import is_system
 from ephemera.formats.arrow_rows import shown_rows
 from ephemera.formats.check_columns import Offer, check_columns, refused_types
 from ephemera.formats.decode_arrow import Reader
@@ -86,6 +87,11 @@ class Input:
         if isinstance(self.given, DataFrame):
             return ()
         return (self.given,) if isinstance(self.given, str) else self.given
+
+    @property
+    def is_system(self) -> bool:
+        """Whether it is the address of a system, such as Kafka."""
+        return bool(self.paths) and is_system(self.paths[0])
 
     @property
     def holds_parquet(self) -> bool:

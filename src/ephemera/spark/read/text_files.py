@@ -199,28 +199,20 @@ class _LineNumbers:
         return self._lines + 1  # with the line that reaches into the slice, or ends before it
 
 
-class _Reader:
-    """Reads the events of one program, and sends them on their way."""
+class RoutedEvents:
+    """Events of one program that have been decoded, on their way."""
 
-    def __init__(self, spread: DistributedProgram, wanted: Mapping[str, frozenset[str]], only: str | None) -> None:
+    def __init__(self, spread: DistributedProgram, wanted: Mapping[str, frozenset[str]]) -> None:
         self._spread = spread
-        self._only = only
         self._wanted = wanted
-        self._counts = ReadCounts(spread)
         self._waiting = Waiting(spread.places)
+        self.counts = ReadCounts(spread)
 
-    @cached_property
-    def _decoder(self) -> Decoder:
-        return Decoder(self._spread.compiled, Noticed(self._counts.keys), self._only)
-
-    def take(self, batch: Batch, before: Callable[[], int]) -> Iterator[Shipment]:
-        """Some lines; how many come before is asked only for those that are bad."""
-        found: Decoded = self._decoder.decode(batch)
-        if found.bad and isinstance(batch, Cells):
-            found = self._decoder.decode(replace(batch, first=batch.first + before()))
-        self._counts.add(found.parts)
+    def add(self, found: Decoded) -> Iterator[Shipment]:
+        """More of them; what is no event goes elsewhere."""
+        self.counts.add(found.parts)
         for bad in found.bad_events:
-            self._counts.add_bad(bad)
+            self.counts.add_bad(bad)
             yield bad_input(self._spread, bad)
         parts = [pruned(part, self._wanted) for part in found.parts if len(part)]
         yield from self._spread.route(self._waiting.add(parts))
@@ -228,4 +220,25 @@ class _Reader:
     def close(self) -> Iterator[Shipment]:
         """What is left, and how many there were."""
         yield from self._spread.route(self._waiting.take())
-        yield from self._counts.told()
+        yield from self.counts.told()
+
+
+class _Reader:
+    """Reads the events of one program."""
+
+    def __init__(self, spread: DistributedProgram, wanted: Mapping[str, frozenset[str]], only: str | None) -> None:
+        self._spread = spread
+        self._only = only
+        self._routed = RoutedEvents(spread, wanted)
+        self.close = self._routed.close
+
+    @cached_property
+    def _decoder(self) -> Decoder:
+        return Decoder(self._spread.compiled, Noticed(self._routed.counts.keys), self._only)
+
+    def take(self, batch: Batch, before: Callable[[], int]) -> Iterator[Shipment]:
+        """Some lines; how many come before is asked only for those that are bad."""
+        found: Decoded = self._decoder.decode(batch)
+        if found.bad and isinstance(batch, Cells):
+            found = self._decoder.decode(replace(batch, first=batch.first + before()))
+        yield from self._routed.add(found)

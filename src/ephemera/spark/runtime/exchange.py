@@ -22,7 +22,15 @@ from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from ephemera.engine.cluster import message
-from ephemera.engine.cluster.message import Answers, EventsFor, PackedEvents, ScatteredAnswers, Shipment, run_groups
+from ephemera.engine.cluster.message import (
+    Answers,
+    EventsFor,
+    MessagesToSend,
+    PackedEvents,
+    ScatteredAnswers,
+    Shipment,
+    run_groups,
+)
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import read_word
 from ephemera.spark.runtime.failures import told_by
@@ -31,6 +39,7 @@ from ephemera.spark.runtime.map_in_arrow import map_in_arrow
 _KINDS: tuple[type[Shipment], ...] = get_args(Shipment)
 """What the column `kind` counts."""
 _NUMBERS = {kind: number for number, kind in enumerate(_KINDS)}
+_WITH_EVENTS = (EventsFor, Answers, ScatteredAnswers, MessagesToSend)
 _ORDER = ("program", "kind", "group", "home", "first")
 """The columns by which a place takes what comes to it; `_position` has their values."""
 _ARROW = pa.schema(
@@ -54,7 +63,7 @@ _BYTES = 8 << 20
 def _position(shipment: Shipment) -> tuple[int, int, int, int, int]:
     """Where a shipment stands among those to its place: by program, and those for groups by group, home and time."""
     group, home = (shipment.group, shipment.home) if isinstance(shipment, EventsFor) else (0, 0)
-    first = shipment.events.first if isinstance(shipment, EventsFor | Answers | ScatteredAnswers) else 0
+    first = shipment.events.first if isinstance(shipment, _WITH_EVENTS) else 0
     return shipment.program, _NUMBERS[type(shipment)], group, home, first
 
 
@@ -69,7 +78,8 @@ def _row(shipment: Shipment) -> tuple[Any, ...]:
     count, label, arity, rule = 0, "", None, 0
     load: bytes | pa.Buffer = b""
     match shipment:
-        case EventsFor(events=events) | Answers(events=events) | ScatteredAnswers(events=events):
+        case EventsFor() | Answers() | ScatteredAnswers() | MessagesToSend():
+            events = shipment.events
             count, label, arity, load = events.count, events.label, events.arity, events.load
             rule = 0 if isinstance(shipment, EventsFor) else shipment.rule
         case message.BadInput() | message.LateInput() | message.UndefinedHead():
@@ -100,6 +110,8 @@ def _shipment(row: Sequence[Any]) -> Shipment:
             return Answers(program, place, rule, PackedEvents(label, arity, count, first, load))
         case message.ScatteredAnswers:
             return ScatteredAnswers(program, place, rule, PackedEvents(label, arity, count, first, load))
+        case message.MessagesToSend:
+            return MessagesToSend(program, place, rule, PackedEvents(label, arity, count, first, load))
         case message.BadInput:
             return message.BadInput(program, place, count, bytes(load))
         case message.LateInput:

@@ -58,6 +58,8 @@ OUTLIVES = "EPHEMERA_JAVA_OUTLIVES"
 
 GONE = (Py4JError, ConnectionError)
 """What calls raise when Java has ended, among other things."""
+_NO_SOCKET = "CANNOT_OPEN_SOCKET"
+"""What PySpark says where nobody is at the other end."""
 _PATIENCE = 20.0
 """Seconds in which a process is over whose connections broke, even where all cores are busy."""
 
@@ -189,17 +191,28 @@ def java_ended(error: BaseException) -> JavaEnded | None:
     """What to tell people if a call failed because Java has ended; None if it failed otherwise.
 
     A process that was killed is not gone at once. py4j tells of a connection that broke in the midst of a call by a
-    plain error, as it does of a method that is not there; only what Java itself raised proves that it was alive.
+    plain error, as it does of a method that is not there; only what Java itself raised proves that it was alive. And
+    PySpark may stumble over a socket that it could not open, so what led to an error counts as well.
     """
-    is_broken = isinstance(error, Py4JNetworkError | ConnectionError)
+    led = list(_led_to(error))
+    is_broken = any(isinstance(one, Py4JNetworkError | ConnectionError) for one in led)
     process = getattr(SparkContext._gateway, "proc", None)
     if not isinstance(process, subprocess.Popen):
         return JavaEnded(_line(None)) if is_broken else None
-    if isinstance(error, GONE) and not isinstance(error, Py4JJavaError):
+    if not isinstance(error, Py4JJavaError) and any(isinstance(one, GONE) or _NO_SOCKET in str(one) for one in led):
         with suppress(subprocess.TimeoutExpired):
             process.wait(_PATIENCE)
     code = process.poll()
     return None if code is None else JavaEnded(_line(code))
+
+
+def _led_to(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and those that were at hand when it came, each once: they may go in a circle."""
+    told: set[int] = set()
+    while error is not None and id(error) not in told:
+        told.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 It is `DataFrame.mapInArrow` without the demand of PySpark that pandas be installed, which that neither needs nor uses.
 
-Workers are spared two things that take longer than a small task itself.
+Workers are spared what takes longer than a small task itself, and what takes longer than a large one.
 
 Behind each task Spark has Python search all objects of the process for garbage. Modules, programs and shards make that
 dear. At the beginning of a task nothing is garbage, since the search is just over; so all that is there is set aside,
@@ -11,8 +11,12 @@ and the next search is for what the task leaves behind. Now and then everything 
 Before each task Java sends a few small messages, and holds back the last until the others are acknowledged, which Linux
 puts off for 40 ms unless it is asked not to.
 
-Both are for the whole process, and other code of the user may run there. So a session can switch them off, by settings
-that are read when a run is planned; `docs/live.md` has what each saves.
+And they keep the memory that arrays have left (`base/kept_memory`), for which two workers otherwise wait for each
+other.
+
+All is for the whole process, and other code of the user may run there. So a session can switch each off, by settings
+that are read when a run is planned; `docs/live.md` has what each saves. In sessions of the command, in which nothing
+else runs, workers also do without pandas, which pyarrow would load in each of them.
 """
 
 from __future__ import annotations
@@ -38,8 +42,13 @@ from pyspark.sql.pandas import functions
 from pyspark.sql.types import StructType
 from pyspark.util import PythonEvalType
 
+from ephemera.base.kept_memory import keep_memory
+from ephemera.base.without_pandas import do_without_pandas
+
 FREEZE = "spark.ephemera.worker.freezeObjects"
 QUICK_ACK = "spark.ephemera.worker.quickAck"
+KEEP_MEMORY = "spark.ephemera.worker.keepMemory"
+WITHOUT_PANDAS = "spark.ephemera.worker.withoutPandas"
 _EVERYTHING = 200
 """Behind one of so many tasks everything is searched."""
 
@@ -61,6 +70,10 @@ class WorkerSettings:
     """Whether what is there at the beginning of a task is not searched for garbage behind it."""
     acknowledges: bool = True
     """Whether what Java sends is acknowledged at once."""
+    keeps_memory: bool = True
+    """Whether memory that arrays have left is kept for the next ones."""
+    has_pandas: bool = True
+    """Whether pyarrow may load pandas, as functions of others may need it to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +139,19 @@ def _quoted(name: str) -> str:
 
 def worker_settings(spark: SparkSession) -> WorkerSettings:
     """What a session says, and else what is so by default."""
-    freezes, acknowledges = (str(spark.conf.get(name, "true")).lower() == "true" for name in (FREEZE, QUICK_ACK))
-    return WorkerSettings(freezes, acknowledges)
+    defaults = {FREEZE: "true", QUICK_ACK: "true", KEEP_MEMORY: "true", WITHOUT_PANDAS: "false"}
+    found = {name: str(spark.conf.get(name, value)).lower() == "true" for name, value in defaults.items()}
+    return WorkerSettings(found[FREEZE], found[QUICK_ACK], found[KEEP_MEMORY], not found[WITHOUT_PANDAS])
 
 
 def begin_task(settings: WorkerSettings) -> None:
     """Prepares the process for a task; outside of Spark's tasks nothing is done."""
     if TaskContext.get() is None:
         return
+    if not settings.has_pandas:
+        do_without_pandas()
+    if settings.keeps_memory:
+        keep_memory()
     if settings.freezes and next(_TASKS) % _EVERYTHING:
         gc.freeze()
     elif gc.get_freeze_count():

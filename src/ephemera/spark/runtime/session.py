@@ -22,7 +22,9 @@ from pyspark.sql import SparkSession
 
 from ephemera.base.scratch import scratch_of_process
 from ephemera.spark.runtime.class_archive import Length, start_of
+from ephemera.spark.runtime.connect_session import is_connect, refuse_server
 from ephemera.spark.runtime.java import OUTLIVES, find_java, home_for_spark
+from ephemera.spark.runtime.map_in_arrow import WITHOUT_PANDAS
 
 _FORKING = "ignore:This process:DeprecationWarning"
 """Newer versions of Python warn where a process with threads is forked, as Spark does with its workers."""
@@ -39,23 +41,26 @@ _LENDING = Lock()
 """Whoever changes a setting for a while has this, so that each puts back what was there before all of them."""
 
 
-def session(
+def session(  # noqa: PLR0913 - what is asked of a session
     master: str | None = None,
     *,
     debug: bool = False,
     more: Mapping[str, str] | None = None,
     length: Length = "long",
     may_archive: bool = False,
+    is_alone: bool = False,
 ) -> SparkSession:
     """The session that is there, else a new one; `debug` lets Spark say on standard error what it warns of.
 
-    `length` says what is going to be done with it, and `may_archive` that Java may go on behind its end.
+    `length` says what is going to be done with it, `may_archive` that Java may go on behind its end, and `is_alone`
+    that no functions of others are going to run in its workers.
     """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    refuse_server()
     builder = SparkSession.builder.appName("ephemera")
-    settings = _settings()
+    settings = _settings() | ({WITHOUT_PANDAS: "true"} if is_alone else {})
     environment: dict[str, str] = {}
     if _GATEWAY not in os.environ:
         chosen = master or os.environ.get("MASTER") or LOCAL
@@ -72,7 +77,7 @@ def session(
         builder = builder.config(name, value)
     with _environment(environment):
         spark = builder.getOrCreate()
-    if not debug:
+    if not debug and not is_connect(spark):
         _hush(spark, is_ours=bool(environment))
     return spark
 
@@ -124,8 +129,8 @@ def _hush(spark: SparkSession, *, is_ours: bool) -> None:
 
 
 def is_local(spark: SparkSession) -> bool:
-    """Whether all tasks run on this machine."""
-    return str(spark.sparkContext.master).startswith("local")
+    """Whether all tasks run on this machine, as far as this process knows; where a server has them, nobody does."""
+    return not is_connect(spark) and str(spark.sparkContext.master).startswith("local")
 
 
 def _settings() -> dict[str, str]:

@@ -27,6 +27,7 @@ from pyspark.sql import SparkSession
 
 from ephemera.base.errors import EphemeraError
 from ephemera.base.scratch import scratch_of_process
+from ephemera.spark.runtime.connect_session import is_connect, send
 from ephemera.spark.runtime.session import is_local
 
 _PACKAGE = Path(__file__).parents[2]
@@ -55,7 +56,10 @@ def ship(spark: SparkSession, folder: Path | None = None) -> Path | None:
         check_python(spark)
     if not _PACKAGE.is_dir():
         return None  # it came in a zip itself, which `spark-submit` has sent
-    archive = packed(scratch_of_process("ship") if folder is None else folder)
+    place = scratch_of_process("ship") if folder is None else folder
+    if is_connect(spark):
+        return send(spark, lambda: packed(place))
+    archive = packed(place)
     spark.sparkContext.addPyFile(str(archive))
     return archive
 

@@ -1,9 +1,7 @@
 """This module hands answers to people and functions, in the driver and at least once, each with a key.
 
-A batch that is run again after a crash delivers its answers again. The key of an answer is made from what the rules
-mean that derive its label, from where the answer goes, and from its label, times and data; equal answers have equal
-keys, in whatever batch, place or process they were found, and whatever else the program says. So whoever remembers
-keys, or stores answers under them, has each answer once.
+A batch that is run again after a crash delivers its answers again, with the same keys (`formats/answer_keys`). So
+whoever remembers keys, or stores answers under them, has each answer once.
 """
 
 from __future__ import annotations
@@ -11,15 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any, Protocol, TextIO, TypeAlias
 
 from ephemera.engine.cluster.message import Answers, Shipment
-from ephemera.physical.plan import PhysicalPlan
-from ephemera.rules.declare import construct_label
+from ephemera.formats.addresses import addresses
+from ephemera.formats.answer_keys import RulePrints, key_of
 from ephemera.spark.sinks.encode_answers import AnswerForm
-from ephemera.syntax.nodes import Raise
-from ephemera.terms.events import Event
 
 Answer: TypeAlias = dict[str, Any]
 """An answer as its line of JSON says it, and its `key`."""
@@ -33,63 +28,12 @@ class Sink(Protocol):
     def __call__(self, answers: Sequence[Answer], batch: int) -> None: ...
 
 
-def key_of(rules: Sequence[str], to: Mapping[str, str], event: Event) -> str:
-    """The key of an answer that rules with these fingerprints derive; `to` is what messages have besides."""
-    hashed = blake2b(digest_size=16)
-    for token in _tokens((tuple(sorted(set(rules))), *sorted(to.items()), event.key)):
-        hashed.update(token.encode("utf-8", "surrogatepass"))
-    return hashed.hexdigest()
-
-
-class Rules:
-    """The fingerprints of the rules of a program by what they derive or send, and where."""
-
-    def __init__(self, physical: PhysicalPlan) -> None:
-        plan = physical.logical
-        self._known: dict[tuple[str, str, str], tuple[str, ...]] = {}
-        self._rules: list[tuple[str | None, tuple[str, str], str]] = []
-        for name, point in plan.points.items():
-            if point.kind != "rule":
-                continue
-            one = physical.rewritten.prints[name]
-            head = plan.normal[point.normal or 0].head
-            to = (head.recipient, head.transport) if isinstance(head, Raise) else ("", "")
-            label = construct_label(head.term) if isinstance(head, Raise) else point.label
-            self._rules.append((label, to, one.fingerprint))
-
-    def of(self, label: str, to: Mapping[str, str]) -> tuple[str, ...]:
-        """Those that derive a label, or send it there; one whose label is known from data only may be any."""
-        which = (label, to.get("recipient", ""), to.get("transport", ""))
-        if which not in self._known:
-            own = {f for known, where, f in self._rules if known in (label, None) and where == which[1:]}
-            self._known[which] = tuple(sorted(own))
-        return self._known[which]
-
-
-def _tokens(key: object) -> Iterator[str]:
-    """What a key consists of, so that equal keys have the same text and others have not; terms may be deep."""
-    waiting = [key]
-    while waiting:
-        match waiting.pop():
-            case tuple() as inner:
-                yield f"({len(inner)} "
-                waiting.extend(reversed(inner))
-            case str() as text:
-                yield f"s{len(text)}:{text}"
-            case bool() as truth:
-                yield "t" if truth else "f"
-            case float() as number if not number.is_integer():
-                yield f"d{number!r} "
-            case number:
-                yield f"i{int(number)} "  # type: ignore[call-overload]
-
-
 @dataclass(frozen=True)
 class Delivery:
     """Unpacks the answers of a batch in the driver and hands them to a sink, by end and begin."""
 
     forms: Mapping[int, AnswerForm]
-    rules: Mapping[int, Rules]
+    rules: Mapping[int, RulePrints]
     sink: Sink
     texts: frozenset[int] = frozenset()
     """The programs whose answers write times as text."""
@@ -107,11 +51,11 @@ class Delivery:
     def _answers(self, answers: Answers) -> Iterator[tuple[tuple[int, int, str], Answer]]:
         form = self.forms[answers.program]
         events = form.events(answers)
-        to = form.recipient(answers.rule)
-        rules = self.rules[answers.program].of(answers.events.label, to)
+        sent = addresses(events, form.columns.messages.get(answers.rule))
+        rules = self.rules[answers.program]
         lines = form.lines(events, answers.rule, as_numbers=answers.program not in self.texts).to_pylist()
-        for event, line in zip(events.events(), lines, strict=True):
-            key = key_of(rules, to, event)
+        for event, line, to in zip(events.events(), lines, sent, strict=True):
+            key = key_of(rules.of(event.term.label, to), to, event)
             answer = {**json.loads(line, parse_float=self.fraction), **form.names, "key": key}
             yield (event.time.end, event.time.begin, key), answer
 

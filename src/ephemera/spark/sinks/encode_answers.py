@@ -46,11 +46,9 @@ class AnswerForm:
         return unpack(answers.events, self.catalogue)
 
     def recipient(self, rule: int) -> dict[str, str]:
-        """What messages of a rule have besides their data; answers that are no messages have nothing."""
-        if rule not in self.columns.messages:
-            return {}
-        recipient, transport = self.columns.messages[rule]
-        return {"recipient": recipient, "transport": transport}
+        """What messages of a rule have besides their data, unless they say it themselves; answers have nothing."""
+        to = self.columns.messages.get(rule)
+        return {} if to is None else {"recipient": to[0], "transport": to[1]}
 
     def lines(self, events: Events, rule: int, *, as_numbers: bool) -> pa.Array:
         """Answers as lines of JSON."""

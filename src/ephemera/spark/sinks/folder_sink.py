@@ -25,6 +25,7 @@ from ephemera.engine.cluster.message import (
     BadInput,
     DeadLetters,
     LateInput,
+    MessagesToSend,
     Shipment,
     StoredAnswers,
     UndefinedHead,
@@ -116,6 +117,8 @@ class FolderSink:
     """Whether answers that pass on go to columns: those that fit none become dead letters here."""
     mark: Mark = unmarked
     """Is told of each step before it is taken."""
+    sends: bool = False
+    """Whether messages go on, too, to whoever delivers them."""
 
     # ---- in the driver -------------------------------------------------------------------------------------
 
@@ -148,6 +151,8 @@ class FolderSink:
         answers = writer(self.format, self.texts)
         for shipment in shipments:
             form = self.forms[shipment.program]
+            if self.sends and isinstance(shipment, Answers) and shipment.rule:
+                yield MessagesToSend(shipment.program, place, shipment.rule, shipment.events)
             match shipment:
                 case BadInput() | LateInput() | UndefinedHead():
                     letters.add(type(shipment), shipment.program, form, [shipment.first])
