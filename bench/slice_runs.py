@@ -3,7 +3,7 @@
 A process that is bound to some cores has them for all that it starts, Java and workers included. It is told what to run
 line by line, so that two such processes, one with one core and one with two, can take turns while both are warm.
 
-PYTHONPATH=. python -m bench.slice_runs CORES
+PYTHONPATH=. python -m bench.slice_runs CORES [FIRST]
 """
 
 from __future__ import annotations
@@ -177,11 +177,11 @@ def _largest() -> float:
 
 def main() -> None:
     """Runs what it is told, and tells what came of it."""
-    cores = int(sys.argv[1])
+    cores, first = int(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 0
     there = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
     if there:
-        os.sched_setaffinity(0, there[:cores])
-    spark = session(f"local[{cores}]", more={"spark.driver.memory": "2g"})
+        os.sched_setaffinity(0, there[first : first + cores])
+    spark = session(f"local[{cores}]", more={"spark.driver.memory": "2g"}, is_alone=True)
     for line in sys.stdin:
         told: dict[str, Any] = json.loads(line)
         run = {"batch": in_batch, "live": live}[told["way"]](spark, told["name"], told["path"])

@@ -7,8 +7,11 @@ altogether, which a busy machine changes less. All answers are compared with tho
 and by sums. MB are those of the largest worker: over history of the smaller and of the larger peak of two, live after
 the first batch that counts and after the last.
 
+`--control` says what two cores of this machine can do at best, since they share caches, memory and neighbours: two
+processes with one core each do the same work at once. If each then takes as long as one alone, two cores are two.
+
 PYTHONPATH=. python -m bench.slices [--events 1000000] [--batches 4] [--size 250000] [--ways batch live]
-    [--cases chain pairs hour hot during] [--warm 2] [--repeat 3] [--json FILE]
+    [--cases chain pairs hour hot during] [--warm 2] [--repeat 3] [--control] [--json FILE]
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -33,8 +37,8 @@ from bench.slice_runs import COLD, Run, Sums, local
 ROWS = 62_500
 """Rows of a group in files, so that several tasks can read one."""
 HEAD = (
-    "| | | answers | slices | one core s | two cores s | **ratio** | engines' CPU, one | two | all CPU, one | two "
-    "| MB, one | two |\n|---|---|" + "--:|" * 11
+    "| | | answers | slices | one core s | two cores s | **ratio** | at best | engines' CPU, one | two | all CPU, one "
+    "| two | MB, one | two |\n|---|---|" + "--:|" * 12
 )
 
 
@@ -46,16 +50,24 @@ class Figures:
     case: str
     one: tuple[Run, ...]
     two: tuple[Run, ...]
+    beside: tuple[Run, ...] = ()
+    """The same on one core each, two at once."""
 
     @property
     def ratio(self) -> float:
         """How many times as fast two cores are."""
         return _median(self.one) / _median(self.two)
 
+    @property
+    def at_best(self) -> float | None:
+        """How many times as much two cores of this machine do at once, if that was looked at."""
+        return 2 * _median(self.one) / _median(self.beside) if self.beside else None
+
     def line(self) -> str:
         """A row of the table."""
         last = self.two[-1]
-        seconds = f"{_median(self.one):.2f} | {_median(self.two):.2f} | **{self.ratio:.2f}**"
+        at_best = "" if self.at_best is None else f"{self.at_best:.2f}"
+        seconds = f"{_median(self.one):.2f} | {_median(self.two):.2f} | **{self.ratio:.2f}** | {at_best}"
         busy = " | ".join(f"{statistics.median(r.engines for r in runs):.2f}" for runs in (self.one, self.two))
         cpu = " | ".join(f"{statistics.median(r.cpu for r in runs):.2f}" for runs in (self.one, self.two))
         memory = " | ".join(f"{runs[-1].memory[0]:.0f} to {runs[-1].memory[1]:.0f}" for runs in (self.one, self.two))
@@ -68,11 +80,11 @@ def _median(runs: Sequence[Run]) -> float:
 
 
 class Cores:
-    """A process that has so many cores."""
+    """A process that has so many cores, from the first or from another one on."""
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, first: int = 0) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "bench.slice_runs", str(count)],
+            [sys.executable, "-m", "bench.slice_runs", str(count), str(first)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -96,18 +108,20 @@ class Cores:
 
 
 def compared(  # noqa: PLR0913 - what is run, on what, and how often
-    way: str, name: str, path: Path, right: Sums, cores: Mapping[int, Cores], *, warm: int, repeat: int
+    way: str, name: str, path: Path, right: Sums, cores: Mapping[str, Sequence[Cores]], *, warm: int, repeat: int
 ) -> Figures:
-    """The runs of a case, in turn; the first ones warm up."""
-    runs: dict[int, list[Run]] = {count: [] for count in cores}
+    """The runs of a case, in turn; the first ones warm up. Of processes that run at once the slowest counts."""
+    runs: dict[str, list[Run]] = {which: [] for which in cores}
     for number in range(warm + repeat):
-        for count, process in cores.items():
-            run = process.run(way, name, path)
-            if not run.sums.agree(right):
-                raise SystemExit(f"wrong answers of {name}, {way}, on {count}: {run.sums}, not {right}")
+        for which, processes in cores.items():
+            with ThreadPoolExecutor(len(processes)) as threads:
+                at_once = list(threads.map(lambda process: process.run(way, name, path), processes))
+            for run in at_once:
+                if not run.sums.agree(right):
+                    raise SystemExit(f"wrong answers of {name}, {way}, on {which}: {run.sums}, not {right}")
             if number >= warm:
-                runs[count].append(run)
-    return Figures(way, name, tuple(runs[1]), tuple(runs[2]))
+                runs[which].append(max(at_once, key=lambda run: run.seconds))
+    return Figures(way, name, *(tuple(several) for several in runs.values()))
 
 
 def in_batches(events: pa.Table, folder: Path, size: int) -> None:
@@ -129,10 +143,13 @@ def main() -> None:
     options.add_argument("--ways", nargs="+", default=["batch", "live"], choices=["batch", "live"])
     options.add_argument("--warm", type=int, default=2, help="runs that do not count")
     options.add_argument("--repeat", type=int, default=3, help="runs that count")
+    options.add_argument("--control", action="store_true", help="also the same work twice at once, a core for each")
     options.add_argument("--json", type=Path)
     chosen = options.parse_args()
     rows: list[Figures] = []
-    cores = {count: Cores(count) for count in (1, 2)}
+    cores = {"one core": [Cores(1)], "two cores": [Cores(2)]}
+    if chosen.control:
+        cores["one core each"] = [*cores["one core"], Cores(1, first=1)]
     print(HEAD, flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         for way in chosen.ways:
@@ -147,7 +164,7 @@ def main() -> None:
                 found = compared(way, name, path, local(name, events), cores, warm=chosen.warm, repeat=chosen.repeat)
                 rows.append(found)
                 print(found.line(), flush=True)
-    for process in cores.values():
+    for process in {process for several in cores.values() for process in several}:
         process.close()
     if chosen.json is not None:
         told = {"events": chosen.events, "batches": chosen.batches, "figures": [asdict(row) for row in rows]}

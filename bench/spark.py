@@ -82,11 +82,11 @@ class _AddUp:
         yield pa.RecordBatch.from_pydict({"count": [count], "ids": [ids], "means": [means], "peak": [peak]})
 
 
-def ours(spark: SparkSession, case: Case, path: Path) -> tuple[Answers, float]:
-    """What the program finds, and the memory of the largest worker."""
+def ours(spark: SparkSession, text: str, query: str, path: Path) -> tuple[Answers, float]:
+    """What a program finds for a query, and the memory of the largest worker."""
     spark.conf.set("spark.sql.adaptive.enabled", "false")
-    program = Program(check(Source("bench.eq", case.program)))
-    started = start(spark, [Job(program._planned([case.query]))], [Input(str(path))])
+    program = Program(check(Source("bench.eq", text)))
+    started = start(spark, [Job(program._planned([query]))], [Input(str(path))])
     added = map_in_arrow(
         started.shipped, _AddUp(started.spreads[0]), "count bigint, ids bigint, means double, peak double"
     )
@@ -152,7 +152,9 @@ def timed_sql(spark: SparkSession, query: str, right: Answers, repeat: int, limi
 def main() -> None:
     """Measures, and prints a table."""
     chosen = _options().parse_args()
-    spark = session(f"local[{chosen.cores}]", more={"spark.sql.shuffle.partitions": str(2 * chosen.cores)})
+    spark = session(
+        f"local[{chosen.cores}]", more={"spark.sql.shuffle.partitions": str(2 * chosen.cores)}, is_alone=True
+    )
     rows: list[dict[str, Any]] = []
     print("| | answers | ours s | M events/s | best SQL s | ours / SQL | worker MB | SQL |")
     print("|---|--:|--:|--:|--:|--:|--:|---|")
@@ -186,7 +188,7 @@ def measured(spark: SparkSession, case: Case, stream: Stream, path: Path, chosen
     del stream
     spark.read.parquet(str(path)).createOrReplaceTempView("events")
     name = "Q1" if case.query == "Q1h" else case.query
-    taken, (_, memory) = timed(lambda: ours(spark, case, path), right, chosen.repeat, chosen.limit)
+    taken, (_, memory) = timed(lambda: ours(spark, case.program, case.query, path), right, chosen.repeat, chosen.limit)
     ways = {} if chosen.no_sql else variants(name, case.within)
     found = {way: timed_sql(spark, text, right, chosen.repeat, chosen.limit) for way, text in ways.items()}
     return Figures(case.name, right.count, taken, found, memory)
