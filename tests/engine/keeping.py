@@ -27,6 +27,10 @@ class Kept:
     held: int = 0
     needed: int = 0
     rows: int = 0
+    pairs: int = 0
+    """Those of the rows that are tuples which are to happen."""
+    repeated: int = 0
+    """Rows that say again what another says: an event that waits or is in a history, or a tuple that is to happen."""
     missing: int = 0
     """Events that had to be held, and were not."""
     answers: set[tuple[int, int, int]] = field(default_factory=set)
@@ -61,7 +65,10 @@ def kept(setting: Setting, events: list[Lasting], at_once: int = 1) -> Kept:
         found.held += len(held)
         found.needed += len(needed)
         found.missing += len(needed - held)
-        found.rows += rows_of(engine._engine)
+        rows, pairs = rows_of(engine._engine)
+        found.rows += len(rows) + len(pairs)
+        found.pairs += len(pairs)
+        found.repeated += len(rows) - len(set(rows)) + len(pairs) - len(set(pairs))
     found.answers |= answers(engine.finish())
     return found
 
@@ -81,34 +88,33 @@ def answers(given: list[dict[str, Any]]) -> set[tuple[int, int, int]]:
 
 def held_by(engine: Engine) -> set[Lasting]:
     """The events that an engine holds anywhere."""
-    found: set[Lasting] = set()
+    rows, pairs = rows_of(engine)
+    return {*rows, *(event for pair in pairs for event in pair)}
+
+
+def rows_of(engine: Engine) -> tuple[list[Lasting], list[tuple[Lasting, ...]]]:
+    """The rows that an engine holds: of events that wait or are in histories, and of tuples that are to happen."""
+    rows: list[Lasting] = []
+    pairs: list[tuple[Lasting, ...]] = []
     for parts in engine.waiting_parts.values():
         for part in parts:
-            found |= {Lasting(e.term.label, _key(e), *_seconds(e.time.begin, e.time.end)) for e in part.events()}
+            rows += [Lasting(e.term.label, _key(e), *_seconds(e.time.begin, e.time.end)) for e in part.events()]
     for lane in engine.lanes.values():
         for name, history in lane.histories.items():
-            label = lane.plan.queries[name].label
+            label = str(lane.plan.queries[name].label)
             for batch in history.batches():
                 variable = next(c for c in batch.columns if not c.startswith("$"))
-                found |= {Lasting(str(label), row[variable], *_seconds(row["$.s"], row["$.e"])) for row in batch.rows()}
+                rows += [Lasting(label, row[variable], *_seconds(row["$.s"], row["$.e"])) for row in batch.rows()]
         for rule in lane.rules.values():
             for run in rule.pending.checkpoint():
-                for row in run.batch.rows():
-                    found |= {
+                pairs += [
+                    tuple(
                         Lasting(label, row["x"], *_seconds(row[f"{name}.s"], row[f"{name}.e"]))
                         for name, label in EVENTS.items()
-                    }
-    return found
-
-
-def rows_of(engine: Engine) -> int:
-    """How many rows an engine holds."""
-    lanes = engine.lanes.values()
-    return (
-        sum(len(part) for parts in engine.waiting_parts.values() for part in parts)
-        + sum(len(history) for lane in lanes for history in lane.histories.values())
-        + sum(len(rule.pending) for lane in lanes for rule in lane.rules.values())
-    )
+                    )
+                    for row in run.batch.rows()
+                ]
+    return rows, pairs
 
 
 def _seconds(begin: int, end: int) -> tuple[int, int]:

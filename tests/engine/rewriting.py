@@ -14,6 +14,7 @@ from random import Random
 from ephemera.algebra.attributes import is_blank
 from ephemera.algebra.fingerprint import fingerprints
 from ephemera.algebra.nodes import Plan
+from ephemera.analysis.flows import declared
 from ephemera.analysis.nodes import Facts
 from ephemera.base.span import Source
 from ephemera.formats.json_events import read_object
@@ -31,7 +32,7 @@ from ephemera.terms.atoms import attributes_term
 from ephemera.terms.events import Event, Interval
 from tests.engine.test_alike import CONSTANTS, DECLARED, KINDS, TEMPLATES
 from tests.plans.meaning import of_story
-from tests.strategies import chains
+from tests.strategies import chains, planned
 from tests.strategies.cases import Answers, formed, sample
 from tests.strategies.goals import goals
 
@@ -104,12 +105,25 @@ def letter_of(letter: DeadLetter, without: frozenset[str] = frozenset()) -> tupl
     return (letter.rule, letter.reason, *sorted(named))
 
 
-def distinct(subject: Subject, choice: Mapping[str, Sequence[Rewrite]]) -> Iterator[tuple[str, Compiled]]:
-    """The choices that make different plans; of events that have been read, all columns are there."""
-    plain = Rewritten(subject.plan, subject.facts, fingerprints(subject.plan), emit=subject.emit)
+def before_rewriting(subject: Subject) -> Rewritten:
+    """The plan as it is written, with what is known of it."""
+    known = declared(subject.plan.catalogue)
+    plan, prints = subject.plan, fingerprints(subject.plan)
+    return Rewritten(plan, subject.facts, prints, emit=subject.emit, written=plan, statistics=known)
+
+
+def distinct(
+    subject: Subject, choice: Mapping[str, Sequence[Rewrite]], *, reads: bool = False
+) -> Iterator[tuple[str, Compiled]]:
+    """The choices that make different plans, or that read different columns.
+
+    Of events that have been read all columns are there.
+    """
+    plain = before_rewriting(subject)
     seen: list[Rewritten] = []
     for name, rewrites in choice.items():
-        own = replace(optimize_more(plain, rewrites), columns=None, reading=None)
+        own = replace(optimize_more(plain, rewrites), reading=None)
+        own = own if reads else replace(own, columns=None)
         if own not in seen:
             seen.append(own)
             yield name, subject.prepared(rewrites)
@@ -126,7 +140,10 @@ def of_path(path: Path) -> Subject:
 
 
 def random_subjects(count: int) -> Iterator[Subject]:
-    """The same programs every time, so many of each kind: of all features, views, chains, and rules that are alike."""
+    """The same programs every time, so many of each kind.
+
+    They are of all features, views, chains, rules that are alike, and those that leave a choice.
+    """
     for number, case in enumerate(islice((case for case in sample(2 * count) if case is not None), count)):
         checked = check(Source("case.eq", case.program))
         labels = sorted({emitted_label(rule.head) or "" for rule in case.ruleset.resolved.rules} - {""})
@@ -148,6 +165,21 @@ def random_subjects(count: int) -> Iterator[Subject]:
     for seed in range(count):
         text, events = _alike(Random(seed), list(TEMPLATES.values())[seed % len(TEMPLATES)])
         yield _subject(text, check(Source("alike.eq", text)), events, World())
+    yield from planned_subjects(count)
+
+
+def planned_subjects(count: int) -> Iterator[Subject]:
+    """Programs that leave a choice; each of them is changed by several laws."""
+    for own in islice(filter(_is_sound, map(planned.make, map(Random, range(2 * count)))), count):
+        checked = check(Source("planned.eq", own.program))
+        assert checked.plan is not None
+        given = (read_object(one, checked.plan.catalogue) for one in own.events)
+        yield _subject(own.program, checked, [e for e in given if isinstance(e, Event)], World(), own.emit)
+
+
+def _is_sound(own: planned.Planned) -> bool:
+    """Whether a program is not refused, as one is whose conditions contradict each other."""
+    return check(Source("planned.eq", own.program)).plan is not None
 
 
 def _subject(

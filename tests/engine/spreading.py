@@ -13,11 +13,11 @@ from ephemera.engine.cluster.cut_along_time import cut_at
 from ephemera.engine.cluster.message import Answers, EventsFor, ScatteredAnswers, Shipment, UndefinedHead, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import span
+from ephemera.formats.addresses import addresses, fixed_address
 from ephemera.kernels.event_columns import of_events
 from ephemera.physical.plan import Compiled, prepare
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, Message, Outcome, World
-from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 
 S = TypeVar("S", EventsFor, ScatteredAnswers)
@@ -83,10 +83,10 @@ def outcome_of(rules: Ruleset, plan: Plan, carried: Iterable[Shipment]) -> Outco
             found.dead_letters.append(DeadLetter(**json.loads(shipment.first)))
         if not isinstance(shipment, Answers):
             continue
-        events = unpack(shipment.events, plan.catalogue).events()
-        head = rules.resolved.rules[shipment.rule - 1].head if shipment.rule else None
-        if isinstance(head, Raise):
-            found.messages += [Message(e, head.recipient, head.transport) for e in events]
+        part = unpack(shipment.events, plan.catalogue)
+        if shipment.rule:
+            sent = addresses(part, fixed_address(rules.resolved.rules[shipment.rule - 1].head))
+            found.messages += [Message(e, *to) for e, to in zip(part.events(), sent, strict=True) if to is not None]
         else:
-            found.events += events
+            found.events += part.events()
     return found

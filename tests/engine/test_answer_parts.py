@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from ephemera.pipeline import check
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import World
 from ephemera.semantics.oracle import evaluate
-from ephemera.terms.events import Event
+from ephemera.terms.atoms import attributes_term
+from ephemera.terms.events import Event, Interval
 from ephemera.terms.values import Term, Time, Value
 from tests.plans.meaning import of_story
 from tests.strategies.cases import Case, cases
@@ -48,7 +50,8 @@ def judge(rules: Ruleset, events: Sequence[Event], world: World) -> tuple[Layout
     outcome = evaluate(rules, events, world)
     found = sorted(outcome.events, key=lambda e: e.term.label)
     try:
-        parts = [columns.batch(part) for part in of_events(found, catalogue.attributes)]
+        shaped = of_events(found, catalogue.attributes)
+        parts = [columns.batch(part) for part in shaped]
     except UnlikeType:
         assert any(e.term.label in catalogue.derived and e.term.label not in catalogue.events for e in events)
         return columns, 0
@@ -56,7 +59,10 @@ def judge(rules: Ruleset, events: Sequence[Event], world: World) -> tuple[Layout
         return columns, 0
     table = pa.Table.from_batches(parts)
     writer = Writer(rules, Read(numbers=columns.counts, plain_numbers=columns.plain))
-    cells = [writer.cells(e, None, columns.counts) for e in outcome.events]
+    # Where some rule derives `p(x, y)`, `p [ 1, 2 ]` of another is such an event, too, and has these columns.
+    flat = [p.arity is not None and columns.names.are_flat(p.label, p.arity) for p in shaped]
+    written = [replace(e, positional=is_flat) for p, is_flat in zip(shaped, flat, strict=True) for e in p.events()]
+    cells = [writer.cells(e, None, columns.counts) for e in written]
     expected = [{n: expected_cell(v, columns, writer, n) for n, v in row.items() if v is not None} for row in cells]
     assert told(found_rows(table, columns)) == told(expected)
     return columns, table.num_rows
@@ -142,3 +148,15 @@ def test_a_variable_that_events_share_has_the_narrowest_of_their_types() -> None
     """
     found = layout(ephemera.compile(text)._rules, Counting(True, True)).columns
     assert found == {"x": "int", "y": "float", "z": "int"}
+
+
+def test_columns_hold_what_terms_of_the_same_label_are_built_of() -> None:
+    text = """
+    DETECT p [ var X + 1, var Y ] ON event i: b {{ x { var X }, y { var Y } }} END
+    p(begin(w), x) <- i: b(x, _), w: shorten-begin(i, 1);
+    """
+    checked = check(Source("both.eq", f"EVENT b(x: int, y: int) LASTS ANY;{text}"))
+    assert checked.rules is not None
+    b = attributes_term("b", [("x", 1), ("y", 2)])
+    _, count = judge(checked.rules, [Event(b, Interval(0, 5_000_000), positional=True)], World())
+    assert count == 2

@@ -58,7 +58,7 @@ def _letters(outcome: Outcome, text: str) -> set[str]:
 
 
 @given(program=programs(), seed=st.integers(0, 10_000), cuts=st.sets(st.integers(0, 12), max_size=3))
-@settings(max_examples=100)
+@settings(max_examples=40)
 def test_a_random_program_that_computes_is_the_oracle_s(
     program: tuple[str, str, bool], seed: int, cuts: set[int]
 ) -> None:

@@ -25,7 +25,7 @@ late(id) <- o: order(id, q), w: extend(o, 6), while w: not paid(id, _);
 share(id, 100 / c) <- p: paid(id, c);
 rich(id) <- s: share(id, x), x > 50;
 heard(t) <- n: news(t);
-RAISE to(recipient="r", transport="t") { alarm { var I } } ON event o: order(var I, 0) END
+RAISE to(recipient="r", transport="console") { alarm { var I } } ON event o: order(var I, 0) END
 """
 EVENTS = [
     {"event": "order", "time": 1, "data": ["a", 0]},

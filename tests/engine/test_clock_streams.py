@@ -35,7 +35,7 @@ def compiled(case: Timed) -> Compiled:
 
 
 @given(case=timed(), places=st.sampled_from([1, 3]))
-@settings(max_examples=60)
+@settings(max_examples=30)
 def test_a_history_answers_what_the_oracle_answers(case: Timed, places: int) -> None:
     program = compiled(case)
     events = [e for e, _ in case.arrivals]
@@ -49,7 +49,7 @@ def test_a_history_answers_what_the_oracle_answers(case: Timed, places: int) -> 
 
 
 @given(case=timed(), one_by_one=st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_live_it_answers_the_same_whoever_speaks_first(case: Timed, one_by_one: bool) -> None:
     program = ephemera.compile(case.program)
     engine = program.engine(calendars=case.world.calendars, allow_unbounded=True)

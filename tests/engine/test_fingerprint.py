@@ -15,14 +15,14 @@ from ephemera.algebra.lower import lower
 from ephemera.analysis.relevance import derive
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.hosts.batch import BatchRun
-from ephemera.engine.state.identity import AnotherProgram, compare, compared, program_of
+from ephemera.engine.state.identity import DETAILS, AnotherProgram, compare, compared, program_of
 from ephemera.engine.state.snapshot import WrongSnapshot, restore, take
+from ephemera.formats.answer_keys import RulePrints
 from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import prepare
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import Outcome, World
-from ephemera.spark.sinks.callback_sink import Rules
 from tests.engine.living import Beat, Host, cut
 from tests.engine.spreading import outcome_of
 from tests.strategies.cases import Case, answers, compiled, sample
@@ -50,7 +50,7 @@ class Planned:
         return DistributedProgram(self.compiled, case.world, 0, 3, -FAR, FAR)
 
     def key(self, label: str) -> tuple[str, ...]:
-        return Rules(self.compiled.physical).of(label, {})
+        return RulePrints(self.compiled.physical).of(label, None)
 
 
 def rewritten(case: Case, seed: int, *, more: bool = False) -> Planned:
@@ -164,6 +164,7 @@ many(i, count(*)) <- t: timer:datetime [[ hour { 9 } ]], o: order(i, _), o befor
 RAISE to(recipient="desk", transport="mail") { letter { var I } } ON event a: n:call {{ id { var I } }} END
 odd(i) <- e: algebra ((order(i, x); paid(i))[3]);
 """
+PINNED_DETAILS = "309b275c6b61fc8790692cb376ecab71"
 PINNED = {
     "late": "979dcd258c930a49b7d25a2cdcb7dc42",
     "many": "9646b4bb08cd3c0b3ee53ccadae730f5",
@@ -204,7 +205,7 @@ EDITS = {
     ],
     "message letter": [
         ('"desk"', '"shop"'),
-        ('"mail"', '"post"'),
+        ('"mail"', '"console"'),
         ("letter { var I }", "letter [ var I ]"),
         ("urn:n", "urn:m"),
         ("{{ id { var I } }}", "{ id { var I } }"),
@@ -253,6 +254,30 @@ def test_a_column_of_another_name_changes_neither_rules_nor_state() -> None:
     assert of(other) == of(text)
     programs = [program_of(ephemera.compile(one)._compiled, World()) for one in (text, other)]
     assert programs[0] == programs[1]
+
+
+DECLARED = "TIME UNIT 1 min; EVENT order(id: int, qty: int); big(i) <- o: order(i, q), q > 9;"
+SENT = """
+EVENT order(id: int, qty: int);
+TRANSPORT audit IS http(url="{url}", retries={retries});
+WRITE big TO "{place}";
+big(i) <- o: order(i, q), q > 9;
+RAISE to(recipient="audit", transport="audit") {{ alarm {{ var I }} }} ON order {{{{ id {{ var I }} }}}} END
+"""
+
+
+def test_declarations_have_the_digest_that_the_version_before_gave_them() -> None:
+    """A change here refuses every checkpoint and snapshot that there is: say so."""
+    assert program_of(ephemera.compile(DECLARED)._compiled, World())[DETAILS] == PINNED_DETAILS
+
+
+def test_a_recipient_that_has_moved_is_no_other_program() -> None:
+    texts = [
+        SENT.format(url="http://127.0.0.1/a", retries=3, place="big.jsonl"),
+        SENT.format(url="http://127.0.0.1/b", retries=9, place="great.jsonl"),
+    ]
+    first, second = (program_of(ephemera.compile(text)._compiled, World()) for text in texts)
+    assert first == second
 
 
 # ---- rules that run as one, the clock, algebra, and rules that mean the same -------------------------------

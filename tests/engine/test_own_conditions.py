@@ -84,7 +84,7 @@ def test_every_relation_in_every_window_is_the_oracle_s(window: str, kind: str) 
 
 
 @given(program=programs(), seed=st.integers(0, 10_000), cuts=st.sets(st.integers(0, 15)))
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_a_random_program_of_such_windows_is_the_oracle_s(program: tuple[str, bool], seed: int, cuts: set[int]) -> None:
     text, lasting = program
     found = check(Source("own.eq", text))

@@ -15,13 +15,14 @@ from ephemera.engine.hosts.batch import BatchRun
 from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
 from ephemera.physical import explain, explain_text, plan
-from ephemera.physical.nodes import WindowPlan
+from ephemera.physical.nodes import Wanted, WindowPlan
 from ephemera.physical.placement import stages
 from ephemera.physical.plan import Compiled, PhysicalPlan, physical_plan
 from ephemera.rewrite import REWRITES
 from ephemera.rewrite.optimize import optimize
 from ephemera.rules.outcome import World
 from ephemera.terms.events import Event
+from ephemera.terms.nodes import Var
 from tests.strategies.cases import answers, sample
 
 PROGRAM = """
@@ -76,7 +77,12 @@ def test_a_window_of_which_only_a_summary_is_asked_is_planned_so() -> None:
     text = PROGRAM + "much(count(*), max(i)) <- o: order(id, _), w: extend(o, 3), while w: collect paid(i);"
     (((window,),),) = ephemera.compile(text)._compiled.physical.rules["much"].attempts
     assert isinstance(window, WindowPlan)
-    assert (window.kind, window.is_exact, window.wanted, window.tests) == ("summary", True, (("max", "i"),), ())
+    assert (window.kind, window.is_exact, window.wanted, window.tests) == (
+        "summary",
+        True,
+        (Wanted.of("max", Var("i")),),
+        (),
+    )
     lasting = text.replace("EVENT paid(id: string)", "EVENT paid(id: string) LASTS AT MOST 5")
     (((window,),),) = ephemera.compile(lasting)._compiled.physical.rules["much"].attempts
     assert isinstance(window, WindowPlan)

@@ -5,7 +5,14 @@ from __future__ import annotations
 import json
 
 import ephemera
-from ephemera.engine.cluster.source_progress import PlaceProgress, Progress, lag_of, moved, read_standing
+from ephemera.engine.cluster.source_progress import (
+    PlaceProgress,
+    Progress,
+    lag_of,
+    moved,
+    read_standing,
+    read_word,
+)
 from ephemera.kernels.history import FAR
 
 SECOND = 1_000_000
@@ -57,3 +64,36 @@ def test_a_word_closes_an_instant_and_the_end_all_of_them() -> None:
 def test_a_standing_is_told_and_read() -> None:
     found = moved(Progress(), [PlaceProgress({"floor": 50 * SECOND}, 3, 50, now=7, texts=True)], CATALOGUE)
     assert read_standing(json.loads(json.dumps(found.told()))) == found
+
+
+# ---- partitions ------------------------------------------------------------------------------------------------
+
+
+def test_a_partition_that_was_heard_when_nobody_told_the_time_is_silent_from_when_somebody_does() -> None:
+    found = moved(Progress(), [PlaceProgress(parts={"floor": {"a": 20 * SECOND, "b": 10 * SECOND}})], CATALOGUE)
+    assert found.bound("floor") == 5 * SECOND - 1
+    found = moved(found, [PlaceProgress(parts={"floor": {"a": 30 * SECOND}}, now=1_000 * SECOND)], CATALOGUE)
+    assert found.bound("floor") == 5 * SECOND - 1
+    found = moved(found, [PlaceProgress(parts={"floor": {"a": 40 * SECOND}}, now=1_010 * SECOND)], CATALOGUE)
+    assert found.bound("floor") == 5 * SECOND - 1
+    found = moved(found, [PlaceProgress(parts={"floor": {"a": 41 * SECOND}}, now=1_011 * SECOND)], CATALOGUE)
+    assert found.bound("floor") == 36 * SECOND - 1
+
+
+def test_what_is_left_to_read_holds_back_the_sources_whose_events_may_stand_there_and_no_others() -> None:
+    came = {"shop": {"0/0": 20 * SECOND}, "floor": {"1/0": 20 * SECOND}}
+    for behind, reached in {
+        None: {"shop": 17 * SECOND - 1, "floor": 15 * SECOND - 1},
+        ("", "floor"): {"shop": 17 * SECOND - 1, "floor": -FAR},
+        ("", "floor", "shop"): {"shop": -FAR, "floor": -FAR},
+    }.items():
+        word = PlaceProgress(parts=came, behind={} if behind is None else {"1/1": behind})
+        found = moved(Progress(), [word], CATALOGUE)
+        assert {name: found.bound(name) for name in reached} == reached
+    anywhere = moved(Progress(), [PlaceProgress(parts=came, behind={"2/0": None})], CATALOGUE)
+    assert anywhere.bounds.keys().isdisjoint(came)
+
+
+def test_a_word_is_told_and_read() -> None:
+    word = PlaceProgress({"shop": 3}, parts={"floor": {"1/0": 7}}, behind={"1/1": ("", "floor"), "2/0": None})
+    assert read_word(json.loads(json.dumps(word.told()))) == word

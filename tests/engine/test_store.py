@@ -125,7 +125,7 @@ def hosts(draw: st.DrawFn) -> Host:
     return Host(batches)
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(hosts(), st.integers(0, 99))
 def test_what_is_loaded_is_what_was_committed_and_not_dead(host: Host, seed: int) -> None:
     _check(host, Random(seed))

@@ -32,12 +32,12 @@ def test_evaluations_of_the_algebra_are_let_go(options: str) -> None:
         counts.append((alive(instances._Streams), alive(Event)))
     assert answers > 60
     assert [streams for streams, _ in counts] == [0, 0, 0, 0]
-    assert counts[1][1] == counts[2][1] == counts[3][1]
+    assert max(events for _, events in counts) <= (40 if options else counts[0][1])  # of 160; see `detect_whole.SPARE`
 
 
 def test_caches_of_functions_have_a_limit_or_stand_here() -> None:
-    """`_names_as_written` takes as many arguments as elements may have attributes, the others one."""
-    without = {"_names_as_written", "_secret"}
+    """`_names_as_written` takes as many arguments as elements may have attributes, the others one or none."""
+    without = {"_names_as_written", "_secret", "do_without_pandas", "keep_memory"}
     assert set(unlimited()) == without
 
 

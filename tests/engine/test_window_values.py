@@ -1,8 +1,10 @@
-"""This module shows that windows in which values count above or below a limit are summed up as the oracle does it."""
+"""This module shows that windows are summed up as the oracle does it: above or below a limit, and what is computed."""
 
 from __future__ import annotations
 
+import math
 import operator
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -18,6 +20,7 @@ from ephemera.engine.hosts.batch import BatchRun
 from ephemera.engine.operators.join import RuleJoin
 from ephemera.formats.json_events import read_object
 from ephemera.kernels import search as searching
+from ephemera.kernels.exact_sums import ExactSums, digits_of, running
 from ephemera.kernels.value_tree import ValueTree
 from ephemera.physical.plan import prepare
 from ephemera.pipeline import check
@@ -28,7 +31,7 @@ from ephemera.terms.events import Event
 from tests.strategies.cases import answers
 
 OPERATORS = (">", ">=", "<", "<=", "=", "!=")
-FOLDED = ("S", "C", "L", "K", "N")
+FOLDED = ("S", "C", "L", "K", "N", "E", "F", "D")
 """The rules that need not be unfolded where all values are whole numbers."""
 
 
@@ -45,6 +48,10 @@ def program(written: str) -> tuple[Ruleset, Plan, Facts]:
         f"N(i) <- n: a(i, k, v), {window} not b(_, k, y) where {{ y {written} v }};\n"
         f"M(i, min(y), max(y)) <- n: a(i, k, v), {window} collect b(_, k, y) where {{ y {written} v }};\n"
         f"O(i, sum(j)) <- n: a(i, k, v), {window} collect b(j, k, y) where {{ y {written} v }};\n"
+        f"E(i, sum(y * 2 - j), avg(y + j), max(y * y), count(*)) <- n: a(i, k, _), {window} collect b(j, k, y);\n"
+        f"F(i, sum(y * 1), min(-y)) <- n: a(i, _, _), {window} collect b(_, _, y);\n"
+        f"D(i, sum(y), avg(y), max(y)) <- n: a(i, k, _), {window} collect b(_, k, y);\n"
+        f"G(i, sum(y * 1), sum(y * 1.0), max(y / 2), max(7)) <- n: a(i, _, _), {window} collect b(_, _, y);\n"
     )
     found = check(Source("values.eq", text))
     assert found.rules is not None, found.report
@@ -59,6 +66,7 @@ def run(rules: Ruleset, plan: Plan, facts: Facts, events: list[Event]) -> Any:
 
 
 WHOLE = st.integers(-3, 6) | st.sampled_from([2**62, -(2**62), 2**63 - 1])
+DOUBLES = st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.1, 0.25, -0.0, 1e100, 3.0])
 MIXED = WHOLE | st.sampled_from([0.5, 2.0, "x", None])
 
 
@@ -68,7 +76,7 @@ MIXED = WHOLE | st.sampled_from([0.5, 2.0, "x", None])
 @given(data=st.data())
 def test_windows_with_a_limit_are_the_oracle_s(written: str, crowded: bool, data: st.DataObject) -> None:
     rules, plan, facts = program(written)
-    values = data.draw(st.sampled_from([WHOLE, MIXED]))
+    values = data.draw(st.sampled_from([WHOLE, MIXED, DOUBLES]))
     row = st.tuples(st.sampled_from("abbb"), st.integers(0, 14), st.integers(0, 1), values)
     rows = data.draw(st.lists(row, min_size=1, max_size=16))
     told = [
@@ -85,22 +93,63 @@ def test_windows_with_a_limit_are_the_oracle_s(written: str, crowded: bool, data
     assert answers(found) == answers(evaluate(rules, events, World()))
 
 
-@pytest.mark.parametrize("written", [">", ">=", "<", "<="])
-def test_whole_numbers_are_summed_up_without_being_unfolded(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    rules, plan, facts = program(written)
+def noted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The rules whose windows are unfolded from now on."""
     unfolded: list[str] = []
     plain = RuleJoin._unfolded
 
-    def noted(self: RuleJoin, *arguments: Any) -> Any:
+    def unfold(self: RuleJoin, *arguments: Any) -> Any:
         unfolded.append(self.plan.point)
         return plain(self, *arguments)
 
-    monkeypatch.setattr(RuleJoin, "_unfolded", noted)
+    monkeypatch.setattr(RuleJoin, "_unfolded", unfold)
+    return unfolded
+
+
+@pytest.mark.parametrize("written", [">", ">=", "<", "<="])
+def test_whole_numbers_are_summed_up_without_being_unfolded(written: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules, plan, facts = program(written)
+    unfolded = noted(monkeypatch)
     told = [{"event": "ab"[n % 4 > 0], "time": [n, n], "data": [n, n % 2, n * 7 % 5]} for n in range(60)]
     events = [e for one in told if isinstance(e := read_object(one, rules.resolved.catalogue), Event)]
     assert answers(run(rules, plan, facts, events)) == answers(evaluate(rules, events, World()))
     assert unfolded
     assert not [point for point in unfolded if point.startswith(FOLDED)]
+
+
+def test_doubles_are_summed_up_without_being_unfolded(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules, plan, facts = program(">")
+    unfolded = noted(monkeypatch)
+    told = [{"event": "ab"[n % 4 > 0], "time": [n, n], "data": [n, n % 2, n * 0.7 % 5]} for n in range(60)]
+    events = [e for one in told if isinstance(e := read_object(one, rules.resolved.catalogue), Event)]
+    assert answers(run(rules, plan, facts, events)) == answers(evaluate(rules, events, World()))
+    assert "S" in unfolded
+    assert "D" not in unfolded
+
+
+@example(values=[1e16, 1.0, -1e16], ranges=[(0, 3)])
+@given(
+    values=st.lists(
+        st.floats(-1e9, 1e9) | st.floats(allow_nan=False, allow_infinity=False) | st.sampled_from([0.1, 0.0, -0.0]),
+        min_size=1,
+        max_size=30,
+    ),
+    ranges=st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=9),
+)
+def test_ranges_of_doubles_are_added_up_exactly(values: list[float], ranges: list[tuple[int, int]]) -> None:
+    digits = digits_of(np.array(values))
+    if digits is None:
+        assert any((v and not 1e-9 < abs(v) < 1e9) or (v == 0.0 and math.copysign(1, v) < 0) for v in values)
+        return
+    pairs = [sorted((min(a, len(values)), min(b, len(values)))) for a, b in ranges]
+    sums = ExactSums(len(pairs))
+    starts, stops = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
+    sums.add_ranges(np.arange(len(pairs)), running(digits, np.arange(len(values))), starts, stops)
+    each = [(row, other) for row, (a, b) in enumerate(pairs) for other in range(a, b)]
+    sums.add_each(np.array([r for r, _ in each], dtype=int), digits, np.array([o for _, o in each], dtype=int))
+    whole, power = sums.whole()
+    found = [one * Fraction(2) ** power for one in whole.tolist()]
+    assert found == [2 * sum(map(Fraction, values[a:b]), Fraction()) for a, b in pairs]
 
 
 @example(values=[5], ranges=[(0, 1)], limits=[5])

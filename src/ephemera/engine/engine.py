@@ -11,8 +11,9 @@ counted for each event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
-from dataclasses import field, replace
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,16 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
 from ephemera.engine.lane import Lane
 from ephemera.engine.operators.head import is_message
+from ephemera.engine.separation import Separation
 from ephemera.engine.time.event_time import Clock, Watermarks, sources_of
+from ephemera.engine.waiting import WaitingEvents
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, of_events
 from ephemera.physical.lanes import CLOCK
 from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.rewrite.drop_unasked import all_read
 from ephemera.rules.emitted import emitted_label
-from ephemera.rules.outcome import DeadLetter, World
+from ephemera.rules.outcome import CloseEvent, DeadLetter, World
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, event_of_both
 
@@ -54,6 +57,8 @@ class Part:
 
     rules: frozenset[str]
     mine: Mapping[str, Callable[[Batch], Batch]]
+    judges: bool = False
+    """Whether it judges which events come too close to others; elsewhere only good ones come."""
 
 
 class Engine:
@@ -74,12 +79,17 @@ class Engine:
         self._attributes = {label: plan.catalogue.attributes(label) for label in plan.catalogue.events}
         self._laid_out = plan.lanes
         self.lanes: dict[frozenset[str], Lane] = {}
-        self.waiting_parts: dict[frozenset[str], list[Events]] = {}
+        self.waiting_parts: dict[frozenset[str], WaitingEvents] = {}
         """For each lane the events that wait for its bound to pass them."""
         mine = part.mine if part is not None else {}
         for names, lane in plan.lanes.of(plan.rules if part is None else part.rules).items():
             self.lanes[names] = Lane(lane, plan, world.tables, self._clock, mine)
-            self.waiting_parts[names] = []
+            self.waiting_parts[names] = WaitingEvents(plan.plan.early)
+        judges = part is None or part.judges
+        self.separations = {
+            label: Separation(label, apart, self.attributes(label)) for label, apart in plan.judged.items() if judges
+        }
+        """For each type that is judged by how close its events come what waits for that, and what that needs."""
         self.late: list[Event] = []
         """Events that came behind the bound of their source, until somebody takes them."""
         self.late_count = 0
@@ -89,6 +99,8 @@ class Engine:
         """The types of events from outside that have not come yet."""
         self.matched: set[int] = set()
         """The numbers of the rules that have given something, or a head without a value."""
+        self.by_rule: Counter[str] | None = None
+        """How many answers each rule has given, and each stored join tuples, if somebody wants to know."""
         self._added: dict[frozenset[str], list[Events]] | None = None
         """For each lane what came to wait since somebody asked for that; None if nobody ever did."""
 
@@ -113,24 +125,36 @@ class Engine:
 
     def send_parts(self, parts: Sequence[Events], orders: Sequence[Ints]) -> Found:
         """Events by columns, each with its place in the order in which they arrive; what is certain then."""
-        for part, late in zip(parts, self._late_rows(parts, orders), strict=True):
-            self._be_late(part.take(late).events() if late.any() else [])
-            self._wait(part.take(~late) if late.any() else part)
+        self._take_in(parts, orders, self.sources)
         return self._step()
 
-    def _late_rows(self, parts: Sequence[Events], orders: Sequence[Ints]) -> list[Mask]:
+    def receive(self, parts: Sequence[Events], orders: Sequence[Ints], own: Watermarks) -> None:
+        """The same for events of one partition of their sources: they are judged by how far that has come.
+
+        How far the sources have come then is for others to tell, who know all partitions; `advance` is told.
+        """
+        self._take_in(parts, orders, own)
+        if own.first is not None:
+            self.sources.span(own.first, own.last)
+
+    def _take_in(self, parts: Sequence[Events], orders: Sequence[Ints], sources: Watermarks) -> None:
+        for part, late in zip(parts, self._late_rows(parts, orders, sources), strict=True):
+            self._be_late(part.take(late).events() if late.any() else [])
+            self._wait(part.take(~late) if late.any() else part)
+
+    def _late_rows(self, parts: Sequence[Events], orders: Sequence[Ints], sources: Watermarks) -> list[Mask]:
         """For each part which of its events come behind the bound of their source."""
         found: list[Mask] = [np.zeros(len(part), dtype=np.bool_) for part in parts]
         by_source: dict[str, list[int]] = {}
         for k, part in enumerate(parts):
             if len(part):
-                by_source.setdefault(self.sources.source(part.label), []).append(k)
+                by_source.setdefault(sources.source(part.label), []).append(k)
         for name, own in sorted(by_source.items(), key=lambda item: min(int(orders[k].min()) for k in item[1])):
             order = np.argsort(np.concatenate([orders[k] for k in own]))
             times = np.concatenate([parts[k].batch[BEGIN if self._is_early(parts[k].label) else END] for k in own])
             late = np.empty(len(order), dtype=np.bool_)
             ends = np.concatenate([parts[k].batch[END] for k in own])
-            late[order] = ~self.sources.arrive(name, times[order], ends[order])
+            late[order] = ~sources.arrive(name, times[order], ends[order])
             for k, rows in zip(own, np.split(late, np.cumsum([len(parts[k]) for k in own])[:-1]), strict=True):
                 found[k] = rows
         return found
@@ -166,6 +190,17 @@ class Engine:
         One that no stream carries also waits in all lanes if rules derive it, and in those that ask for any label.
         """
         self.awaited.discard(part.label)
+        separation = self.separations.get(part.label)
+        if separation is None:
+            self._admit(part)
+            return
+        late = part.batch[END] <= separation.bound
+        if late.any():  # of a source that nobody waits for
+            self._be_late(part.take(late).events())
+        separation.hold([part.take(~late)] if late.any() else [part])
+
+    def _admit(self, part: Events) -> None:
+        """A good event waits in lanes."""
         source = self.sources.source(part.label)
         is_derived = part.label in self._plan.catalogue.derived
         late: Mask | None = None
@@ -196,6 +231,7 @@ class Engine:
         given, matched = self.given, set(self.matched)
         self.advance(reached)
         self.take_dead_letters()
+        self.take_close()
         self.given, self.matched = given, matched
 
     def finish(self) -> Found:
@@ -206,6 +242,12 @@ class Engine:
     def _step(self) -> Found:
         """What is certain where the sources stand."""
         found = Found()
+        for label, separation in self.separations.items():
+            source = self.sources.source(label)
+            awaited = frozenset((source,)) if source in self._laid_out.every else self._laid_out.every
+            for part in separation.step(self.sources.bound(awaited)):
+                self._admit(part)
+                found.derived += [part] if self._part is not None else []
         for names, lane in self.lanes.items():
             bound = self.sources.bound(names) if names != CLOCK else self.sources.fastest(self._laid_out.every)
             if bound <= lane.bound:
@@ -218,6 +260,8 @@ class Engine:
                 self.matched.add(rule or 0)
                 if names != CLOCK and self._clock.asks_for(rule, event.time.end):
                     found.few.append(event)
+            if self.by_rule is not None and names != CLOCK:
+                self._count(derived, lane.few)
         if found.few and found.events:
             found.events += of_events(found.few, self._plan.catalogue.attributes)
             found.few = []
@@ -245,18 +289,27 @@ class Engine:
             if others > names and not (names == CLOCK and others == self._laid_out.every):
                 self.hold(others, parts)
 
+    def _count(self, derived: Mapping[str, Sequence[Events]], few: Sequence[tuple[str, Event]]) -> None:
+        """Counts what rules gave in a step, each answer of a rule once, and the tuples of stored joins."""
+        by_rule = self.by_rule if self.by_rule is not None else Counter[str]()
+        for name, parts in derived.items():
+            point = self._plan.points[name]
+            given = distinct(self._clock.asked(point.rule, parts)) if point.kind == "rule" else parts
+            by_rule[name] += sum(map(len, given))
+        for name, event in set(few):
+            by_rule[name] += self._clock.asks_for(self._plan.points[name].rule, event.time.end)
+
     # ---- what waits, and what is kept of it ----------------------------------------------------------------
 
     def hold(self, names: frozenset[str], parts: Sequence[Events]) -> None:
         """Events wait in a lane."""
-        self.waiting_parts[names] += parts
+        self.waiting_parts[names].hold(parts)
         if self._added is not None:
             self._added.setdefault(names, []).extend(parts)
 
     def release(self, names: frozenset[str], bound: int) -> list[Events]:
         """The events that wait in a lane no longer, as its bound passes them."""
-        released, self.waiting_parts[names] = split(self.waiting_parts[names], bound, self._plan.early)
-        return released
+        return self.waiting_parts[names].release(bound)
 
     def released_by(self, label: str) -> str:
         """The stamp that the bound has to pass for an event to wait no longer."""
@@ -265,11 +318,12 @@ class Engine:
     @property
     def waiting(self) -> int:
         """How many events wait for a bound to pass them."""
-        return max((self.waiting_in(names) for names in self.lanes), default=0)
+        unjudged = sum(len(one.waiting) for one in self.separations.values())
+        return unjudged + max((self.waiting_in(names) for names in self.lanes), default=0)
 
     def waiting_in(self, names: frozenset[str]) -> int:
         """How many events wait in one lane."""
-        return sum(len(part) for part in self.waiting_parts[names])
+        return len(self.waiting_parts[names])
 
     def count_on(self, given: int = 0, late: int = 0) -> None:
         """Others gave so many answers, and turned so many events away, of which this goes on."""
@@ -305,6 +359,10 @@ class Engine:
         letters = [letter for names, letters in found.items() if names != CLOCK for letter in letters]
         self.matched.update(letter.rule for letter in letters)
         return letters
+
+    def take_close(self) -> list[CloseEvent]:
+        """The events that came too close to others since the last time."""
+        return [one for separation in self.separations.values() for one in separation.take_close()]
 
     def take_late(self) -> list[Event]:
         """The events that were late since the last time."""
@@ -356,26 +414,3 @@ def _once(events: Iterable[Event]) -> list[Event]:
     for event in events:
         found[event] = event_of_both(found.get(event, event), event)
     return list(found.values())
-
-
-def split(waiting: Sequence[Events], bound: int, early: Set[str] = frozenset()) -> tuple[list[Events], list[Events]]:
-    """What ends by the bound, and what does not; of some labels what begins by it."""
-    released: list[Events] = []
-    kept: list[Events] = []
-    for part in waiting:
-        if len(part) == 1 and part.label not in early:
-            (released if part.first_end <= bound else kept).append(part)
-            continue
-        ready = part.batch[BEGIN if part.label in early else END] <= bound
-        count = int(np.count_nonzero(ready))
-        if count == len(part):
-            released.append(part)
-        elif not count:
-            kept.append(part)
-        elif ready[:count].all():  # in the order of time, nothing is copied
-            released.append(replace(part, batch=part.batch.cut(0, count)))
-            kept.append(replace(part, batch=part.batch.cut(count, len(part))))
-        else:
-            released.append(part.take(ready))
-            kept.append(part.take(~ready))
-    return released, kept

@@ -59,6 +59,39 @@ class Stats:
         return sum(h.tuples for h in self.histories)
 
 
+@dataclass(frozen=True, slots=True)
+class Held:
+    """How much an engine holds; nothing is looked through to know it, so it may be asked often."""
+
+    histories: dict[str, tuple[int, int, int | None]]
+    """By name: tuples, bytes, and how far before the bound one may end and still matter; None is any time."""
+    waiting: int
+    pending: int
+    """Tuples whose timers have not ended yet."""
+
+
+def held_by(engine: Engine) -> Held:
+    """How much an engine holds now."""
+    found: dict[str, tuple[int, int, int | None]] = {}
+    pending = 0
+    for lane in engine.lanes.values():
+        for name, history in lane.histories.items():
+            _hold(found, name, len(history), history.stored_bytes, history.relevant)
+        for name, records in lane.records.items():
+            _hold(found, name, len(records), records.nbytes, None)
+        pending += sum(len(rule.pending) for rule in lane.rules.values())
+    return Held(found, engine.waiting, pending)
+
+
+def _hold(
+    found: dict[str, tuple[int, int, int | None]], name: str, tuples: int, size: int, relevant: int | None
+) -> None:
+    """A history that two lanes hold matters for as long as one of them needs it."""
+    before = found.get(name, (0, 0, 0))
+    reach = None if relevant is None or before[2] is None else max(relevant, before[2])
+    found[name] = (before[0] + tuples, before[1] + size, reach)
+
+
 def stats_of(engine: Engine, received: int, bad: int) -> Stats:
     """What an engine holds now."""
     histories: list[HistoryStats] = []

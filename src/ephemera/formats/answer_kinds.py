@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from ephemera.algebra.attributes import position
+from ephemera.formats.addresses import addresses
 from ephemera.formats.encode_arrow import Writer
 from ephemera.formats.encode_typed_arrow import Held
 from ephemera.kernels.columns import Column, Ints, column
@@ -102,10 +103,11 @@ def _kind(found: set[str], declared: set[str], expected: Held | None, *, as_numb
 
 def cells_of(events: Events, message: tuple[str, str] | None, writer: Writer, *, numbers: bool) -> dict[str, Column]:
     """The values of some answers by their columns."""
-    if events.arity is not None and message is None:
+    if events.arity is not None and message is None:  # messages are terms
         names = writer.names(events.label, events.arity)
         return {n: events.batch.columns[position(k)] for k, n in enumerate(names)}
-    rows = [writer.cells(event, message, numbers) for event in events.events()]
+    sent = addresses(events, message)
+    rows = [writer.cells(event, to, numbers) for event, to in zip(events.events(), sent, strict=True)]
     names = list(dict.fromkeys(name for row in rows for name in row))
     return {n: column([row.get(n) for row in rows]) for n in names}
 

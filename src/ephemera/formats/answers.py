@@ -92,7 +92,7 @@ class AnswerBatch:
         return whole if (order[1:] > order[:-1]).all() else whole.combine_chunks().take(pa.array(order))
 
     def _batch(self, part: AnswerPart, rule: int) -> pa.Table:
-        found = pa.Table.from_batches([self.form.layouts[part.program].batch(part.events, rule)])
+        found = pa.Table.from_batches([self.form.layouts[part.program].batch(part.events, rule, part.message)])
         schema = self.form.schema
         if found.schema.equals(schema):
             return found

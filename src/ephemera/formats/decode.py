@@ -10,11 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias, assert_never
+from typing import Any, TypeAlias, assert_never
 
 import pyarrow as pa
 
 from ephemera.formats.check_columns import Offer, check_columns
+from ephemera.formats.columns_beside import put_in
 from ephemera.formats.decode_arrow import Reader, bad_events
 from ephemera.formats.decode_cells import CellDecoder
 from ephemera.formats.decode_json import JsonDecoder
@@ -34,6 +35,8 @@ class Lines:
     data: bytes
     name: str | None = None
     first: int = 1
+    beside: tuple[Mapping[str, Any], ...] = ()
+    """What stands beside each line, none of which is blank then: columns of the message that it has come in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,8 @@ class Decoder:
         match batch:
             case Lines(data):
                 self._lines = self._lines or JsonDecoder(self._compiled, self._noticed.keys)
+                if batch.beside:
+                    data = put_in(data.split(b"\n"), batch.beside, self._compiled.rules.resolved.catalogue)
                 found = self._lines.decode(data)
                 if found.bad and batch.name is not None:
                     found.place_bad(partial(_place_of_line, batch.name, line_numbers(data, batch.first)))

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ephemera.algebra.attributes import position
+from ephemera.formats.addresses import addresses
 from ephemera.formats.answer_order import AnswerPart, in_order
 from ephemera.formats.json_events import write_event, write_time, write_value
 from ephemera.kernels.columns import Column, Ints
@@ -63,10 +64,12 @@ def lines(
     more: Mapping[str, str] | None = None,
     end: str = "",
 ) -> pa.Array:
-    """Each event as a line of JSON; messages have some more keys."""
+    """Each event as a line of JSON; messages have some more keys, unless they say themselves where they go."""
     if events.arity is None:
         written = (write_event(e, catalogue, as_numbers=as_numbers) for e in events.events())
-        return pa.array([json.dumps({**w, **(more or {})}, ensure_ascii=False) + end for w in written], pa.string())
+        own = [more or {} if to is None else {"recipient": to[0], "transport": to[1]} for to in addresses(events)]
+        told = ({**w, **to} for w, to in zip(written, own, strict=True))
+        return pa.array([json.dumps(one, ensure_ascii=False) + end for one in told], pa.string())
     values = [json_cells(events.batch.columns[position(k)], catalogue, as_numbers) for k in range(events.arity)]
     data = [part for k, cells in enumerate(values) for part in ([", ", cells] if k else [cells])]
     label = json.dumps(events.label, ensure_ascii=False)

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ephemera.algebra.attributes import position
 from ephemera.base.errors import EphemeraError
+from ephemera.formats.addresses import addresses, fixed_address
 from ephemera.formats.encode_arrow import DATA, RECIPIENT, TRANSPORT, AnswerColumns
 from ephemera.formats.encode_json import json_cells
 from ephemera.formats.json_events import write_event, write_time
@@ -24,6 +25,7 @@ from ephemera.kernels.event_columns import BEGIN, END, Events, flat_values
 from ephemera.rules.nodes import Catalogue, Ruleset
 from ephemera.rules.value_types import Times, Type, derived_types, keeps_units, union
 from ephemera.syntax.nodes import Detect, Raise
+from ephemera.terms.addresses import Address
 from ephemera.terms.events import Event
 from ephemera.terms.json import to_object
 from ephemera.terms.text import to_text
@@ -72,19 +74,21 @@ class Layout:
     counts: bool
     plain: bool
     """Whether times among the values count units, too."""
-    messages: Mapping[int, tuple[str, str]]
-    """For each rule that sends messages their recipient and transport."""
+    messages: Mapping[int, Address | None]
+    """For each rule that sends messages their recipient and transport, if its text says them."""
+    has_fractions: bool = False
+    """Whether times that count units are doubles, so that they may lie between two."""
 
     @property
     def schema(self) -> pa.Schema:
         """What tables of answers look like."""
-        stamp = ARROW["int" if self.counts else "time"]
+        stamp = ARROW["float" if self.counts and self.has_fractions else "int" if self.counts else "time"]
         fields = [("event", pa.string()), ("begin", stamp), ("end", stamp)]
         return pa.schema([*fields, *((name, ARROW[held]) for name, held in self.columns.items())])
 
-    def batch(self, events: Events, rule: int = 0) -> pa.RecordBatch:
-        """Some answers; `rule` is the one that sends them, if they are messages."""
-        found = self._cells(events, rule)
+    def batch(self, events: Events, rule: int = 0, to: Address | None = None) -> pa.RecordBatch:
+        """Some answers; `rule` is the one that sends them, if they are messages, and `to` where if it computes that."""
+        found = self._cells(events, rule, to)
         count = len(events)
         arrays = [pa.repeat(pa.scalar(events.label), count), *(self._stamps(events.batch[n]) for n in (BEGIN, END))]
         for name, held in self.columns.items():
@@ -95,15 +99,18 @@ class Layout:
         if not self.counts:
             return pa.array(stamps, ARROW["time"])
         unit = self.catalogue.unit
+        if self.has_fractions:
+            return pa.array(stamps // unit + stamps % unit / unit)  # apart, since a double does not hold all stamps
         if unit > 1 and (stamps % unit).any():
             raise UnlikeType(
                 "an answer lies between two time units, where the rules let whole ones expect; write JSON lines"
             )
         return pa.array(stamps // unit)
 
-    def _cells(self, events: Events, rule: int) -> dict[str, pa.Array]:
+    def _cells(self, events: Events, rule: int, to: Address | None) -> dict[str, pa.Array]:
         if rule in self.messages:
-            recipient, transport = (pa.repeat(pa.scalar(text), len(events)) for text in self.messages[rule])
+            sent = addresses(events, to or self.messages[rule])
+            recipient, transport = (pa.array([one and one[k] for one in sent], pa.string()) for k in (0, 1))
             return {DATA: self._texts(events.events()), RECIPIENT: recipient, TRANSPORT: transport}
         if events.arity is not None and self.names.are_flat(events.label, events.arity):
             names = self.names.names(events.label, events.arity)
@@ -208,5 +215,5 @@ def layout(rules: Ruleset, counting: Counting, calendars: Sequence[Event] = (), 
         if kind == "nothing" and declared in ("int", "float", "bool"):
             columns[name] = declared  # type: ignore[assignment]
     heads = enumerate((rule.head for rule in rules.resolved.rules), 1)
-    messages = {number: (head.recipient, head.transport) for number, head in heads if isinstance(head, Raise)}
+    messages = {number: fixed_address(head) for number, head in heads if isinstance(head, Raise)}
     return Layout(catalogue, names, columns, counts, plain, messages)

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import math
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -27,6 +27,7 @@ from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.formats.check_columns import time_columns
 from ephemera.formats.json_head import exact, head_of, unnamed
 from ephemera.rules.nodes import Catalogue, Schema
+from ephemera.rules.outcome import CloseEvent
 from ephemera.terms.atoms import attributes_term
 from ephemera.terms.errors import LARGEST_LINE, BadMessage, excerpt
 from ephemera.terms.events import Event, Interval
@@ -387,6 +388,18 @@ def write_event(event: Event, catalogue: Catalogue, *, as_numbers: bool) -> dict
         return {**head, "data": [written(v) for v in event.term.children]}
     data = to_object(event.term)
     return {**head, "data": data} if data is not None else {**head, "term": to_text(event.term)}
+
+
+def bad_of_close(close: Iterable[CloseEvent], catalogue: Catalogue, *, as_numbers: bool) -> list[BadEvent]:
+    """Events that came too close to others, as the bad events that they are."""
+    return [
+        BadEvent(
+            json.dumps(write_event(one.event, catalogue, as_numbers=as_numbers), ensure_ascii=False),
+            one.reason,
+            one.event.term.label,
+        )
+        for one in close
+    ]
 
 
 def write_value(value: Value, unit: int, *, as_numbers: bool) -> Any:

@@ -7,7 +7,7 @@ Types that no rule uses do not count: they need not be read at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypedDict
 
 from ephemera.algebra.nodes import Points
@@ -215,6 +215,8 @@ class Options(TypedDict, total=False):
     points: Points | None
     allow_unbounded: bool
     lenient: bool
+    deliver: bool | Mapping[str, Callable[[dict[str, Any]], object]]
+    outbox: str | None
 
 
 def is_spark_frame(given: object) -> bool:

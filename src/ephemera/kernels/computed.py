@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from ephemera.base.lazy_dataclass import dataclass
+from ephemera.base.tree import rebuild
 from ephemera.kernels.arithmetic import Arithmetic, Share, Shares
 from ephemera.kernels.columns import Array, Batch, Column, Mask, column, objects
 from ephemera.kernels.columns import Kind as ColumnKind
 from ephemera.terms.compute import Scope, Undefined, compute
-from ephemera.terms.nodes import Expression
+from ephemera.terms.nodes import Expression, Var
 from ephemera.terms.values import Time, Value
 
 _COLUMNS: dict[str, ColumnKind] = {"int": "int", "float": "float", "text": "text"}
@@ -134,3 +135,9 @@ class Derived:
 
 Key = str | Derived
 """What a history is searched by: a column that it has, or one that is computed."""
+
+
+def computed(e: Expression, own: Mapping[str, str], scope: Scope, *, whole: bool) -> Derived:
+    """What is computed of the columns of a history, some of which have another name there than in the expression."""
+    named = rebuild(e, lambda n: Var(own.get(n.name, n.name)) if isinstance(n, Var) else n)
+    return Derived(repr(named), named, scope, whole=whole)

@@ -23,6 +23,9 @@ from ephemera.terms.values import Term, Value, merged
 BEGIN: str = begin(EVENT)
 END: str = end(EVENT)
 REFERENCE: str = reference(EVENT)
+RECIPIENT = "$recipient"
+TRANSPORT = "$transport"
+"""Messages have these columns where rules compute to whom they go; equal ones go to the same by the same."""
 FITTING = 1 << 62
 """What is below this one fits a number."""
 
@@ -45,12 +48,11 @@ class Events:
     def take(self, rows: Ints | np.ndarray) -> Events:
         return Events(self.label, self.batch.take(rows), self.arity, self.names, self.is_set)
 
-    @property
-    def first_end(self) -> int:
-        """When the first of them in order ends."""
+    def first(self, stamp: str) -> int:
+        """The least of their begins or ends."""
         if isinstance(self.batch, RowBatch):
-            return self.batch.given[0][END]  # type: ignore[no-any-return]
-        return int(self.batch[END][0])
+            return min([row[stamp] for row in self.batch.given])  # type: ignore[no-any-return]
+        return int(self.batch[stamp].min())
 
     def terms(self) -> list[Term]:
         """The data of each event as a term."""

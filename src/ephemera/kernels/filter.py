@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from ephemera.algebra.attributes import Time, is_moment, microseconds, reference
-from ephemera.algebra.scalar import Distance, Every, Formula, Holds, Negation, SameEvent, Some
+from ephemera.algebra.scalar import Distance, Every, Formula, Holds, LimitedDistance, Negation, SameEvent, Some
 from ephemera.algebra.truth import Tester
 from ephemera.kernels.arithmetic import Arithmetic
 from ephemera.kernels.columns import Batch, Mask
@@ -63,6 +63,9 @@ class Filter:
                 distance = times(batch, later) - times(batch, earlier)
                 holds = np.asarray(distance < limit if strict else distance <= limit, dtype=np.bool_)
                 return Truth(np.broadcast_to(holds, (len(batch),)))
+            case LimitedDistance(later, earlier, variable, strict):
+                distance, limits = times(batch, later) - times(batch, earlier), batch[variable]
+                return Truth(np.asarray(distance < limits if strict else distance <= limits, dtype=np.bool_))
             case SameEvent(left, right, same):
                 a, b = batch.columns.get(reference(left)), batch.columns.get(reference(right))
                 if a is None or b is None:

@@ -109,18 +109,20 @@ def _of_doubles(added: Callable[[Sequence[float]], float], values: Doubles, grou
 def _mean(values: Sequence[float]) -> float:
     """The exact sum over the number of values, rounded once.
 
-    The rounded sum over the number is nearly always that. It is, if what is left of the sum after so many times the
-    quotient is less than half of its last digit; that difference is exact up to its own rounding, which comes last.
+    The rounded sum over the number is that, or a double next to it. It is the one of which so many times leave less of
+    the sum than half of its last digit; that difference is exact up to its own rounding, which comes last.
     """
     count = len(values)
     found = math.fsum(values) / count
-    if count < MOST_TIMES and PLAIN[0] < abs(found) < PLAIN[1]:
+    for _ in range(2):
+        if count >= MOST_TIMES or not PLAIN[0] < abs(found) < PLAIN[1] or abs(math.frexp(found)[0]) == 0.5:
+            break  # below a power of two digits are half as wide
         spread = found * SPLITTER
         upper = spread - (spread - found)
         left = math.fsum([*values, -upper * count, (upper - found) * count])
-        # Below a power of two digits are half as wide.
-        if abs(left) < count * math.ulp(found) / 2 and abs(math.frexp(found)[0]) != 0.5:
+        if abs(left) < count * math.ulp(found) / 2:
             return found
+        found = math.nextafter(found, math.copysign(math.inf, left))
     return float(sum(map(Fraction, values)) / count)
 
 
@@ -139,6 +141,14 @@ def average(sums: Ints, counts: Ints) -> Column:
         pairs = zip(sums.tolist(), counts.tolist(), strict=True)
         return Column(np.array([float(Fraction(s, n)) for s, n in pairs]), "float")
     return Column(sums / counts, "float")
+
+
+def rounded(sums: Sequence[int], power: int, counts: Ints | None) -> Column:
+    """Exact sums, whole numbers times a power of two, or averages if there are counts: each rounded once."""
+    numbers = counts.tolist() if counts is not None else [1] * len(sums)
+    above, below = 1 << max(power, 0), 1 << max(-power, 0)
+    found = [s * above / (n * below) for s, n in zip(sums, numbers, strict=True)]
+    return Column(np.array(found, dtype=np.float64), "float")
 
 
 def _distinct(values: Ints, groups: Groups) -> Column:

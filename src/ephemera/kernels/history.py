@@ -20,6 +20,7 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.buckets import Buckets, Layout, bucketed
 from ephemera.kernels.columns import Batch, Column, Ints, stack
 from ephemera.kernels.computed import Derived, Key
+from ephemera.kernels.exact_sums import Digits
 from ephemera.kernels.keys import Numbering, hash_columns, numbered, same, sorted_by
 from ephemera.kernels.lifetimes import FOREVER, Lifetimes, lasting
 from ephemera.kernels.tail import FEW, MANY, Row, RowBatch, Tail, of_rows
@@ -55,7 +56,7 @@ class Index:
     span: int
     grain: int
     """How many microseconds count as one, so that keys and stamps fit one number."""
-    summaries: dict[tuple[str, str], Any] = field(default_factory=dict)
+    summaries: dict[tuple[str, Key], Any] = field(default_factory=dict)
     """For some columns what sums and extremes of ranges are found by; made when they are first asked for."""
 
 
@@ -84,6 +85,8 @@ class Run:
     buckets: dict[tuple[tuple[Key, ...], str, Layout], Buckets] = field(default_factory=dict)
     crowded: set[tuple[Key, ...]] = field(default_factory=set)
     """The keys by which too many rows share a bucket."""
+    digits: dict[Key, Digits | None] = field(default_factory=dict)
+    """The digits of columns of doubles that are added up; None where they cannot be."""
     derived: dict[Derived, Column | None] = field(default_factory=dict)
     """The columns of computed keys, made when they are first asked for."""
 

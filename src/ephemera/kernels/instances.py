@@ -17,7 +17,7 @@ from typing import assert_never
 import numpy as np
 
 from ephemera.algebra.detector import Detector
-from ephemera.algebra.nodes import Composition, Detected, Limit, Primitive
+from ephemera.algebra.nodes import Composition, Detected, Limit, Never, Primitive
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import Ints, Mask
 from ephemera.kernels.keys import sorted_by
@@ -151,6 +151,9 @@ class Evaluation:
         match e:
             case Primitive(number, _):
                 return self._primitives[number]
+            case Never():
+                none = np.empty(0, dtype=np.int64)
+                return Instances(none, none, none, {})
             case Limit(operand, length):
                 one = self._of(operand)
                 return one.take(one.ends - one.begins <= length)

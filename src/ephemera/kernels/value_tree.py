@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.kernels.columns import Ints
+from ephemera.kernels.columns import Ints, Mask
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,21 +31,21 @@ class ValueTree:
     """Whole numbers, whose sums must stay within 64 bits."""
 
     def __init__(self, values: Ints) -> None:
-        self._ascending, ranks = np.unique(values, return_inverse=True)
+        self._numbers, ranks = _numbered(values)
         self._levels: list[_Level] = []
         self._sums = _running(values)
-        for bit in reversed(range(max(len(self._ascending) - 1, 0).bit_length())):
-            has = (ranks >> bit & 1).astype(np.bool_)
+        for bit in reversed(range(max(len(self._numbers) - 1, 0).bit_length())):
+            has = (ranks & (1 << bit)).astype(np.bool_)
             order = np.concatenate([(~has).nonzero()[0], has.nonzero()[0]])
             ranks, values = ranks.take(order), values.take(order)
-            before = _running(has.astype(np.int64))
+            before = _running(has)
             self._levels.append(_Level(bit, before, _running(values), len(values) - int(before[-1])))
 
     def above(self, starts: Ints, stops: Ints, limits: Ints, *, equal: bool) -> tuple[Ints, Ints]:
         """For each range how many values are above its limit, or equal if that counts, and their sum."""
-        least = self._ascending.searchsorted(limits, side="left" if equal else "right")
+        least = self._numbers.from_limit(limits, equal=equal)
         every = least == 0
-        some = (~every & (least < len(self._ascending))).nonzero()[0]
+        some = (~every & (least < len(self._numbers))).nonzero()[0]
         counts = np.where(every, stops - starts, 0)
         sums = np.where(every, self._sums.take(stops) - self._sums.take(starts), 0)
         counts[some], sums[some] = self._from(starts.take(some), stops.take(some), least.take(some))
@@ -72,7 +72,47 @@ class ValueTree:
         return counts + (stops - starts), sums + (inner.take(stops) - inner.take(starts))
 
 
-def _running(values: Ints) -> Ints:
+@dataclass(frozen=True, slots=True, eq=False)
+class _Close:
+    """Numbers of values that lie so close together that each number of the range may be one."""
+
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def from_limit(self, limits: Ints, *, equal: bool) -> Ints:
+        """The number from which on values are above limits, or equal."""
+        if equal:
+            return np.clip(limits, self.first, self.last + 1) - self.first
+        return np.clip(limits, self.first - 1, self.last) - (self.first - 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Apart:
+    """Numbers of values that lie anywhere: their places among all that there are."""
+
+    ascending: Ints
+
+    def __len__(self) -> int:
+        return len(self.ascending)
+
+    def from_limit(self, limits: Ints, *, equal: bool) -> Ints:
+        """The number from which on values are above limits, or equal."""
+        return self.ascending.searchsorted(limits, side="left" if equal else "right")
+
+
+def _numbered(values: Ints) -> tuple[_Close | _Apart, Ints]:
+    """The values numbered by their order, in few bits."""
+    first, last = int(values.min()), int(values.max())
+    if last - first < len(values):
+        return _Close(first, last), (values - first).astype(np.int32)
+    ascending, numbers = np.unique(values, return_inverse=True)
+    return _Apart(ascending), numbers.astype(np.int32)
+
+
+def _running(values: Ints | Mask) -> Ints:
     found = np.zeros(len(values) + 1, dtype=np.int64)
     np.cumsum(values, out=found[1:])
     return found

@@ -1,7 +1,8 @@
 """This module says how tuples find the constants of rules that are alike: by what must equal them, and by one range.
 
 A constant that only has to equal a variable is found by the value of that. Of the constants that limit a variable from
-below or above, those of one variable are found by a range. What finding sees to is not tested again.
+below or above, those of one variable are found by a range; if there are none, one that limits how far events lie apart
+is. What finding sees to is not tested again.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
-from ephemera.algebra.scalar import Every, Formula, Holds
+from ephemera.algebra.attributes import Time, event_of, hidden, is_stamp
+from ephemera.algebra.scalar import Every, Formula, Holds, LimitedDistance
 from ephemera.physical.nodes import ConstantRange
 from ephemera.syntax.nodes import Comparison
 from ephemera.terms.nodes import ComparisonOperator, Var
@@ -54,9 +56,24 @@ def _range(
                 continue
         made.setdefault(variable, []).append(part)
     if not ranges:
-        return None, ()
+        return _distance(part for part, _ in compared)
     best = max(ranges.values(), key=lambda one: len(one.constants))
     return best, tuple(made[best.variable])
+
+
+def _distance(parts: Iterable[Formula]) -> tuple[ConstantRange | None, tuple[Formula, ...]]:
+    """The range of how far an event lies behind another, and the test that it stands for."""
+    for part in parts:
+        match part:
+            case LimitedDistance(later, earlier, limit, strict) if _tells_apart(later, earlier):
+                name = hidden(f"{later} - {earlier}")
+                return ConstantRange(name, most=limit, below=strict, distance=(later, earlier)), (part,)
+    return None, ()
+
+
+def _tells_apart(later: Time, earlier: Time) -> bool:
+    """Whether they are stamps of two events: how long one of them lasts is mostly the same for all."""
+    return is_stamp(later) and is_stamp(earlier) and event_of(later) != event_of(earlier)
 
 
 def _compared(test: Formula, names: Container[str], sure: frozenset[str]) -> tuple[str, str, str] | None:

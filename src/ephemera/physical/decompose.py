@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from ephemera.algebra.attributes import (
     begin,
@@ -49,6 +49,7 @@ from ephemera.analysis.flows import RATE, tests_of
 from ephemera.analysis.join_estimates import Flow, JoinEstimates, JoinPart
 from ephemera.analysis.nodes import Facts
 from ephemera.base.errors import InternalError
+from ephemera.base.tree import find
 from ephemera.physical.constants import found_by
 from ephemera.physical.join_order import in_the_end, needs, orders, sequences_of, split
 from ephemera.physical.nodes import (
@@ -67,7 +68,8 @@ from ephemera.rewrite.optimize import Rewritten
 from ephemera.rules.scope import pattern_bindings
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.construct import direct_variables
-from ephemera.terms.nodes import Aggregate, Bool, Number, Text, Var
+from ephemera.terms.nodes import Aggregate, Bool, Construct, Name, Number, Text, Var
+from ephemera.terms.nodes import Expression as Scalar
 
 
 def rule_plan(  # noqa: PLR0913 - what is planned, and what is known of it
@@ -99,7 +101,7 @@ def rule_plan(  # noqa: PLR0913 - what is planned, and what is known of it
     heads = {member.name: member_head(member) for member in members}
     alike = given.alike.get(point.name)
     constants, ranged, late = found_by(late, alike.names, sure) if alike is not None else ({}, None, late)
-    finding = [*constants.values(), *([ranged.variable] if ranged is not None else [])]
+    finding = [*constants.values(), *(ranged.needs if ranged is not None else ())]
     stamps = {side(name) for name in covers for side in (begin, end)}
     variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())
     windows = _Windows(variables | stamps, leaf_of)
@@ -322,13 +324,21 @@ def _wanted(group: Group | Imbed) -> tuple[Wanted, ...] | None:
         match argument:
             case Aggregate("count", None, False, ()):
                 continue
-            case Aggregate("sum" | "avg" | "min" | "max" as function, Var(name), False, ()) if name in binds:
-                wanted.append(("sum" if function == "avg" else function, name))
+            case Aggregate("sum" | "avg" | "min" | "max" as function, value, False, ()) if _is_made_of(value, binds):
+                wanted.append(Wanted.of(function, value))
             case Var() | Number() | Text() | Bool():
                 continue
             case _:
                 return None
     return tuple(dict.fromkeys(wanted))
+
+
+def _is_made_of(e: Scalar | Construct | None, binds: frozenset[str]) -> TypeGuard[Scalar]:
+    """Whether an expression is computed of what one collection binds, and of nothing else."""
+    if e is None or isinstance(e, Construct):
+        return False
+    named = {v.name for v in find(e, Var)}
+    return bool(named) and named <= binds and not any(True for _ in find(e, (Aggregate, Name)))
 
 
 class _Parts:

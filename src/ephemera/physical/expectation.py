@@ -6,6 +6,7 @@ All of it follows from rates, declared, seen or assumed (`analysis/flows`), and 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from ephemera.algebra.attributes import is_joined
 from ephemera.analysis.join_estimates import JoinEstimates
@@ -46,6 +47,7 @@ class Expectation:
     rates: Mapping[str, tuple[float, str]]
     """For each type of event how many come in a second, and whether that is declared, seen or assumed."""
     histories: Mapping[str, KeptEstimate]
+    """Where several lanes have one of the same query, the largest."""
     rules: Mapping[str, RuleEstimate]
     ways: Mapping[str, tuple[Choice, ...]]
     """For each rule that leaves a choice which joins could be stored, the cheapest first."""
@@ -55,15 +57,26 @@ def expect(plan: PhysicalPlan) -> Expectation:
     """What is expected of a plan, as it runs where nothing is spread."""
     statistics, flows = plan.rewritten.statistics, plan.rewritten.flows
     rates = {label: (statistics.rates.get(label, 1.0), statistics.origin(label)) for label in sorted(plan.awaited)}
-    histories = {name: _kept(plan, name, h) for lane in plan.lanes.plans.values() for name, h in lane.histories.items()}
+    longest: dict[str, HistoryPlan] = {}
+    for name, history in (item for lane in plan.lanes.plans.values() for item in lane.histories.items()):
+        if name not in longest or _far(history) > _far(longest[name]):
+            longest[name] = history
+    histories = {name: kept_of(plan, name, history) for name, history in longest.items()}
     rules = {
-        name: RuleEstimate(flows[name].rate, _pairs(plan, rule)) for name, rule in plan.rules.items() if name in flows
+        name: RuleEstimate(sum(flows[m.name].rate for m in plan.rewritten.members(name)), _pairs(plan, rule))
+        for name, rule in plan.rules.items()
+        if name in flows
     }
     parts = [rule for rule in open_rules(plan.before_joins).values() if 2 < len(rule.parts) <= MANY]
     return Expectation(rates, histories, rules, {rule.name: tuple(choices(rule)) for rule in parts})
 
 
-def _kept(plan: PhysicalPlan, name: str, history: HistoryPlan) -> KeptEstimate:
+def _far(history: HistoryPlan) -> float:
+    return inf if history.reach is None else history.reach
+
+
+def kept_of(plan: PhysicalPlan, name: str, history: HistoryPlan) -> KeptEstimate:
+    """How much of a history is kept in one lane; several may have one of the same query."""
     flow = plan.rewritten.flows.get(name)
     if flow is None or history.reach is None:
         return KeptEstimate(None, None)

@@ -10,13 +10,16 @@ from ephemera.algebra.explain import formula, operator
 from ephemera.algebra.nodes import Calendar, Input, Point
 from ephemera.algebra.parts import member_head, position_of
 from ephemera.algebra.scalar import Holds
+from ephemera.analysis.bounds import Limit, lasting
 from ephemera.base.tree import find
-from ephemera.physical.expectation import expect, stored_in
-from ephemera.physical.nodes import AbsentRows, LanePlan, Order, Probe, RulePlan, Step, WindowPlan
+from ephemera.physical.expectation import expect, kept_of, stored_in
+from ephemera.physical.nodes import AbsentRows, HistoryPlan, LanePlan, Order, Probe, RulePlan, Step, WindowPlan
 from ephemera.physical.placement import WHOLE, Group, shown_at
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rewrite.pushdown import constants
+from ephemera.syntax.format import format_expression
 from ephemera.syntax.nodes import Comparison, Raise
+from ephemera.terms.nodes import Expression, Var
 
 Plain: TypeAlias = dict[str, Any]
 
@@ -33,6 +36,7 @@ class _Explained:
         self._rewritten = self._physical.rewritten
         self._stages = plan.stages
         self._expected = expect(self._physical)
+        self._lasting = lasting(self._physical.logical)
 
     def all(self) -> Plain:
         return {
@@ -75,16 +79,27 @@ class _Explained:
     # ---- groups --------------------------------------------------------------------------------------------
 
     def _group(self, number: int, group: Group) -> Plain:
+        judges = [self._judged(label) for label in sorted(group.judges)]
         return {
             "group": number,
             "level": group.level + 1,
-            "partitions": "all" if any(group.cuts.values()) else "slices" if self._is_sliced(number - 1) else "one",
+            "partitions": "all"
+            if any(group.cuts.values()) or any(one["per"] for one in judges)
+            else "slices"
+            if self._is_sliced(number - 1)
+            else "one",
             "reads": [
                 {"query": self._shown_query(query), "label": self._label(query), "cut_by": self._cut(query, cut)}
                 for query, cut in group.cuts.items()
             ],
             "rules": [self._rule(name) for name in group.rules],
+            **({"judges": judges} if judges else {}),
         }
+
+    def _judged(self, label: str) -> Plain:
+        """By what it is judged which events of a type come too close."""
+        apart = self._physical.judged[label]
+        return {"label": label, "apart": apart.distance, "per": list(apart.per)}
 
     def _shown_query(self, query: str) -> str:
         """A query by its name; one that was made for several rules by the pattern of the first."""
@@ -123,9 +138,44 @@ class _Explained:
             "attempts": [[[self._step(s) for s in branch] for branch in branches] for branches in physical.attempts],
             "having": [formula(test) for test in physical.having],
             "gives_rows": physical.gives_rows,
+            "delay": None if self._is_stored(name) else self._delay(name),
             "expected": self._of_rule(name),
             "ways": self._ways(name),
             **({"range": as_written(physical.ranged.variable)} if physical.ranged is not None else {}),
+        }
+
+    def _delay(self, name: str) -> Plain:
+        """How far behind the last event that it is made of an answer is given at least, and why."""
+        limit = min(self._lasting_of(name), key=lambda one: one.shift, default=None)
+        *_, sources = (own for own, lane in self._physical.lanes.plans.items() if name in lane.uses)
+        watermarks = {one or None: self._lateness(one)["watermark"] for one in sorted(sources)}
+        slowest = max(watermarks, key=lambda one: watermarks[one], default=None)
+        late = watermarks.get(slowest, 0)
+        label = None if limit is None else self._physical.logical.points[limit.input].label
+        return {
+            "behind": late + (limit.shift if limit is not None else 0),
+            "ends_behind": limit.shift if limit is not None else 0,
+            "because": list(limit.because) if limit is not None else [],
+            "through": label if label in self._plan.catalogue.derived else None,
+            "slowest": slowest if late else None,
+            "watermark": late,
+        }
+
+    def _lasting_of(self, name: str) -> Iterator[Limit]:
+        """How far answers end behind their last event, of the rules that one stands for."""
+        for member in self._members(name):
+            written = member.name
+            while written in self._rewritten.fused:
+                written = self._rewritten.fused[written].reader
+            if written in self._lasting:
+                yield self._lasting[written]
+
+    def _lateness(self, source: str) -> Plain:
+        """How late the events of a source may be, and how long it may be silent before time passes all the same."""
+        declared = next((one for one in self._plan.catalogue.sources if one.name == source), None)
+        return {
+            "watermark": declared.watermark if declared is not None else 0,
+            "idle": declared.idle if declared is not None else None,
         }
 
     def _of_rule(self, name: str) -> Plain | None:
@@ -182,7 +232,7 @@ class _Explained:
                     "kind": step.kind,
                     **_search(step, end(leaf.name)),
                     "exact": step.is_exact,
-                    "wanted": [list(wanted) for wanted in step.wanted],
+                    "wanted": [[one.function, _shown(one.value)] for one in step.wanted],
                 }
             case AbsentRows(table):
                 return {"absent": operator(table)}
@@ -196,7 +246,7 @@ class _Explained:
     def _lane(self, sources: frozenset[str], lane: LanePlan) -> Plain:
         return {
             "sources": sorted(sources),
-            "delay": max((s.watermark for s in self._plan.catalogue.sources if s.name in sources), default=0),
+            "waits_for": [{"source": name or None, **self._lateness(name)} for name in sorted(sources)],
             "rules": [{"rule": m.rule, "point": m.name} for name in lane.uses for m in self._members(name)],
             "cycles": [list(map(self._shown_query, points)) for points, is_cycle in lane.schedule if is_cycle],
             "histories": [
@@ -204,7 +254,7 @@ class _Explained:
                     "history": self._shown_query(name),
                     "if": formula(self._rewritten.tested[name]) if name in self._rewritten.tested else None,
                     "kept": one.reach,
-                    "expected": self._of_history(name),
+                    "expected": self._of_history(name, one),
                     "whole": name in lane.queries and lane.queries[name].keeps_events,
                 }
                 for name, one in lane.histories.items()
@@ -212,8 +262,8 @@ class _Explained:
             "days": list(lane.days),
         }
 
-    def _of_history(self, name: str) -> Plain | None:
-        one = self._expected.histories[name]
+    def _of_history(self, name: str, history: HistoryPlan) -> Plain | None:
+        one = kept_of(self._physical, name, history)
         return None if one.tuples is None else {"tuples": one.tuples, "bytes": one.bytes}
 
     # ---- what travels --------------------------------------------------------------------------------------
@@ -234,7 +284,7 @@ class _Explained:
                     else producers.get(label, [])
                 )
                 earlier = [name for rule, name in known if self._level_of(rule) < group.level]
-                sources = [*(["input"] if self._comes_from_outside(label) else []), *earlier]
+                sources = [*([self._outside(label)] if self._comes_from_outside(label) else []), *earlier]
                 if sources:
                     yield {
                         "level": group.level + 1,
@@ -243,6 +293,10 @@ class _Explained:
                         "to": number + 1,
                         "cut_by": list(cuts),
                     }
+
+    def _outside(self, label: str | None) -> str:
+        """Where events of a type come from: those that are judged from where they are found to be good."""
+        return f"group {(self._stages.judging or 0) + 1}" if label in self._physical.judged else "input"
 
     def _level_of(self, rule: str) -> int:
         return self._stages.groups[self._stages.placed[rule].group].level
@@ -319,6 +373,10 @@ def _search(by: Probe | WindowPlan, stamp: str) -> Plain:
         "ranges": [{"of": r.known, "before": r.earliest, "after": r.latest} for r in by.ranges],
         "tests": [formula(test) for test in by.tests],
     }
+
+
+def _shown(e: Expression) -> str:
+    return e.name if isinstance(e, Var) else format_expression(e)
 
 
 def _equations(probe: Probe) -> list[Plain]:

@@ -21,7 +21,9 @@ class Seen:
     """How many came, by type."""
     span: int
     """From the first end to the last, in microseconds."""
-    answers: Mapping[str, int]
+    answers: int
+    by_rule: Mapping[str, int]
+    """How many answers each rule gave, and each stored join tuples."""
     kept: Mapping[str, tuple[int, int]]
     """For each history the most tuples that it has held after a step, and their bytes."""
     examined: Mapping[str, int]
@@ -37,7 +39,7 @@ def as_json(plan: PhysicalPlan, seen: Seen) -> Plain:
     return {
         "events": sum(seen.events.values()),
         "span": seen.span,
-        "answers": sum(seen.answers.values()),
+        "answers": seen.answers,
         "cpu": round(seen.cpu, 3),
         "types": [
             {"label": label, "expected": rate, "known": known, "seen": _per(seen.events.get(label, 0), seconds)}
@@ -57,7 +59,7 @@ def as_json(plan: PhysicalPlan, seen: Seen) -> Plain:
                 "expected": {"pairs": one.pairs, "answers": one.answers},
                 "seen": {
                     "pairs": _per(seen.examined.get(name, 0), seconds),
-                    "answers": _per(seen.answers.get(plan.plan.points[name].label or "", 0), seconds),
+                    "answers": _per(sum(seen.by_rule.get(m.name, 0) for m in plan.rewritten.members(name)), seconds),
                 },
             }
             for name, one in expected.rules.items()

@@ -56,6 +56,12 @@ def _paragraph(group: Plain, exchanges: Sequence[Plain]) -> list[str]:
         for one in exchanges
         if one["to"] == group["group"]
     ]
+    for one in group.get("judges", ()):
+        names = ", ".join(one["per"])
+        where = f"by {names}" if names else "all to one place"
+        lines.append(f"  receives {one['label']} from the input, {where}")
+        per = f" per {names}" if names else ""
+        lines.append(f"  judges whether they are at least {describe(one['apart'])} apart{per}")
     for rule in group["rules"]:
         lines += [f"  {line}" for line in _rule(rule)]
     return lines
@@ -101,7 +107,21 @@ def _rule(rule: Plain) -> Iterator[str]:
             yield f"  {'if nothing came of that,' if attempt else 'then'} {steps}"
     if rule["having"]:
         yield f"  then if {' and '.join(rule['having'])}"
+    yield from _delayed(rule["delay"])
     yield from _expected(rule)
+
+
+def _delayed(delay: Plain | None) -> Iterator[str]:
+    """How far behind its last event an answer is given, where that is not when it comes."""
+    if delay is None or not delay["behind"]:
+        return
+    because: list[str] = []
+    if delay["ends_behind"]:
+        conditions = [*delay["because"], *([delay["through"]] if delay["through"] is not None else [])]
+        because.append(f"{describe(delay['ends_behind'])} by {' and '.join(conditions)}")
+    if delay["watermark"]:
+        because.append(f"{describe(delay['watermark'])} for what is late in {delay['slowest']}")
+    yield f"  answers come at least {describe(delay['behind'])} behind their last event: {', '.join(because)}"
 
 
 def _expected(rule: Plain) -> Iterator[str]:
@@ -140,12 +160,19 @@ def _lane(lane: Plain) -> Iterator[str]:
     yield f"  runs {', '.join(rule['point'] for rule in lane['rules'])}"
     yield from (f"  again and again until nothing is new: {', '.join(points)}" for points in lane["cycles"])
     yield from (f"  reads the days of {name}" for name in lane["days"])
-    if lane["delay"]:
-        yield f"  gives answers {describe(lane['delay'])} behind the latest event"
+    if len(lane["waits_for"]) > 1 or any(one["watermark"] or one["idle"] is not None for one in lane["waits_for"]):
+        yield from map(_waits_for, lane["waits_for"])
     for history in lane["histories"]:
         whole = ", with whole events" if history["whole"] else ""
         tested = f", if {history['if']}," if history["if"] is not None else ""
         yield f"  keeps {history['history']}{tested} {_kept(history['kept'])}{whole}{_about(history['expected'])}"
+
+
+def _waits_for(one: Plain) -> str:
+    """What has to be known of a source before an answer is given."""
+    late = f"{describe(one['watermark'])} " if one["watermark"] else ""
+    idle = "" if one["idle"] is None else f"; after {describe(one['idle'])} of silence it moves with the clock"
+    return f"  waits for {one['source'] or 'the input'} to be {late}beyond the end of an answer{idle}"
 
 
 def _about(expected: Plain | None) -> str:

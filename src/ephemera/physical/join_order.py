@@ -16,7 +16,17 @@ from dataclasses import replace
 
 from ephemera.algebra.attributes import Stamp, begin, end, event_of, is_reference, is_stamp, occurrence, reference
 from ephemera.algebra.nodes import Gap, Group, Imbed, RelativeTimer
-from ephemera.algebra.scalar import Distance, Every, Formula, Holds, InsideCalendar, Matches, SameEvent, Some
+from ephemera.algebra.scalar import (
+    Distance,
+    Every,
+    Formula,
+    Holds,
+    InsideCalendar,
+    LimitedDistance,
+    Matches,
+    SameEvent,
+    Some,
+)
 from ephemera.analysis.join_estimates import JoinEstimates
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.weights import Weight
@@ -280,6 +290,8 @@ def needs(f: Formula) -> frozenset[str]:
         match part:
             case Distance(later, earlier, _, _):
                 named |= {s for s in (later, earlier) if is_stamp(s)}
+            case LimitedDistance(later, earlier, limit, _):
+                named |= {limit, *(s for s in (later, earlier) if is_stamp(s))}
             case SameEvent(left, right, _):
                 named |= {begin(left), begin(right)}
             case Matches(event, _, known):
@@ -297,7 +309,7 @@ def needs(f: Formula) -> frozenset[str]:
 def columns_of(f: Formula) -> frozenset[str]:
     """What a formula may look at; one that is not only about distances may look at all of an event."""
     named = needs(f)
-    if all(isinstance(part, Distance | Every | Some) for part in walk(f)):
+    if all(isinstance(part, Distance | LimitedDistance | Every | Some) for part in walk(f)):
         return named
     events = {event_of(name) for name in named if is_stamp(name) or is_reference(name)}
     return named | {side(event) for event in events for side in SIDES}

@@ -12,7 +12,7 @@ from ephemera.algebra.nodes import Calendar, Detection, Gap, Group, Imbed, Relat
 from ephemera.algebra.scalar import Formula
 from ephemera.analysis.nodes import ANY_LENGTH, Length
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.terms.nodes import Expression, Pattern
+from ephemera.terms.nodes import Expression, Pattern, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +95,20 @@ class Order:
     probes: tuple[Probe, ...]
 
 
-Wanted: TypeAlias = tuple[str, str]
-"""The sum, least or greatest value of a variable: `sum`, `min` or `max`, and the variable."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The sum, least or greatest value (`sum`, `min`, `max`) of a variable or an expression in a window."""
+
+    function: str
+    text: str
+    """What tells it apart: the name of the variable; expressions with 1 and with 1.0 are equal, but not the same."""
+    value: Expression = field(compare=False)
+
+    @classmethod
+    def of(cls, function: str, value: Expression) -> Wanted:
+        """What is wanted of a value; averages are made of sums."""
+        text = value.name if isinstance(value, Var) else repr(value)
+        return cls("sum" if function == "avg" else function, text, value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +162,13 @@ class ConstantRange:
     """Whether values must be more than the least."""
     below: bool = False
     """Whether they must be less than the most."""
+    distance: tuple[Time, Time] | None = None
+    """Where it is no variable of the rule, but how far one stamp lies behind another: these two."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The columns that its value is found by."""
+        return frozenset((self.variable,) if self.distance is None else self.distance)
 
     @property
     def constants(self) -> frozenset[str]:

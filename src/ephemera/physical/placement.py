@@ -65,6 +65,9 @@ class Group:
     look_back: int | None = None
     """How long before the end of an answer all begins that it depends on, where that lets slices of time be places of
     their own; None if they cannot be."""
+    judges: frozenset[str] = frozenset()
+    """The types of which it says which events come too close to others; then it is before all others, and no rule is
+    in it. All events of a type that have the same values are in one place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,18 +80,32 @@ class Placement:
     """The labels of events that more than one partition may derive."""
 
     @property
+    def judging(self) -> int | None:
+        """The group that says which events come too close to others, if there is one."""
+        return next((number for number, group in enumerate(self.groups) if group.judges), None)
+
+    @property
     def levels(self) -> int:
         return max((g.level for g in self.groups), default=-1) + 1
 
 
 def stages(
-    given: Rewritten, rules: Mapping[str, RulePlan], calendars: frozenset[str], clocked: frozenset[int]
+    given: Rewritten,
+    rules: Mapping[str, RulePlan],
+    calendars: frozenset[str],
+    clocked: frozenset[int],
+    judged: frozenset[str] = frozenset(),
 ) -> Placement:
     """How the rules of a plan are spread over partitions; the days of calendars are everywhere.
 
-    The clocked rules, by their numbers, answer by the clock.
+    The clocked rules, by their numbers, answer by the clock. Types that are judged come to all rules by an exchange: by
+    what rules are cut is not by what events of a type are told apart.
     """
-    return _Spreading(given, rules, calendars, clocked).spread()
+    spread = _Spreading(given, rules, calendars, clocked).spread()
+    if not judged:
+        return spread
+    later = [replace(group, level=group.level + 1) for group in spread.groups]
+    return replace(spread, groups=(*later, Group(0, (), {}, judges=judged)))
 
 
 @dataclass(slots=True)

@@ -25,7 +25,7 @@ from ephemera.physical.placement import Placement, stages
 from ephemera.rewrite import ALL_REWRITES, EVERY_JOIN, NO_JOINS, REWRITES, SPREADING
 from ephemera.rewrite.drop_unasked import needed
 from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize, optimize_more
-from ephemera.rules.nodes import Catalogue, Ruleset
+from ephemera.rules.nodes import Apart, Catalogue, Ruleset
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class PhysicalPlan:
         """How the rules are spread over partitions; only who spreads them asks."""
         if self.distributed is not self:
             return self.distributed.stages
-        return stages(self.rewritten, self.rules, self.calendars, self.clocked)
+        return stages(self.rewritten, self.rules, self.calendars, self.clocked, frozenset(self.judged))
 
     def __getstate__(self) -> dict[str, object]:
         """What travels is going to be spread: that is decided once, here."""
@@ -90,6 +90,16 @@ class PhysicalPlan:
     def has_choice(self) -> bool:
         """Whether how many events come makes a difference to how a rule is joined."""
         return any(len(rule.leaves) > 2 for rule in self.rules.values()) or self.rewritten is not self.before_joins
+
+    @cached_property
+    def judged(self) -> dict[str, Apart]:
+        """The types that are judged by how close their events come: those that rules read."""
+        read = {point.label for point in self.plan.points.values() if point.kind == "query"}
+        return {
+            label: schema.apart
+            for label, schema in sorted(self.catalogue.events.items())
+            if schema.apart is not None and (label in read or None in read)
+        }
 
     def gives(self, label: str) -> bool:
         """Whether events of a label are asked for."""

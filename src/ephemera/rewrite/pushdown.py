@@ -51,7 +51,9 @@ def wanted(plan: Plan) -> dict[str, frozenset[str]] | None:
                 if query.label is None:
                     return None
                 names = plan.catalogue.attributes(query.label) or ()
-                asked = frozenset(names if whole else _asked(query, use, list(names), unused))
+                schema = plan.catalogue.events.get(query.label)
+                is_judged = schema is not None and schema.apart is not None  # by all that they have
+                asked = frozenset(names if whole or is_judged else _asked(query, use, list(names), unused))
                 found[query.label] = found.get(query.label, frozenset()) | asked
     return found
 
@@ -93,6 +95,9 @@ def constants(plans: Sequence[Plan]) -> Mapping[str, tuple[Asked, ...]]:
             if query.label is None:
                 return {}
             schema = plan.catalogue.events.get(query.label)
+            if schema is not None and schema.apart is not None:
+                found.setdefault(query.label, []).append(())  # what rules do not ask for may be too close to the rest
+                continue
             patterns = [match.pattern for match in find(query.expression, Match)]
             found.setdefault(query.label, []).extend(tuple(_constants_in(p, schema)) for p in patterns)
     several = {label: tuple({repr(use): use for use in uses}.values()) for label, uses in found.items()}

@@ -2,7 +2,8 @@
 
 Such rules become one rule, in which a variable stands for each constant, and a table with a row for each of them. What
 the rule finds is joined with the table, and each row of it is an answer of the rule that the row is for. Constants in
-patterns become variables of the query, so that the rules share its history, too.
+patterns become variables of the query, so that the rules share its history, too. How far events may lie apart is such a
+constant where many rules differ in it (`alike_limits`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from ephemera.algebra.renaming import Renaming
 from ephemera.algebra.scalar import Holds
 from ephemera.analysis.nodes import Relevance
 from ephemera.base.tree import find, flattened, rebuild
+from ephemera.rewrite.alike_limits import limits_apart, sizes, together, with_limits
 from ephemera.rewrite.optimize import Alike, Rewritten
 from ephemera.syntax.nodes import Derive
 from ephemera.terms.nodes import Atom, Bool, Label, Number, Text, Var
@@ -52,15 +54,21 @@ def share_alike_rules(given: Rewritten) -> Rewritten:
             found = _Abstract(point, plan, given.prints[point.name])
             if found.is_plain:
                 groups.setdefault((found.signature, _bounds(relevance.get(point.name, ()), found)), []).append(found)
-    several = {group[0].point.name: group for group in groups.values() if len(group) > 1}
+    places = {name: place for place, name in enumerate(plan.points)}
+    several = {
+        min((rule.point.name for rule in rules), key=places.__getitem__): rules
+        for group in groups.values()
+        for rules in together(group)
+        if len(rules) > 1
+    }
     return _put_together(given, several, relevance) if several else given
 
 
 def _bounds(relevance: Sequence[Relevance], rule: _Abstract) -> object:
+    """By which stamps it is decided how long inputs matter; how long that is follows from what else is alike."""
     named = rule.canonical
     return tuple(
-        (named.event(r.name), r.negated, tuple((named.attribute(b.stamp), b.time) for b in r.minimal))
-        for r in relevance
+        (named.event(r.name), r.negated, tuple(named.attribute(b.stamp) for b in r.minimal)) for r in relevance
     )
 
 
@@ -75,7 +83,8 @@ def _put_together(
     for name, point in plan.points.items():
         group = several.get(name)
         if group is not None:
-            first, own = group[0], _together(group)
+            first, own = group[0], f"{name} and {len(group) - 1} more"
+            limits, limit_names = _limits(group)
             written = first.canonical.back()
             inputs: dict[str, str] = {}
             for old, (pattern, names) in first.queries.items():
@@ -84,22 +93,35 @@ def _put_together(
                 points[new] = _query(plan.points[old], new, pattern)
                 queries[new] = (own, {number: written.variable(named) for number, named in names.items()})
                 known[new] = known[old]
-            points[own] = replace(point, name=own, expression=_reading(written.of(first.expression), inputs))
-            alike[own] = _alike(group, written)
-            known[own] = known[name]
-            cases[own] = facts.cases.get(name, ())
-            relevance += [replace(r, point=own, input=inputs.get(r.input, r.input)) for r in of_points.get(name, ())]
+            expression = written.of(with_limits(first.expression, limits))
+            points[own] = replace(first.point, name=own, expression=_reading(expression, inputs))
+            alike[own] = _alike(group, written, limit_names)
+            known[own] = known[first.point.name]
+            cases[own] = facts.cases.get(first.point.name, ())
+            bounds = of_points.get(first.point.name, ())
+            relevance += [replace(r, point=own, input=inputs.get(r.input, r.input)) for r in bounds]
         points[name] = point
     made = replace(facts, known=known, cases=cases, relevance=tuple(relevance))
     return replace(given, plan=replace(plan, points=points), facts=made, alike=alike, queries=queries)
 
 
-def _together(group: Sequence[_Abstract]) -> str:
-    """What the rule is called that stands for some."""
-    return f"{group[0].point.name} and {len(group) - 1} more"
+def _limits(group: Sequence[_Abstract]) -> tuple[list[int | Variable], dict[Variable, int]]:
+    """The limits that all rules have in common, names for the others, and whose place each name stands for."""
+    of_all = list(zip(*(rule.limits for rule in group), strict=True))
+    names: dict[tuple[int, ...], Variable] = {}
+    places: dict[Variable, int] = {}
+    limits: list[int | Variable] = []
+    for place, one in enumerate(of_all):
+        if len(set(one)) == 1:
+            limits.append(one[0])
+        else:
+            name = names.setdefault(one, constant(len(group[0].names) + len(names)))
+            places.setdefault(name, place)
+            limits.append(name)
+    return limits, places
 
 
-def _alike(group: Sequence[_Abstract], written: Renaming) -> Alike:
+def _alike(group: Sequence[_Abstract], written: Renaming, limits: Mapping[Variable, int]) -> Alike:
     """Rules that are alike, with the names that some rule's author wrote."""
     ordered = sorted(group, key=lambda rule: rule.print.fingerprint)
     others: dict[str, Mapping[str, str]] = {}
@@ -108,8 +130,9 @@ def _alike(group: Sequence[_Abstract], written: Renaming) -> Alike:
         if any(name != variable for name, variable in own.items()):
             others[rule.point.name] = own
     members = tuple(_with_names_of(group[0], rule, written) for rule in ordered)
-    names = tuple(map(written.variable, group[0].names))
-    return Alike(members, names, tuple(a.constants for a in ordered), others)
+    names = (*map(written.variable, group[0].names), *limits)
+    rows = tuple((*rule.constants, *(rule.limits[place] for place in limits.values())) for rule in ordered)
+    return Alike(members, names, rows, others)
 
 
 def _with_names_of(first: _Abstract, rule: _Abstract, written: Renaming) -> Point:
@@ -153,6 +176,8 @@ class _Abstract:
         self._changed: dict[object, object] = {}
         """What stands several times in the expression, as all below an optional collection does, is named once."""
         self.queries: dict[str, tuple[Atom, dict[Variable, Variable]]] = {}
+        self.limits: tuple[int, ...] = ()
+        """How far its positive events may lie apart; they have names in the expression."""
         self.is_plain = not any(True for _ in find(point.expression, (Calendar, Detection)))
         if self.is_plain:
             self.expression = self._abstract(self.canonical.of(point.expression))
@@ -167,15 +192,19 @@ class _Abstract:
 
     @property
     def signature(self) -> object:
-        """What it has in common with rules that are alike: all but constants and the name of what is derived."""
+        """What it has in common with rules that are alike: all but constants and the name of what is derived.
+
+        Of the distances of its events it is about how long they are.
+        """
         patterns = tuple(pattern for pattern, _ in self.queries.values())
         known = {old: f"query {number}" for number, old in enumerate(self.queries)}
-        return flattened(rebuild(_reading(self.expression, known), _without_label)), patterns
+        return flattened(rebuild(_reading(self.expression, known), _without_label)), patterns, sizes(self.limits)
 
     def _abstract(self, e: Expression) -> Expression:
         match e:
             case Project(Merge(Group() | Imbed() as head) as merge, _):
-                inner = replace(head, input=rebuild(head.input, self._change))
+                body, self.limits = limits_apart(head.input)
+                inner = replace(head, input=rebuild(body, self._change))
                 return replace(e, input=replace(merge, input=inner))
             case _:
                 self.is_plain = False

@@ -26,21 +26,24 @@ class Admission:
         self._sources: Watermarks = sources_of(self._catalogue)
         self._latest: dict[str, int] = {}
         self._counts: dict[str, int] = {}
+        self._parts: dict[str, dict[str, int]] = {}
+        self.behind: dict[str, tuple[str, ...] | None] = {}
+        """Partitions in which there is more to read, and of which sources; None for any."""
         self.now: int | None = None
         self.closes: int | None = None
         self.ends = False
         self.texts = False
 
-    def let_in(self, parts: Iterable[Events]) -> Iterator[Shipment]:
-        """Events on their way to where they meet; those that are late go elsewhere."""
+    def let_in(self, parts: Iterable[Events], partition: str | None = None) -> Iterator[Shipment]:
+        """Events on their way to where they meet, all of one partition if they have any; late ones go elsewhere."""
         good: list[Events] = []
         for part in parts:
             if not len(part):
                 continue
             source = self._sources.source(part.label)
             times = self._arrivals(part)
-            in_time = times > self._before.bound(source)
-            self._note(source, times, part.batch[END][in_time])
+            in_time = times > self._before.bound(source, partition)
+            self._note(source, partition, times, part.batch[END][in_time])
             if in_time.all():
                 good.append(part)
                 continue
@@ -53,10 +56,11 @@ class Admission:
         at_begin = schema is not None and schema.arrives_at_begin
         return part.batch[BEGIN if at_begin else END]
 
-    def _note(self, source: str, times: Ints, ends: Ints) -> None:
+    def _note(self, source: str, partition: str | None, times: Ints, ends: Ints) -> None:
         """Keeps in mind when events arrived, and when those of them end that came in time."""
         latest = int(times.max())
-        self._latest[source] = max(latest, self._latest.get(source, latest))
+        known, name = (self._latest, source) if partition is None else (self._parts.setdefault(source, {}), partition)
+        known[name] = max(latest, known.get(name, latest))
         self._counts[source] = self._counts.get(source, 0) + len(times)
         if len(ends):
             self._sources.span(int(ends.min()), int(ends.max()))
@@ -64,7 +68,8 @@ class Admission:
     def words(self, places: Sequence[int]) -> Iterator[Shipment]:
         """What was seen, for each of some places; nothing if nothing was."""
         first, last = self._sources.first, self._sources.last if self._sources.first is not None else None
-        word = PlaceProgress(self._latest, first, last, self.now, self.closes, self.ends, self.texts, self._counts)
+        told = (self.now, self.closes, self.ends, self.texts, self._counts, self._parts, self.behind)
+        word = PlaceProgress(self._latest, first, last, *told)
         if word == PlaceProgress():
             return
         for place in places:

@@ -100,7 +100,7 @@ def _slowest(spread: DistributedProgram, group: int, standing: Progress) -> int:
 class LiveSlicing:
     """When slices of a batch are worth it."""
 
-    least: float = 1.0
+    least: float = 0.5
     """Seconds of work of the batch before; with less an exchange costs more than another core gains."""
     heavy: float = 1.3
     """What is in one place is cut if it is so many times what each core would have if all had the same."""

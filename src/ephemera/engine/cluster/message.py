@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.cluster.source_progress import PlaceProgress
+from ephemera.formats.json_events import BadEvent
 from ephemera.kernels.columns import Batch, Column, Ints, from_arrow, to_arrow
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events
 from ephemera.rules.nodes import Catalogue
@@ -57,6 +58,14 @@ class EventsFor(_ToPlace):
 @dataclass(frozen=True, slots=True)
 class Answers(_ToPlace):
     """Answers; the rule is the one that sends them if they are messages, counted from 1, and otherwise 0."""
+
+    rule: int
+    events: PackedEvents
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesToSend(_ToPlace):
+    """Messages on their way to whoever delivers them, besides being answers like others."""
 
     rule: int
     events: PackedEvents
@@ -148,6 +157,7 @@ Shipment: TypeAlias = (
     | ScatteredAnswers
     | Answers
     | EventsFor
+    | MessagesToSend
 )
 """Whatever travels."""
 
@@ -201,6 +211,12 @@ def _narrow(c: Column) -> Column:
 def letter_line(letter: DeadLetter) -> bytes:
     """A head without a value as a line of JSON."""
     return json.dumps(letter.told(), ensure_ascii=False).encode()
+
+
+def bad_line(bad: BadEvent) -> bytes:
+    """What is no event as a line of JSON, with the reason."""
+    letter = json.dumps({"reason": bad.reason, "event": bad.original}, ensure_ascii=False)
+    return letter.encode("utf-8", "backslashreplace")
 
 
 def ends_of(packed: PackedEvents) -> Ints:

@@ -21,11 +21,13 @@ from ephemera.algebra.parts import position_of
 from ephemera.base.tree import find
 from ephemera.engine.cluster.message import (
     Answers,
+    BadInput,
     EngineStats,
     EventsFor,
     ScatteredAnswers,
     Shipment,
     UndefinedHead,
+    bad_line,
     letter_line,
     pack,
     unpack,
@@ -35,7 +37,10 @@ from ephemera.engine.cluster.time_slices import TimeSlices, slice_places
 from ephemera.engine.driver import SLICE, drive
 from ephemera.engine.engine import Engine, Found, Part
 from ephemera.engine.operators.match import Matcher, asked_for
-from ephemera.formats.json_events import write_event
+from ephemera.engine.separation import places_of
+from ephemera.engine.time.event_time import sources_of
+from ephemera.formats.addresses import fixed_address, with_address
+from ephemera.formats.json_events import bad_of_close, write_event
 from ephemera.kernels.columns import Batch, Hashes, Ints, Mask, ints
 from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, of_events
 from ephemera.kernels.history import FAR
@@ -44,6 +49,7 @@ from ephemera.physical.placement import WHOLE, Placement
 from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.rules.outcome import World
 from ephemera.syntax.nodes import Derive, Raise
+from ephemera.terms.addresses import Address
 
 
 @dataclass(frozen=True)
@@ -98,12 +104,23 @@ class DistributedProgram:
         for part in parts:
             if after < 0 and part.label in self._stored:
                 continue
+            if after < 0 and part.label in self.plan.judged:
+                yield from self._to_be_judged(part)
+                continue
             asking = [*self._routes.get(part.label, ()), *self._routes.get(None, ())]
             groups = {number for number, _, _ in asking if self.stages.groups[number].level > after}
             for number in sorted(groups):
                 rows, hashes = self.keys(part, number)
                 for home, several in _apart(rows, self._of_hashes(hashes)):
                     yield from self._sent(part, several, number, home)
+
+    def _to_be_judged(self, part: Events) -> Iterator[Shipment]:
+        """Events to where all of their type and values come together, to be judged by how close they are."""
+        group = self.stages.judging
+        if group is not None and len(part):
+            places = self._of_hashes(places_of(part, self.plan.judged[part.label]))
+            for home, rows in _apart(np.arange(len(part)), places):
+                yield EventsFor(self.number, home, group, home, pack(part.take(rows)))
 
     def _sent(self, part: Events, rows: Ints, group: int, home: int) -> Iterator[Shipment]:
         """Events to their home, or to the places that have slices of what is at home there."""
@@ -175,6 +192,9 @@ class DistributedProgram:
 
     def sources(self, group: int) -> frozenset[str]:
         """The sources that the rules of a group depend on."""
+        if self.stages.groups[group].judges:
+            every = sources_of(self.plan.catalogue)
+            return frozenset(every.source(label) for label in self.stages.groups[group].judges)
         return frozenset[str]().union(*self.plan.lanes.of(self.stages.groups[group].rules))
 
     def has_keys(self, group: int) -> bool:
@@ -190,7 +210,8 @@ class DistributedProgram:
     @cached_property
     def group_names(self) -> list[str]:
         """The groups by the rules that run in them, in whatever order these are written."""
-        return [self.plan.rewritten.names.together(group.rules) for group in self.stages.groups]
+        names = self.plan.rewritten.names
+        return ["apart" if group.judges else names.together(group.rules) for group in self.stages.groups]
 
     # ---- engines -------------------------------------------------------------------------------------------
 
@@ -219,6 +240,7 @@ class DistributedProgram:
         stats = RunStats(after)
         level = self.stages.groups[group].level
         yield from self.drive(engine, level, place, shipments, dict.fromkeys(engine.sources.names, until), stats)
+        yield from self.close(engine, as_numbers=False)
         told = {"group": group, "level": level, **stats.told(engine)}
         yield EngineStats(self.number, place, told)
 
@@ -264,6 +286,11 @@ class DistributedProgram:
         event = max(unpack(shipment.events, self.plan.catalogue).events(), key=lambda e: e.key)
         return json.dumps(write_event(event, self.plan.catalogue, as_numbers=False), ensure_ascii=False)
 
+    def close(self, engine: Engine, *, as_numbers: bool) -> Iterator[Shipment]:
+        """The events that came too close to others since this was last asked."""
+        for bad in bad_of_close(engine.take_close(), self.plan.catalogue, as_numbers=as_numbers):
+            yield BadInput(self.number, 0, 1, bad_line(bad))
+
     def letters(self, engine: Engine, place: int) -> Iterator[Shipment]:
         """The heads of an engine that had no value since this was last asked."""
         for letter in engine.take_dead_letters():
@@ -279,7 +306,8 @@ class DistributedProgram:
         return next((n for n in range(len(self.stages.groups)) if self.needs_no_events(n)), None)
 
     def _part(self, group: int, home: int) -> Part:
-        return Part(frozenset(self.stages.groups[group].rules), self._mine(group, home))
+        own = self.stages.groups[group]
+        return Part(frozenset(own.rules), self._mine(group, home), judges=bool(own.judges))
 
     def _mine(self, group: int, home: int) -> dict[str, Callable[[Batch], Batch]]:
         """For each query of a group which matches are at home in a place; most events are only sent for those."""
@@ -321,7 +349,7 @@ class DistributedProgram:
                     yield Answers(self.number, place, 0, pack(part))
         for rule, part in found.messages:
             if len(part) and self.plan.gives(part.label):
-                yield from self._scatter(part, rule)
+                yield from self._scatter(with_address(part, self._fixed(rule)) if self._computes else part, rule)
         yield from self.route([part for part in found.derived if len(part)], level)
 
     def _scatter(self, part: Events, rule: int = 0) -> Iterator[Shipment]:
@@ -355,11 +383,19 @@ class DistributedProgram:
     def _sender(self, rule: int) -> int:
         """The first rule that sends messages where this one does: equal ones are sent once."""
         rules = self.compiled.rules.resolved.rules
-        head = rules[rule - 1].head if rule else None
-        if not isinstance(head, Raise):
+        if not rule:
             return rule
-        others = ((n, r.head) for n, r in enumerate(rules, 1) if isinstance(r.head, Raise))
-        return next(n for n, h in others if (h.recipient, h.transport) == (head.recipient, head.transport))
+        others = [n for n, r in enumerate(rules, 1) if isinstance(r.head, Raise)]
+        return others[0] if self._computes else next(n for n in others if self._fixed(n) == self._fixed(rule))
+
+    def _fixed(self, rule: int) -> Address | None:
+        return fixed_address(self.compiled.rules.resolved.rules[rule - 1].head) if rule else None
+
+    @cached_property
+    def _computes(self) -> bool:
+        """Whether a rule computes where its messages go: then all say it themselves, so that equal ones meet."""
+        heads = [rule.head for rule in self.compiled.rules.resolved.rules]
+        return any(isinstance(head, Raise) and fixed_address(head) is None for head in heads)
 
     def _gathered(self, waiting: dict[int, list[Events]], bound: int, place: int) -> Iterator[Shipment]:
         for rule, parts in waiting.items():
@@ -370,9 +406,9 @@ class DistributedProgram:
                 yield Answers(self.number, place, rule, pack(part))
 
     def recipient(self, rule: int) -> dict[str, str]:
-        """What the messages of a rule have besides their data; answers that are no messages (rule 0) have nothing."""
-        head = self.compiled.rules.resolved.rules[rule - 1].head if rule else None
-        return {"recipient": head.recipient, "transport": head.transport} if isinstance(head, Raise) else {}
+        """What the messages of a rule have besides their data, unless they say it themselves; answers have nothing."""
+        to = None if self._computes else self._fixed(rule)
+        return {} if to is None else {"recipient": to[0], "transport": to[1]}
 
 
 def _apart(rows: Ints, numbers: Ints) -> Iterator[tuple[int, Ints]]:

@@ -29,6 +29,7 @@ from ephemera.engine.engine import Engine
 from ephemera.engine.state.changelog import Changelog
 from ephemera.engine.state.segment_store import Committed, State, Store
 from ephemera.engine.state.segments import Piece
+from ephemera.engine.stats import held_by
 from ephemera.engine.time.event_time import Watermarks
 from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
@@ -218,6 +219,7 @@ class Shard:
         else:
             reached = max((lane.bound for lane in engine.lanes.values()), default=-FAR)
             yield from share.drive(spread, engine, self._level, self._place, own, reached)
+        yield from spread.close(engine, as_numbers=not standing.texts)
         for late in of_events(engine.take_late(), engine.attributes):
             yield from turned_away(spread, late, as_numbers=not standing.texts)
 
@@ -276,21 +278,8 @@ def _prefix(name: str) -> str:
 
 def _held(engine: Engine) -> dict[str, Any]:
     """How much an engine holds."""
-    histories = {
-        name: [len(history), history.stored_bytes, history.relevant]
-        for lane in engine.lanes.values()
-        for name, history in lane.histories.items()
-    }
-    histories |= {
-        name: [len(records), records.nbytes, None]
-        for lane in engine.lanes.values()
-        for name, records in lane.records.items()
-    }
-    rules = [rule for lane in engine.lanes.values() for rule in lane.rules.values()]
     return {
-        "histories": histories,
-        "waiting": engine.waiting,
-        "pending": sum(len(rule.pending) for rule in rules),
+        **asdict(held_by(engine)),
         "given": engine.given,
         "matched": sorted(engine.matched),
     }

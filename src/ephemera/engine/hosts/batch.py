@@ -16,9 +16,10 @@ from ephemera.base.span import Source
 from ephemera.engine.driver import SLICE, drive
 from ephemera.engine.engine import Engine, Found, Never, never
 from ephemera.engine.observe import planned_for
+from ephemera.formats.addresses import by_address, fixed_address
 from ephemera.formats.answer_list import letters_of
 from ephemera.formats.answer_order import AnswerPart
-from ephemera.formats.json_events import BadEvent, write_event
+from ephemera.formats.json_events import BadEvent, bad_of_close, write_event
 from ephemera.formats.reading import Reading
 from ephemera.kernels.columns import Batch, Ints
 from ephemera.kernels.event_columns import END, Events, distinct, of_events
@@ -28,7 +29,6 @@ from ephemera.rules.declare import head_label_span
 from ephemera.rules.emitted import emitted_label
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, LateEvent, Message, Outcome, World
-from ephemera.syntax.nodes import Raise
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event
 from ephemera.terms.values import Key
@@ -99,7 +99,8 @@ class BatchRun:
 
     def rest(self) -> Outcome:
         """What came of the run besides its answers."""
-        return Outcome(dead_letters=self.engine.take_dead_letters(), matched=self.engine.matched)
+        letters, close = self.engine.take_dead_letters(), self.engine.take_close()
+        return Outcome(dead_letters=letters, matched=self.engine.matched, close=close)
 
 
 def _by_end(events: Events) -> Events:
@@ -117,12 +118,11 @@ def answer_parts(found: Found, rules: Ruleset, program: int = 0) -> list[tuple[A
     given = [(AnswerPart(part, None, program), 0) for part in (*found.events, *few)]
     sent: dict[tuple[str, str], list[tuple[int, Events]]] = {}
     for number, part in found.messages:
-        head = rules.resolved.rules[number - 1].head
-        if isinstance(head, Raise):
-            sent.setdefault((head.recipient, head.transport), []).append((number, part))
-    for message, own in sent.items():  # several rules may send the same to the same
-        number = own[0][0]
-        given += [(AnswerPart(part, message, program), number) for part in distinct([part for _, part in own])]
+        for to, own in by_address(part, fixed_address(rules.resolved.rules[number - 1].head)):
+            sent.setdefault(to, []).append((number, own))
+    for message, several in sent.items():  # several rules may send the same to the same
+        number = several[0][0]
+        given += [(AnswerPart(part, message, program), number) for part in distinct([part for _, part in several])]
     return given
 
 
@@ -231,7 +231,8 @@ def run_reading(
     keys = [e.key for e in outcome.events] + [m.event.key for m in outcome.messages]
     labels = {e.term.label for e in reading.events}
     read = len(reading.events) + len(reading.bad)
-    found = run_of(compiled, answers, messages, outcome, reading.bad, labels, read)
+    bad = [*reading.bad, *bad_of_close(outcome.close, catalogue, as_numbers=reading.as_numbers)]
+    found = run_of(compiled, answers, messages, outcome, bad, labels, read)
     output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
     warnings = (*reading.warnings, *reading.keys.notes())
     return replace(found, output=output, said=reading.notes, warnings=warnings, as_numbers=reading.as_numbers)

@@ -12,16 +12,18 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
 from ephemera.engine.driver import missed
 from ephemera.engine.engine import Engine, Found, Never, never
+from ephemera.engine.hosts.batch import answer_parts
 from ephemera.engine.hosts.tables import is_table, to_arrow
 from ephemera.engine.state.identity import program_of, warn_of_changes, world_of
 from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot, load, restore, take
-from ephemera.engine.stats import Stats, stats_of
+from ephemera.engine.stats import Held, Stats, held_by, stats_of
+from ephemera.engine.time.event_time import Watermarks
 from ephemera.engine.time.processing_time import (
     BackgroundClock,
     Clock,
@@ -34,12 +36,14 @@ from ephemera.formats.answer_order import AnswerPart
 from ephemera.formats.check_columns import check_columns
 from ephemera.formats.decode_arrow import Reader, bad_events, offer_of, stamped
 from ephemera.formats.decode_json import JsonDecoder
+from ephemera.formats.decoded import Decoded
 from ephemera.formats.encode_json import json_objects
 from ephemera.formats.flat_reader import FlatReader
 from ephemera.formats.json_events import (
     BadEvent,
     Message,
     at_time,
+    bad_of_close,
     decode_line,
     named,
     original_text,
@@ -54,11 +58,20 @@ from ephemera.kernels.tail import FEW
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, LateEvent, World
-from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 
 Answer = dict[str, Any]
 Stamp = Literal["event", "arrival"]
+
+
+class Messenger(Protocol):
+    """Takes messages that have become certain, and sees to it that they are delivered."""
+
+    def take(self, parts: Sequence[AnswerPart], *, as_numbers: bool) -> None:
+        """Some messages; they are safe when this returns."""
+
+    def close(self) -> None:
+        """There will be no more."""
 
 
 class LiveEngine:
@@ -76,7 +89,7 @@ class LiveEngine:
     [{'event': 'late', 'time': [1, 7], 'data': ['a']}]
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - all of them named
         self,
         compiled: Compiled,
         world: World,
@@ -84,8 +97,11 @@ class LiveEngine:
         stamp: Stamp = "event",
         now: Clock = wall_clock,
         lenient: bool = False,
+        messenger: Messenger | None = None,
     ) -> None:
         """`lenient` says that declared attributes which a table does not have as columns are null."""
+        self.delivery = messenger
+        """What delivers messages, if they are delivered at all."""
         compiled = compiled.as_they_come()
         self._compiled = compiled
         self._world = world
@@ -177,6 +193,42 @@ class LiveEngine:
             known = {e: given[row] for part, rows in pairs for e, row in zip(part.events(), rows.tolist(), strict=True)}
             self._take_late(lambda event: original_text(known[event]))
         return self._written(found)
+
+    def exchange(self, came: Sequence[tuple[Decoded, Watermarks]], bounds: Callable[[], Mapping[str, int]]) -> Found:
+        """What has come in partitions of sources, each with how far it has come; what is certain then, by columns.
+
+        `bounds` is asked when all of it is in, for how far the sources have come by then.
+        """
+        with self._lock:
+
+            def step() -> Found:
+                for decoded, own in came:
+                    self._engine.receive(decoded.parts, decoded.rows, own)
+                return self._engine.advance(bounds())
+
+            for decoded, _ in came:
+                self._received += decoded.count
+                self._refuse(decoded.bad_events)
+                self._note_form(decoded.as_numbers)
+            found = self._taken(step)
+            self._take_late(lambda event: json.dumps(write_event(event, self._catalogue, as_numbers=self._numbers)))
+            self._take_close()
+            return self._asked(found) if self._compiled.physical.emit else found
+
+    @property
+    def compiled(self) -> Compiled:
+        """What it runs."""
+        return self._compiled
+
+    @property
+    def writes_numbers(self) -> bool:
+        """Whether times are written as numbers, by the first good event."""
+        return self._numbers
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The names of the sources whose bounds it knows."""
+        return frozenset(self._engine.sources.names)
 
     @property
     def _numbers(self) -> bool:
@@ -276,6 +328,12 @@ class LiveEngine:
         self._dead += engine.take_dead_letters()
         return Found(found.events + earlier.events, found.few + earlier.few, found.messages + earlier.messages)
 
+    def _take_close(self) -> None:
+        """What came too close to others of its type."""
+        close = self._engine.take_close() if self._engine.separations else None
+        if close:
+            self._refuse(bad_of_close(close, self._catalogue, as_numbers=self._numbers))
+
     def finish(self) -> list[Answer]:
         """The input has ended; everything that was pending is decided."""
         with self._lock:
@@ -306,6 +364,7 @@ class LiveEngine:
         return self._now()
 
     def _written(self, found: Found) -> list[Answer]:
+        self._take_close()
         if self._compiled.physical.emit:
             found = self._asked(found)
         if not found.few and not found.events and not found.messages:
@@ -317,14 +376,14 @@ class LiveEngine:
         else:
             events = sorted((*found.few, *(e for part in found.events for e in part.events())), key=lambda e: e.key)
             answers = [write_event(e, self._catalogue, as_numbers=self._numbers) for e in events]
-        for number, part in found.messages:
-            head = self._compiled.rules.resolved.rules[number - 1].head
-            if isinstance(head, Raise):
-                to = {"recipient": head.recipient, "transport": head.transport}
-                answers += [
-                    {**write_event(e, self._catalogue, as_numbers=self._numbers), **to}
-                    for e in sorted(part.events(), key=lambda e: e.key)
-                ]
+        messages = answer_parts(Found([], [], found.messages), self._compiled.rules) if found.messages else []
+        if messages and self.delivery is not None:
+            self.delivery.take([part for part, _ in messages], as_numbers=self._numbers)
+        for part, _ in messages:
+            answers += [
+                {**write_event(e, self._catalogue, as_numbers=self._numbers), **(part.more or {})}
+                for e in sorted(part.events.events(), key=lambda e: e.key)
+            ]
         return answers
 
     def _asked(self, found: Found) -> Found:
@@ -392,6 +451,11 @@ class LiveEngine:
         with self._lock:
             return stats_of(self._engine, self._received, self._bad_count)
 
+    def held(self) -> Held:
+        """How much is stored, which costs little to know."""
+        with self._lock:
+            return held_by(self._engine)
+
     def never(self, emit: Collection[str] | None = None) -> Never:
         """What has been lacking so far: types of events that never came, and rules that never matched.
 
@@ -412,10 +476,13 @@ class LiveEngine:
         return self
 
     def stop(self) -> None:
-        """Stops the background clock."""
+        """Stops the background clock, and delivery."""
         if self._clock is not None:
             self._clock.stop()
             self._clock = None
+        if self.delivery is not None:
+            self.delivery.close()
+            self.delivery = None
 
     def __enter__(self) -> LiveEngine:
         return self

@@ -25,6 +25,7 @@ from ephemera.formats.check_columns import check_columns
 from ephemera.formats.decode_arrow import BadRow, Read, Reader, bad_events, offer_of
 from ephemera.formats.encode_arrow import Writer
 from ephemera.formats.encode_json import json_objects
+from ephemera.formats.json_events import bad_of_close
 from ephemera.formats.reading import Reading, several
 from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import DeadLetter, Outcome, World
@@ -74,7 +75,9 @@ def run_given(
             reading.add(event)
         return run_reading(reading, world, evaluate)
     table = run_table(compiled, events, world, evaluate, lenient=lenient)
-    bad = bad_events(table.bad, table.given)
+    catalogue = compiled.rules.resolved.catalogue
+    close = bad_of_close(table.outcome.close, catalogue, as_numbers=table.read.numbers)
+    bad = [*bad_events(table.bad, table.given), *close]
     labels = [part.label for part in table.read.parts]
     messages = json_objects(table.messages, compiled.rules.resolved.catalogue, as_numbers=table.read.numbers)
     found = run_of(compiled, table.answers, messages, table.outcome, bad, labels, table.given.num_rows)

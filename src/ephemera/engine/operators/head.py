@@ -7,6 +7,7 @@ are built one by one, so that what had no value is told as ever.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,19 +28,21 @@ from ephemera.algebra.nodes import Group, Imbed
 from ephemera.algebra.truth import Tester
 from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.engine.operators.head_columns import bound, exact, ranging, shown
-from ephemera.engine.operators.window import COUNT, named
+from ephemera.engine.operators.window import COUNT, named, worth
 from ephemera.kernels.arithmetic import Arithmetic
 from ephemera.kernels.columns import Batch, Column, Mask, column, earliest, ints, latest, objects
 from ephemera.kernels.computed import gathered
-from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, flat_term
-from ephemera.kernels.groups import aggregate, average, grouped
+from ephemera.kernels.event_columns import BEGIN, END, RECIPIENT, TRANSPORT, Events, distinct, flat_term
+from ephemera.kernels.groups import aggregate, average, grouped, rounded
+from ephemera.physical.nodes import Wanted
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.series import Series
 from ephemera.syntax.nodes import Derive, Head, Raise
+from ephemera.terms.addresses import Address, address
 from ephemera.terms.compute import Undefined, compute
 from ephemera.terms.construct import Origin, Row, construct, once, unified, value_of
 from ephemera.terms.events import Event, Interval
-from ephemera.terms.nodes import Aggregate, Bool, Expression, Number, Text, Var
+from ephemera.terms.nodes import Aggregate, Bool, Construct, Expression, Number, Text, Var
 from ephemera.terms.values import Key, Term, Value, key
 
 
@@ -143,6 +146,8 @@ class HeadBuilder:
             if self._series is not None:
                 bound = {as_written(name): value for name, value in row.variables.items()}
                 for one in built:
+                    if isinstance(one, _Sent):  # no rule reads messages, so none of them grows
+                        continue
                     answer = one if isinstance(one, Term) else flat_term(self._shown[0], one, None)
                     self._series.add((int(first[number]), int(last[number])), bound, answer)
             made.add(number, built)
@@ -188,11 +193,16 @@ class HeadBuilder:
             match argument:
                 case Aggregate(_, None):
                     columns.append(ints(counts))
-                case Aggregate("sum" | "avg" as function, Var(name)):
-                    sums = np.add.reduceat(batch[named(("sum", name))][groups.order], groups.starts)
-                    columns.append(ints(sums) if function == "sum" else average(sums, counts))
-                case Aggregate("min" | "max" as function, Var(name)):
-                    c = batch.columns[named((function, name))].take(groups.order)
+                case Aggregate("sum" | "avg" as function, value) if value and not isinstance(value, Construct):
+                    wanted = Wanted.of("sum", value)
+                    sums = np.add.reduceat(batch[named(wanted)][groups.order], groups.starts)
+                    if worth(wanted) in batch.columns:
+                        power = int(batch[worth(wanted)][0])
+                        columns.append(rounded(sums.tolist(), power, None if function == "sum" else counts))
+                    else:
+                        columns.append(ints(sums) if function == "sum" else average(sums, counts))
+                case Aggregate("min" | "max" as function, value) if value and not isinstance(value, Construct):
+                    c = batch.columns[named(Wanted.of(function, value))].take(groups.order)
                     extreme = np.minimum if function == "min" else np.maximum
                     columns.append(Column(extreme.reduceat(c.values, groups.starts), c.kind))
                 case _:
@@ -245,8 +255,8 @@ class HeadBuilder:
 
     def _built(
         self, head: Head, rows: list[Row], origin: Origin, t: Mapping[str, Any]
-    ) -> list[Term] | list[tuple[Value, ...]]:
-        """What a head makes of some rows: terms, or the values of an arrow head."""
+    ) -> list[Term] | list[_Sent] | list[tuple[Value, ...]]:
+        """What a head makes of some rows: terms, terms and where they go, or the values of an arrow head."""
         scope = self._tester.scope(t)
         try:
             if isinstance(head, Derive):
@@ -254,7 +264,11 @@ class HeadBuilder:
             built = construct(head.term, rows, origin, scope)
             if any(not isinstance(v, Term) for v in built):
                 raise Undefined("an event is an element, not a value")
-            return [v for v in built if isinstance(v, Term)]
+            terms = [v for v in built if isinstance(v, Term)]
+            if isinstance(head, Raise) and not (isinstance(head.recipient, str) and isinstance(head.transport, str)):
+                to = address(head.recipient, head.transport, rows, origin, scope)
+                return [_Sent(term, to) for term in terms]
+            return terms
         except Undefined as undefined:
             self._undefined.append((dict(rows[0].variables), str(undefined)))
             return []
@@ -276,6 +290,14 @@ def _complete(columns: Sequence[Column | None]) -> list[Column] | None:
     """The columns, if all of them could be had."""
     found = [c for c in columns if c is not None]
     return found if len(found) == len(columns) else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Sent:
+    """A message whose rule computes where it goes."""
+
+    term: Term
+    to: Address
 
 
 class _Made:
@@ -301,12 +323,21 @@ class _Made:
             values = {position(k): column([row[k] for row in self._built]) for k in range(arity)}
             return [self._events(label, range(len(self._rows)), values, arity)]
         groups: dict[str, list[int]] = {}
-        for number, term in enumerate(self._built):
+        terms = [one.term if isinstance(one, _Sent) else one for one in self._built]
+        for number, term in enumerate(terms):
             groups.setdefault(term.label, []).append(number)
         return [
-            self._events(label, numbers, {TERM: Column(objects([self._built[n] for n in numbers]), "any")}, None)
-            for label, numbers in groups.items()
+            self._events(label, own, {TERM: Column(objects([terms[n] for n in own]), "any"), **self._to(own)}, None)
+            for label, own in groups.items()
         ]
+
+    def _to(self, numbers: Sequence[int]) -> dict[str, Column]:
+        """Where some of them go, if that was computed."""
+        computed = [self._built[n].to for n in numbers if isinstance(self._built[n], _Sent)]
+        if not computed:
+            return {}
+        recipients, transports = zip(*computed, strict=True)
+        return {RECIPIENT: Column(objects(recipients), "text"), TRANSPORT: Column(objects(transports), "text")}
 
     def _events(self, label: str, numbers: Sequence[int], values: dict[str, Column], arity: int | None) -> Events:
         rows = np.array([self._rows[n] for n in numbers], dtype=np.int64)

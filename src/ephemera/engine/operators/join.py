@@ -183,9 +183,11 @@ class RuleJoin:
         for run in self._histories(leaf.source).flush():
             if run.step > until:
                 continue
+            other: Batch | None = None
             for pair in asked.search(run):
                 self._looked_at += len(pair[0])
-                other = _of_leaf(run.batch, leaf, None)
+                if other is None:
+                    other = _of_leaf(run.batch, leaf, None)
                 rows, others = _agreeing(batch, pair[0], other, pair[1], told)
                 if tests and len(rows) > MANY:
                     rows, others = self._passing(batch, rows, other, others, tests, settled)
@@ -267,8 +269,9 @@ class RuleJoin:
         """The tuples with what is in their windows, or those in whose windows something is, or nothing."""
         looked: Looked | None = None
         if window.kind != "collection":
-            history = self._histories(window.leaf.source)
-            looked = look(window, history, batch) or look_beyond(window, history, batch, outer, self._filter.tester)
+            history, tester = self._histories(window.leaf.source), self._filter.tester
+            looked = look(window, history, batch, tester.scope({}))
+            looked = looked or look_beyond(window, history, batch, outer, tester)
         if window.kind in ("collection", "summary"):
             return self._unfolded(window, batch, outer) if looked is None else summarized(batch, looked)
         if looked is None:

@@ -134,9 +134,12 @@ class JoinConstants:
         table = {name: column(found) for name, found in values.items()}
         found, ranged = plan.constants, plan.ranged
         self._names = (*found.values(), *([ranged.variable] if ranged is not None else []))
-        self.by = frozenset(self._names)
+        self.by = frozenset(found.values()) | (ranged.needs if ranged is not None else frozenset())
         """The columns of tuples that find their constants."""
-        done = found.keys() | (ranged.constants if ranged is not None else frozenset())
+        self._distance = ranged.distance if ranged is not None else None
+        """What is computed of these: how far one stamp lies behind another."""
+        # One limit may stand for several distances, of which one is found by a range, and the others are tested.
+        done = found.keys() | (ranged.constants if ranged is not None and ranged.distance is None else frozenset())
         self._rest = {name: c for name, c in table.items() if name not in done} | {
             MEMBER: ints(np.arange(len(alike.members)))
         }
@@ -152,7 +155,7 @@ class JoinConstants:
         """The tuples that have constants."""
         if self.constants is None:
             return batch
-        known = self.constants.known(batch, self._names)
+        known = self.constants.known(self._with_distance(batch), self._names)
         return batch if known.all() else batch.take(known)
 
     def joined(self, batch: Batch) -> Batch:
@@ -161,7 +164,8 @@ class JoinConstants:
             rows = np.repeat(np.arange(len(batch)), self.count)
             others = np.tile(np.arange(self.count), len(batch))
         else:
-            rows, others = self.constants.pairs([batch.columns[n] for n in self._names], len(batch))
+            columns = self._with_distance(batch).columns
+            rows, others = self.constants.pairs([columns[n] for n in self._names], len(batch))
         return paired(batch, rows, Batch(self._rest, self.count), others)
 
     def by_member(self, batch: Batch) -> list[tuple[int, Batch]]:
@@ -173,7 +177,18 @@ class JoinConstants:
 
     def members_of(self, row: Row) -> Sequence[int]:
         """The rules that a tuple is an answer of, by number."""
-        return range(self.count) if self.constants is None else self.constants.of_row(row, self._names)
+        if self.constants is None:
+            return range(self.count)
+        if self._distance is not None:
+            later, earlier = self._distance
+            row = {**row, self._names[-1]: row[later] - row[earlier]}
+        return self.constants.of_row(row, self._names)
+
+    def _with_distance(self, batch: Batch) -> Batch:
+        if self._distance is None:
+            return batch
+        later, earlier = self._distance
+        return batch.with_columns({self._names[-1]: ints(batch[later] - batch[earlier])})
 
 
 def _limits(ranged: ConstantRange, values: Mapping[str, Sequence[Value]], count: int) -> list[Limits]:

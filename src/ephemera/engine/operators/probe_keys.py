@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.base.tree import rebuild
 from ephemera.engine.operators.window import between
 from ephemera.kernels.columns import Batch, Column, Ints, column
-from ephemera.kernels.computed import Derived, Key, ScopeOf, key_column, value_or_null, whole_numbers
+from ephemera.kernels.computed import Key, ScopeOf, computed, key_column, value_or_null, whole_numbers
 from ephemera.kernels.history import FAR, Run
 from ephemera.kernels.search import Question, search
 from ephemera.physical.nodes import KeyEquation, Leaf, Probe
@@ -66,8 +65,7 @@ class ProbeKeys:
     def _key(self, equation: KeyEquation, own: Mapping[str, str]) -> Key:
         if isinstance(equation.own, Var) and not equation.is_solved:
             return own.get(equation.own.name, equation.own.name)
-        named = rebuild(equation.own, lambda n: Var(own.get(n.name, n.name)) if isinstance(n, Var) else n)
-        return Derived(repr(named), named, self._scope, whole=equation.is_solved)
+        return computed(equation.own, own, self._scope, whole=equation.is_solved)
 
     # ---- by columns ----------------------------------------------------------------------------------------
 

@@ -19,10 +19,14 @@ import numpy as np
 from ephemera.algebra.attributes import end, hidden
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints, latest, stack
+from ephemera.kernels.computed import Key, computed
+from ephemera.kernels.exact_sums import Digits, ExactSums, digits_of, running
 from ephemera.kernels.filter import times
 from ephemera.kernels.history import FAR, History, Run
 from ephemera.kernels.search import Question, bucket_pairs, ranges
 from ephemera.physical.nodes import Leaf, Range, Wanted, WindowPlan
+from ephemera.terms.compute import Scope
+from ephemera.terms.nodes import Expression, Var
 
 COUNT = hidden("count")
 LARGEST_SUM = 1 << 62
@@ -30,7 +34,12 @@ LARGEST_SUM = 1 << 62
 
 def named(wanted: Wanted) -> str:
     """The column of what is wanted."""
-    return hidden(" ".join(wanted))
+    return hidden(f"{wanted.function} {wanted.text}")
+
+
+def worth(wanted: Wanted) -> str:
+    """The column of the power of two that one is worth, where what is wanted are exact sums of doubles."""
+    return hidden(f"worth of {wanted.function} {wanted.text}")
 
 
 def question(batch: Batch, leaf: Leaf, keys: Sequence[str], stamp: str, limits: Sequence[Range]) -> Question:
@@ -71,18 +80,28 @@ class Looked:
         """No window holds more than so many."""
         self.counts: Ints = np.zeros(windows, dtype=np.int64)
         self.found: dict[Wanted, Column] = {}
+        self.exact: dict[Wanted, ExactSums] = {}
+        """The sums of doubles."""
         self._most = most
 
-    def so_far(self, run: Run, wanted: Wanted, name: str) -> Array | None:
+    def so_far(self, run: Run, wanted: Wanted, of: Key) -> Array | None:
         """What is wanted of each window, to be added to from a column of a run; None if it cannot be had exactly."""
-        c, found = run.batch.columns[name], self.found.get(wanted)
-        if c.kind not in ("int", "float") or (found is not None and found.kind != c.kind):
+        c, found = run.column(of), self.found.get(wanted)
+        if c is None or c.kind not in ("int", "float") or (found is not None and found.kind != c.kind):
             return None
-        if wanted[0] == "sum" and (c.kind != "int" or _may_overflow(run, name, self._most)):
+        if wanted in self.exact:
+            return None
+        if wanted.function == "sum" and (c.kind != "int" or _may_overflow(c.values, self._most)):
             return None
         if found is None:
             found = self.found[wanted] = Column(np.zeros(len(self.counts), dtype=c.values.dtype), c.kind)
         return found.values
+
+    def sums(self, wanted: Wanted) -> ExactSums | None:
+        """The sums of doubles of each window, to be added to; None if some values before were whole numbers."""
+        if wanted in self.found:
+            return None
+        return self.exact.setdefault(wanted, ExactSums(len(self.counts)))
 
     def add_pairs(self, values: Array, function: str, rows: Ints, more: Array) -> None:
         """Adds values one by one, each to what is wanted of a window."""
@@ -94,16 +113,17 @@ class Looked:
         (np.minimum if function == "min" else np.maximum).at(values, rows, more)
 
 
-def look(window: WindowPlan, history: History, batch: Batch) -> Looked | None:
+def look(window: WindowPlan, history: History, batch: Batch, scope: Scope) -> Looked | None:
     """How much is in each window, and what else is wanted.
 
-    None if the window has to be unfolded: what is asked does not say all, two keys share a hash, or sums get too large.
+    None if the window has to be unfolded: what is asked does not say all, two keys share a hash, sums get too large, or
+    what is computed is no whole number.
     """
     asked = in_window(batch, window) if window.is_exact else None
     if asked is None or len(asked.keys) < len(window.keys):
         return None
     own = {new: old for old, new in window.leaf.names.items()}
-    wanted = {one: own[one[1]] for one in window.wanted}
+    wanted = {one: _key(one.value, own, scope) for one in window.wanted}
     looked = Looked(len(asked), len(history))
     for run in history.flush():
         pairs = bucket_pairs(run, asked)
@@ -113,19 +133,30 @@ def look(window: WindowPlan, history: History, batch: Batch) -> Looked | None:
     return looked
 
 
-def _by_pairs(run: Run, pairs: Sequence[tuple[Ints, Ints]], wanted: Mapping[Wanted, str], looked: Looked) -> bool:
+def _key(e: Expression, own: Mapping[str, str], scope: Scope) -> Key:
+    """The column of a history that has the values of an expression."""
+    return own.get(e.name, e.name) if isinstance(e, Var) else computed(e, own, scope, whole=True)
+
+
+def _by_pairs(run: Run, pairs: Sequence[tuple[Ints, Ints]], wanted: Mapping[Wanted, Key], looked: Looked) -> bool:
     """Adds what windows hold of a run one by one; whether all could be had."""
     for rows, others in pairs:
-        for one, name in wanted.items():
-            values = looked.so_far(run, one, name)
+        for one, of in wanted.items():
+            if _adds_doubles(run, one, of):
+                exact, digits = looked.sums(one), _digits(run, of)
+                if exact is None or digits is None:
+                    return False
+                exact.add_each(rows, digits, others)
+                continue
+            values = looked.so_far(run, one, of)
             if values is None:
                 return False
-            looked.add_pairs(values, one[0], rows, run.batch[name].take(others))
+            looked.add_pairs(values, one.function, rows, values_of(run, of).take(others))
         looked.counts += np.bincount(rows, minlength=len(looked.counts))
     return True
 
 
-def _by_ranges(run: Run, asked: Question, wanted: Mapping[Wanted, str], looked: Looked) -> bool:
+def _by_ranges(run: Run, asked: Question, wanted: Mapping[Wanted, Key], looked: Looked) -> bool:
     """Adds what windows hold of a run, each at once; whether all could be had."""
     asking, starts, stops = ranges(run, asked)
     full = np.flatnonzero(stops > starts)
@@ -136,16 +167,22 @@ def _by_ranges(run: Run, asked: Question, wanted: Mapping[Wanted, str], looked: 
         return False
     if len(full) < len(asking):
         asking, starts, stops = asking[full], starts[full], stops[full]
-    for one, name in wanted.items():
-        values = looked.so_far(run, one, name)
+    for one, of in wanted.items():
+        if _adds_doubles(run, one, of):
+            exact, digits = looked.sums(one), _running_digits(run, asked, of)
+            if exact is None or digits is None:
+                return False
+            exact.add_ranges(asking, digits, starts, stops)
+            continue
+        values = looked.so_far(run, one, of)
         if values is None:
             return False
-        if one[0] == "sum":
-            running = _running_sum(run, asked, name)
-            more = running[stops] - running[starts]
+        if one.function == "sum":
+            sums = _running_sum(run, asked, of)
+            more = sums[stops] - sums[starts]
         else:
-            more = _extremes(run, asked, name, one[0]).of(starts, stops)
-        values[asking] = _combined(one[0], values[asking], more, looked.counts[asking] > 0)
+            more = _extremes(run, asked, of, one.function).of(starts, stops)
+        values[asking] = _combined(one.function, values[asking], more, looked.counts[asking] > 0)
     looked.counts[asking] += stops - starts
     return True
 
@@ -157,35 +194,66 @@ def _combined(function: str, before: Array, more: Array, had: Mask) -> Array:
     return np.where(had, np.minimum(before, more) if function == "min" else np.maximum(before, more), more)
 
 
-def _may_overflow(run: Run, name: str, count: int) -> bool:
-    values = run.batch[name]
+def values_of(run: Run, of: Key) -> Array:
+    """The values of a column that the run has."""
+    return run.columns([of])[0].values
+
+
+def _may_overflow(values: Ints, count: int) -> bool:
     return max(abs(int(values.max())), abs(int(values.min()))) * count >= LARGEST_SUM
 
 
 def summarized(batch: Batch, looked: Looked) -> Batch:
     """The rows with something in their windows, with how much and what else was wanted."""
     columns = {COUNT: ints(looked.counts), **{named(wanted): c for wanted, c in looked.found.items()}}
+    for wanted, exact in looked.exact.items():
+        sums, power = exact.whole()
+        columns[named(wanted)] = Column(sums, "any")
+        columns[worth(wanted)] = ints(np.full(len(batch), power))
     return batch.with_columns(columns).take(looked.counts > 0)
 
 
 # ---- sums and extremes of ranges of a run; what is made for them stays with its index ---------------------------
 
 
-def _running_sum(run: Run, asked: Question, name: str) -> Ints:
+def _adds_doubles(run: Run, wanted: Wanted, of: Key) -> bool:
+    c = run.column(of) if wanted.function == "sum" else None
+    return c is not None and c.kind == "float"
+
+
+def _digits(run: Run, of: Key) -> Digits | None:
+    """The digits of a column of doubles, if they can be added up so."""
+    if of not in run.digits:
+        run.digits[of] = digits_of(values_of(run, of))
+    return run.digits[of]
+
+
+def _running_digits(run: Run, asked: Question, of: Key) -> Digits | None:
+    """The sums of the digits over all rows before each, in the order of an index, and over all."""
+    digits, index = _digits(run, of), run.index(asked.keys, asked.stamp)
+    if digits is None:
+        return None
+    if ("digits", of) not in index.summaries:
+        index.summaries["digits", of] = running(digits, index.order)
+    found: Digits = index.summaries["digits", of]
+    return found
+
+
+def _running_sum(run: Run, asked: Question, of: Key) -> Ints:
     """The sums of a column of whole numbers over all rows before each, in the order of an index, and over all."""
     index = run.index(asked.keys, asked.stamp)
-    if ("sum", name) not in index.summaries:
-        index.summaries["sum", name] = np.concatenate([[0], np.cumsum(run.batch[name][index.order])])
-    sums: Ints = index.summaries["sum", name]
+    if ("sum", of) not in index.summaries:
+        index.summaries["sum", of] = np.concatenate([[0], np.cumsum(values_of(run, of)[index.order])])
+    sums: Ints = index.summaries["sum", of]
     return sums
 
 
-def _extremes(run: Run, asked: Question, name: str, function: str) -> Extremes:
+def _extremes(run: Run, asked: Question, of: Key, function: str) -> Extremes:
     """The least or greatest values (`min`, `max`) of a column of numbers in ranges of an index."""
     index = run.index(asked.keys, asked.stamp)
-    if (function, name) not in index.summaries:
-        index.summaries[function, name] = Extremes(run.batch[name][index.order], greatest=function == "max")
-    found: Extremes = index.summaries[function, name]
+    if (function, of) not in index.summaries:
+        index.summaries[function, of] = Extremes(values_of(run, of)[index.order], greatest=function == "max")
+    found: Extremes = index.summaries[function, of]
     return found
 
 

@@ -22,7 +22,7 @@ from ephemera.kernels.computed import gathered
 from ephemera.kernels.history import History, Run
 from ephemera.kernels.search import Question, bucket_pairs, ranges
 from ephemera.kernels.value_tree import ValueTree
-from ephemera.physical.nodes import WindowPlan
+from ephemera.physical.nodes import Wanted, WindowPlan
 from ephemera.syntax.nodes import Comparison
 from ephemera.terms.nodes import ComparisonOperator, Expression, Name, Var
 
@@ -42,7 +42,7 @@ class Limited:
 
 def limited(window: WindowPlan, outer: frozenset[str]) -> Limited | None:
     """The one condition of a window, if it compares a variable of its own with what is known outside."""
-    if len(window.tests) != 1 or any(function != "sum" for function, _ in window.wanted):
+    if len(window.tests) != 1 or any(one.function != "sum" for one in window.wanted):
         return None
     match window.tests[0]:
         case Holds(Comparison(operator, Var(name), limit)) if name not in outer:
@@ -52,7 +52,7 @@ def limited(window: WindowPlan, outer: frozenset[str]) -> Limited | None:
         case _:
             return None
     is_known = {v.name for v in find(found.limit, Var)} <= outer and not any(True for _ in find(found.limit, Name))
-    is_summed = all(name == found.name for _, name in window.wanted)
+    is_summed = all(one.value == Var(found.name) for one in window.wanted)
     return found if is_known and is_summed and found.operator in MIRRORED else None
 
 
@@ -81,7 +81,7 @@ def _add(  # noqa: PLR0913, PLR0917 - a run, what is asked of it, and what has b
     run: Run, asked: Question, condition: Limited, name: str, limits: Ints, looked: Looked
 ) -> bool:
     """Adds what windows hold of a run: one by one where that is little; whether all could be had."""
-    sums = looked.so_far(run, ("sum", condition.name), name)
+    sums = looked.so_far(run, Wanted.of("sum", Var(condition.name)), name)
     if sums is None:
         return False
     pairs = bucket_pairs(run, asked)

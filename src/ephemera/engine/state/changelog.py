@@ -5,6 +5,10 @@ what was added is all there is to write. An engine that stands where another sto
 written down since; one that has just been made, by all that is still alive. What is written has names by its meaning:
 
     prefix/sources of the lane/h/history    prefix/sources/p/rule    prefix/sources/w/arity/label
+
+and of events that are judged by how close they come, those that wait for it, and the last good ones
+
+    prefix/apart/w/arity/label    prefix/apart/g/arity/label
 """
 
 from __future__ import annotations
@@ -23,6 +27,10 @@ from ephemera.kernels.event_columns import Events
 
 WAITING = "w"
 """Events that wait for the bound of a lane; its other tables are those of its operators."""
+GOOD = "g"
+"""The last good events of types that are judged by how close they come."""
+APART = "@apart"
+"""Where lanes have their sources, none of which is called so: its name would be quoted."""
 
 
 class Changelog:
@@ -45,7 +53,9 @@ class Changelog:
 
     def words(self) -> dict[str, Any]:
         """What the engine has counted."""
-        return {**self._engine.checkpoint(), "lanes": {name: lane.checkpoint() for name, lane in self._lanes.items()}}
+        words = {**self._engine.checkpoint(), "lanes": {name: lane.checkpoint() for name, lane in self._lanes.items()}}
+        judged = {label: one.bound for label, one in self._engine.separations.items()}
+        return words | ({"apart": judged} if judged else {})
 
     def take(self) -> list[Piece]:
         """What has been added since this was last asked, and is still alive."""
@@ -58,11 +68,18 @@ class Changelog:
                 batch = table.added()
                 if batch is not None:
                     yield self._name(lane, kind, name), batch
-            shapes: dict[tuple[str, int | None], list[Batch]] = {}
-            for part in waiting.get(self._sources[lane], []):
-                shapes.setdefault((part.label, part.arity), []).append(part.batch)
-            for (label, arity), batches in shapes.items():
-                yield self._name(lane, WAITING, "" if arity is None else arity, label), stack(batches)
+            yield from self._events(lane, WAITING, waiting.get(self._sources[lane], []))
+        for separation in self._engine.separations.values():
+            added = separation.added()
+            yield from self._events(APART, WAITING, added.waiting)
+            yield from self._events(APART, GOOD, added.good)
+
+    def _events(self, lane: str, kind: str, parts: Iterable[Events]) -> Iterator[tuple[str, Batch]]:
+        shapes: dict[tuple[str, int | None], list[Batch]] = {}
+        for part in parts:
+            shapes.setdefault((part.label, part.arity), []).append(part.batch)
+        for (label, arity), batches in shapes.items():
+            yield self._name(lane, kind, "" if arity is None else arity, label), stack(batches)
 
     def _name(self, *parts: object) -> str:
         return "/".join([self._prefix, *map(str, parts)])
@@ -82,7 +99,8 @@ class Changelog:
 
     def bound(self, name: str) -> int:
         """How far the lane has come that some rows belong to."""
-        return self._lanes[self._parts(name)[0]].bound
+        lane, _, _, *label = self._parts(name)
+        return self._engine.separations[label[0]].bound if lane == APART else self._lanes[lane].bound
 
     def merged(self, name: str, tables: Sequence[pa.Table]) -> Piece | None:
         """What is alive of several pieces of one name, as one."""
@@ -94,6 +112,8 @@ class Changelog:
     def _deaths(self, name: str, batch: Batch) -> Ints | None:
         """The bound from which on each row is dead; None if they live for ever."""
         lane, kind, which, *label = self._parts(name)
+        if lane == APART:
+            return self._engine.separations[label[0]].deaths(batch, is_good=kind == GOOD)
         if kind == WAITING:
             return np.asarray(batch[self._engine.released_by(label[0])])
         return self._tables[lane][kind, which].expiry(batch)
@@ -109,13 +129,20 @@ class Changelog:
             lane.restore(words["lanes"][name])
             self._engine.release(self._sources[name], lane.bound)
             lane.expire()
+        for label, separation in self._engine.separations.items():
+            separation.restore(words.get("apart", {}).get(label, separation.bound))
         self._begin()
 
     def _put(self, piece: Piece) -> None:
         lane, kind, which, *rest = self._parts(piece.name)
         batch = from_arrow(piece.table)
-        if kind == WAITING:
+        if kind in (WAITING, GOOD):
             events = Events(rest[0], batch, int(which) if which else None, self._engine.attributes(rest[0]))
-            self._engine.hold(self._sources[lane], [events])
+            if lane != APART:
+                self._engine.hold(self._sources[lane], [events])
+            elif kind == WAITING:
+                self._engine.separations[rest[0]].hold([events])
+            else:
+                self._engine.separations[rest[0]].recall([events])
         else:
             self._tables[lane][kind, which].restore(batch)

@@ -1,7 +1,8 @@
 """This module tells what a stored state belongs to: rules by what they mean, all declarations, and what they run on.
 
 What rules are called and in which order they stand has no meaning, nor have the names of variables and events, layout
-and comments. Nor has where a source is read, in which format, or how many of its events are expected. All else counts:
+and comments. Nor has where a source is read, in which format, or how many of its events are expected, nor where answers
+and messages go and how they are sent. All else counts:
 every rule by its fingerprint, every declaration, the unit and the zone of times, and the names of calendars. Whatever
 a program can declare one day counts, too, unless it is left out here.
 
@@ -14,7 +15,7 @@ The rows of tables and the days of calendars are data. They may change between t
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from ephemera.algebra import explain
@@ -93,7 +94,13 @@ def _rule(plan: Plan, name: str) -> str:
 
 def _event(schema: Schema) -> str:
     when = "begin" if schema.arrives_at_begin else "end"
-    return f"attributes {schema.attributes}, known from its {when} on, lasts {schema.longest}"
+    apart = schema.apart
+    close = "" if apart is None else f", at least {describe(apart.distance)} apart{_per(apart.per)}"
+    return f"attributes {schema.attributes}, known from its {when} on, lasts {schema.longest}{close}"
+
+
+def _per(names: Sequence[str]) -> str:
+    return f" per {', '.join(names)}" if names else ""
 
 
 def _stream(source: Source) -> str:
@@ -108,6 +115,7 @@ def _with_meaning(catalogue: Catalogue) -> list[object]:
     sources = [replace(s, location=None, format=None, carries=tuple(sorted(s.carries))) for s in catalogue.sources]
     tables = {label: replace(schema, renamed=()) for label, schema in catalogue.tables.items()}
     left = replace(catalogue, events={}, tables=tables, sources=(), table_locations={}, derived={}, arities={})
+    left = replace(left, transports={}, writes=())  # where answers and messages go may change between two starts
     return [
         {label: replace(schema, per_second=None, renamed=()) for label, schema in catalogue.events.items()},
         sorted(sources, key=lambda source: source.name),

@@ -124,7 +124,7 @@ def _segment(path: Path, check: int) -> pa.Table:
 
 
 def _segments(manifest: Mapping[str, Any]) -> list[str]:
-    found = [part["segment"] for part in manifest["waiting"]]
+    found = [part["segment"] for part in (*manifest["waiting"], *manifest.get("apart", {}).get("rows", ()))]
     for lane in manifest["lanes"]:
         found += [run["segment"] for runs in lane["runs"].values() for run in runs]
         found += lane["pending"].values()
@@ -148,6 +148,7 @@ def take(
             waiting.append({"lane": sorted(names), "label": part.label, "arity": part.arity, "segment": segment})
     lanes = [_lane(sources, lane, known, segments, step) for sources, lane in engine.lanes.items()]
     counted = engine.checkpoint()
+    apart = _apart(engine, segments, step)
     manifest = {
         "program": dict(program),
         "bounds": counted["bounds"],
@@ -155,8 +156,21 @@ def take(
         "more": dict(more or {}),
         "waiting": waiting,
         "lanes": lanes,
+        **({"apart": apart} if apart["bounds"] else {}),
     }
     return Snapshot(manifest, {name: table for name, table in segments.items() if name not in known})
+
+
+def _apart(engine: Engine, segments: dict[str, pa.Table], step: int) -> dict[str, Any]:
+    """The types that are judged by how close their events come: what waits for that, and the last good ones."""
+    rows: list[dict[str, Any]] = []
+    for label, one in engine.separations.items():
+        for kind, parts in (("waiting", one.waiting), ("good", one.good())):
+            for k, part in enumerate(parts):
+                segment = f"apart-{kind}-{step}-{one.bound}-{digest(label)[:8]}-{k}"
+                segments[segment] = to_arrow(part.batch)
+                rows.append({"kind": kind, "label": label, "arity": part.arity, "segment": segment})
+    return {"bounds": {label: one.bound for label, one in engine.separations.items()}, "rows": rows}
 
 
 def _lane(
@@ -213,4 +227,12 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
         for name, segment in state["pending"].items():
             tables[PENDING, name].restore(from_arrow(snapshot.segments[segment]))
         lane.restore(state["counted"])
+    apart = manifest.get("apart", {"bounds": {}, "rows": []})
+    for part in apart["rows"]:
+        batch = from_arrow(snapshot.segments[part["segment"]])
+        events = Events(part["label"], batch, part["arity"], catalogue.attributes(part["label"]))
+        separation = engine.separations[part["label"]]
+        (separation.hold if part["kind"] == "waiting" else separation.recall)([events])
+    for label, bound in apart["bounds"].items():
+        engine.separations[label].restore(bound)
     engine.restore(manifest)
