@@ -5,11 +5,12 @@ Each verb loads what it needs when it is called: engines and formats with numpy 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, Unpack, overload
 
 from ephemera import pipeline
 from ephemera.algebra.nodes import Points
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     Table = TypeVar("Table", bound=ArrowLike)
 
 ENGINES = ("local", "oracle", "spark")
+Deliver: TypeAlias = bool | Mapping[str, Callable[[dict[str, Any]], object]]
+"""Whether messages are delivered, or functions that take some of them, by recipient or transport."""
 _NAMED = 6
 """So many events are named where a program is shown."""
 
@@ -136,6 +139,8 @@ class Program:
         points: Points | None = None,
         allow_unbounded: bool = False,
         lenient: bool = False,
+        deliver: Deliver = False,
+        outbox: str | None = None,
     ) -> Any:
         """All that the program derives from events, given and returned as the objects of JSON lines.
 
@@ -143,7 +148,9 @@ class Program:
         Spark: its answer is computed when somebody reads it. `engine="spark"` has Spark run what lies in this process,
         in the session that is there or a new one. One of `sources` is read in a limited memory, and answers that go to
         one of `sinks` are not returned. A declared attribute that is no column is an error; where that is `lenient`, it
-        is null. `points` has no joins stored, or all of them, where the planner would choose. What could not be used,
+        is null. `points` has no joins stored, or all of them, where the planner would choose. Messages are only
+        returned, by `run_all`, unless it says to `deliver` them: `True`, or functions by recipient or transport; then
+        they wait in the folder `outbox` until they are taken. What could not be used,
         and what is to be said of the input, such as that times had no zone, is told by an `EphemeraWarning`; `run_all`
         has it.
 
@@ -159,13 +166,15 @@ class Program:
         _check_sink(engine, sink, frame)
         world = self._world(tables, calendars, until, lenient=lenient)
         if frame:
+            _check_deliver(deliver)
             from ephemera.spark.batch.frames import run_frame
 
             compiled = self._planned(asked, points).beside(world.calendars)
             answers, said = run_frame(compiled, events, world, lenient=lenient)
             warn(said, stacklevel=3)
             return answers
-        found = self._found(events, engine, world, self._planned(asked, points), sink, lenient=lenient)
+        with self._delivering(self._planned(asked, points), deliver, outbox, engine, events) as around:
+            found = self._found(events, engine, world, self._planned(asked, points), sink, around, lenient=lenient)
         warn([*([] if found.complaint is None else [found.complaint]), *found.said, *found.warnings], stacklevel=3)
         return found.answers
 
@@ -182,6 +191,8 @@ class Program:
         points: Points | None = None,
         allow_unbounded: bool = False,
         lenient: bool = False,
+        deliver: Deliver = False,
+        outbox: str | None = None,
     ) -> Run:
         """The same with messages, with what could not be read or computed, and with what was lacking.
 
@@ -200,14 +211,25 @@ class Program:
         _check_sink(engine, sink, frame)
         world = self._world(tables, calendars, until, lenient=lenient)
         if not frame:
-            return self._found(events, engine, world, self._planned(asked, points), sink, lenient=lenient)
+            planned = self._planned(asked, points)
+            with self._delivering(planned, deliver, outbox, engine, events) as around:
+                return self._found(events, engine, world, planned, sink, around, lenient=lenient)
+        _check_deliver(deliver)
         from ephemera.spark.batch.frames import run_whole_frame
 
         compiled = self._planned(asked, points).beside(world.calendars)
         return self._noted(run_whole_frame(compiled, events, world, lenient=lenient))
 
-    def _found(  # noqa: PLR0913 - what a run needs
-        self, events: Any, engine: str, world: World, planned: Compiled, sink: Sink | None, *, lenient: bool
+    def _found(  # noqa: PLR0913, PLR0917 - what a run needs
+        self,
+        events: Any,
+        engine: str,
+        world: World,
+        planned: Compiled,
+        sink: Sink | None,
+        around: Callable[[Sink], Sink],
+        *,
+        lenient: bool,
     ) -> Run:
         """What comes of events that lie in this process, or of a source."""
         from ephemera.connect.source_run import are_sources, run_sources, sources_of
@@ -220,7 +242,7 @@ class Program:
             raise ValueError(f"sources are read by the engine `local`, and `{engine}` is asked for")
         if is_source or (engine == "local" and not is_table(events)):
             path = Path(self._source.path)
-            found = run_sources(compiled, sources_of(events), world, sink, path=path, lenient=lenient)
+            found = run_sources(compiled, sources_of(events), world, sink, path=path, lenient=lenient, around=around)
         elif engine == "spark":
             from ephemera.spark.batch.local_data import run_local_data
 
@@ -232,6 +254,28 @@ class Program:
             return found
         more: dict[str, Any] = {"messages": found.messages, "dead_letters": found.dead_letters, "notes": found.notes}
         return replace(found, answers=Answers(found.answers, self._rules, as_numbers=found.as_numbers, **more))
+
+    @contextmanager
+    def _delivering(
+        self, planned: Compiled, deliver: Deliver, outbox: str | None, engine: str, events: Any
+    ) -> Iterator[Callable[[Sink], Sink]]:
+        """What lets the messages of a run be delivered when it has succeeded, if that is wanted."""
+        if deliver is False:
+            yield lambda sink: sink
+            return
+        from ephemera.engine.hosts.tables import is_table
+
+        if engine != "local" or is_table(events):
+            _check_deliver(deliver)
+        from ephemera.deliver.delivery import Delivery, Wanted
+        from ephemera.deliver.sink import DeliveringSink
+
+        delivery = Delivery([planned], Wanted.of(deliver, outbox)).start()
+        try:
+            yield lambda sink: DeliveringSink(sink, delivery)
+            warn(delivery.settle(), stacklevel=5)
+        finally:
+            delivery.close(0.0)
 
     def _asked(self, engine: str, emit: str | Iterable[str], allowed: bool, frame: bool) -> frozenset[str]:
         """What a batch run is asked for, if everything about it is right."""
@@ -306,15 +350,36 @@ class Program:
         calendars: Mapping[str, Iterable[Event]] | None = None,
         allow_unbounded: bool = False,
         lenient: bool = False,
+        deliver: Deliver = False,
+        outbox: str | None = None,
     ) -> LiveEngine:
         """The program as an engine in this process, to which events are sent as they come.
 
         With `stamp="arrival"` events are stamped when they arrive, by `now` in microseconds, and time passes by itself.
-        A program that would keep something forever is refused unless that is allowed.
+        A program that would keep something forever is refused unless that is allowed. Messages are delivered if it says
+        to `deliver` them: `True`, or functions by recipient or transport. They wait in the folder `outbox` until they
+        are taken; without one, `stop` waits for them.
+
+        >>> import ephemera
+        >>> taken = []
+        >>> program = ephemera.compile(
+        ...     'EVENT late(id: string); RAISE to(recipient="desk", transport="python") { bell { id { var I } } } '
+        ...     "ON event l: late(var I) END"
+        ... )
+        >>> with program.engine(deliver={"desk": taken.append}) as engine:
+        ...     answers = engine.send_many([{"event": "late", "time": k, "data": [f"a{k}"]} for k in (1, 2)])
+        >>> [(one["recipient"], one["data"]) for one in taken]
+        [('desk', {'id': 'a1'})]
         """
         self._judge("live", allowed=allow_unbounded)
         world = self._world(tables, calendars, lenient=lenient)
-        return self._engine(asked_for(emit, self._rules.resolved), world, stamp=stamp, now=now, lenient=lenient)
+        asked = asked_for(emit, self._rules.resolved)
+        messenger = None
+        if deliver is not False:
+            from ephemera.deliver.delivery import Delivery, Wanted
+
+            messenger = Delivery([self._planned(asked)], Wanted.of(deliver, outbox)).start()
+        return self._engine(asked, world, stamp=stamp, now=now, lenient=lenient, messenger=messenger)
 
     def _engine(self, emit: Iterable[str], world: World, *, points: Points | None = None, **options: Any) -> LiveEngine:
         """An engine that is asked for some events, of which the program may have none."""
@@ -338,6 +403,8 @@ class Program:
         calendars: Mapping[str, Iterable[Event]] | None = None,
         allow_unbounded: bool = False,
         lenient: bool = False,
+        deliver: Deliver = False,
+        outbox: str | None = None,
         **old: Any,
     ) -> Streaming:
         """The program as a live query on Spark Structured Streaming; `start` on what this returns starts it.
@@ -345,9 +412,10 @@ class Program:
         `source` is one of `sources`, a folder in which files arrive, a streaming data frame, or a list of these;
         without one, the query reads what the program declares. `sink` is one of `sinks`. Dead letters go to a folder.
         A batch runs in one task without an exchange where fewer than `small` events are likely to come. A program that
-        would keep something forever is refused unless that is allowed. Other keywords (`output`, `format`, `table`,
-        `location`, `foreach`, `foreach_batch`, `most_files`) are those of the version before; each warns, and says what
-        to write instead.
+        would keep something forever is refused unless that is allowed. Messages are delivered if it says to `deliver`
+        them, `True` or functions by recipient or transport; they wait in the checkpoint, or in the folder `outbox`.
+        Other keywords (`output`, `format`, `table`, `location`, `foreach`, `foreach_batch`, `most_files`) are those of
+        the version before; each warns, and says what to write instead.
 
         >>> import ephemera as eph
         >>> program = eph.compile("EVENT order(id: string); seen(id) <- o: order(id);")
@@ -356,7 +424,11 @@ class Program:
         ...     return program.stream(spark, source, sink, checkpoint="checkpoint").start()
         """
         need_spark("make an engine in this process with `program.engine()`", who="`stream`")
+        from ephemera.spark.runtime.connect_session import refuse_connect
+
+        refuse_connect(spark)
         self._judge("live", allowed=allow_unbounded, as_they_come=False)
+        from ephemera.deliver.delivery import Wanted
         from ephemera.spark.live.query import streaming_of
 
         world = self._world(tables, calendars, lenient=lenient)
@@ -373,6 +445,7 @@ class Program:
             trigger=trigger,
             shards=shards,
             small=small,
+            deliver=None if deliver is False else Wanted.of(deliver, outbox),
         )
 
     def _world(
@@ -445,6 +518,13 @@ class Program:
         if asked:
             raise ValueError(f"what is asked for changes the stage `physical` only, and `{stage}` is to be explained")
         return None
+
+
+def _check_deliver(deliver: Deliver) -> None:
+    if deliver is not False:
+        raise ValueError(
+            "messages are delivered by the engine `local`, of events or sources, by live queries, and by `ephemera run`"
+        )
 
 
 def _check_sink(engine: str, sink: Sink | None, frame: bool) -> None:

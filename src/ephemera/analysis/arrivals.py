@@ -38,7 +38,8 @@ def _as_they_come(plan: Plan) -> Plan:
 
 def _early_labels(plan: Plan) -> frozenset[str]:
     catalogue = plan.catalogue
-    labels = [label for label, schema in catalogue.events.items() if schema.arrives_at_begin]
+    # Which events are too close to others is known when they have ended.
+    labels = [label for label, schema in catalogue.events.items() if schema.arrives_at_begin and schema.apart is None]
     if not labels or any(True for point in plan.points.values() for _ in find(point.expression, Detection)):
         return frozenset()
     return frozenset(label for label in labels if label not in catalogue.derived)

@@ -12,11 +12,12 @@ every answer is derived in finitely many steps, the least shift over all ways to
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from ephemera.algebra.attributes import EVENT, begin, end
-from ephemera.algebra.nodes import Base, Detection, Expression, Group, Imbed, Input, Match, Plan, Point, Union
+from ephemera.algebra.nodes import Base, Detection, Expression, Group, Imbed, Input, Match, Plan, Point, Rename, Union
+from ephemera.algebra.parts import member_head, positive_part
 from ephemera.analysis.cases import Case
 from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.knowledge import Described, describe_plan
@@ -93,7 +94,20 @@ class Bounds:
 
 def derive_bounds(plan: Plan) -> Bounds:
     """The stream bound functions of a plan."""
-    return _Derivation(plan).run()
+    return _Derivation(plan, _readings).run()
+
+
+def lasting(plan: Plan) -> dict[str, Limit]:
+    """For each rule how far its answers end at least behind the last event from outside that they are made of.
+
+    What is absent or collected is not what an answer is made of; of rules that read no event nothing is said.
+    """
+    rules = _Derivation(plan, _positive_readings).run().rules
+    nearest = {
+        name: min((one for one in f.limits if one.source != CLOCK), key=lambda one: one.shift, default=None)
+        for name, f in rules.items()
+    }
+    return {name: limit for name, limit in nearest.items() if limit is not None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +138,7 @@ class _Reading:
 
 
 class _Derivation:
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, readings: Callable[[Point, Described], list[_Reading]]) -> None:
         self._plan = plan
         self._catalogue = plan.catalogue
         self._described = describe_plan(plan)
@@ -132,7 +146,7 @@ class _Derivation:
         bases = [b.label for p in plan.points.values() for b in find(p.expression, Base)]
         self._labels = tuple(dict.fromkeys(label for label in bases if label is not None))
         self._readings = {
-            name: _readings(point, self._described) for name, point in plan.points.items() if point.kind == "rule"
+            name: readings(point, self._described) for name, point in plan.points.items() if point.kind == "rule"
         }
         self._alone: set[str] = set()
         """Streams of derived events of which rules derive none: only what comes from outside is there."""
@@ -280,6 +294,14 @@ def _readings(point: Point, described: Described) -> list[_Reading]:
             if before is None or _is_nearer(reading.weight, before.weight):
                 found[use.point, use.name, stamp] = reading
     return list(found.values())
+
+
+def _positive_readings(point: Point, described: Described) -> list[_Reading]:
+    """What the answers of a rule are made of: neither what is absent nor what is collected."""
+    positive = {id(use) for use in find(positive_part(member_head(point).input), Rename)}
+    windows = {name for use in find(point.expression, Rename) if id(use) not in positive for _, name in use.events}
+    readings = _readings(point, described)
+    return [one for one in readings if not one.context.negated and one.context.use.name not in windows]
 
 
 def _after(closure: Closure, stamp: str) -> Weight:

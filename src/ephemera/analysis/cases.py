@@ -31,6 +31,7 @@ from ephemera.algebra.nodes import (
     Limit,
     Match,
     Merge,
+    Never,
     Primitive,
     Project,
     RelativeTimer,
@@ -189,6 +190,8 @@ class Describer:
         match e:
             case Primitive(number, _):
                 return self.cases(inputs[number])
+            case Never():
+                return []
             case Limit(operand, length):
                 because = f"[{describe(length)}]"
                 return [

@@ -7,6 +7,7 @@ had that limit.
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal
 
 from ephemera.algebra.attributes import EVENT, begin, end, expression_of
@@ -15,6 +16,7 @@ from ephemera.algebra.nodes import Detection, Input, Plan, Point, Rename
 from ephemera.algebra.schema import Schema, schema, schemas
 from ephemera.analysis.cases import Case, Known
 from ephemera.analysis.distances import Closure
+from ephemera.analysis.separations import most_rows, most_within, separations
 from ephemera.base.time import describe
 from ephemera.base.tree import find
 
@@ -55,7 +57,7 @@ def detectors_of(
         schemas = [schema(e, points, plan.catalogue) for e in one.inputs]
         made = detector(one, schemas, lengths, _within(one, cases))
         if made is not None:
-            found[one.name] = made
+            found[one.name] = replace(made, apart=separations(plan, one))
     return found
 
 
@@ -91,12 +93,21 @@ def endless(detector: Detector) -> Slot | None:
     return next((slot for slot in detector.slots if slot.label is None), None)
 
 
-def most(slot: Slot) -> str:
+def rows(detector: Detector) -> int | None:
+    """How many rows a detector keeps at most for each value of the shared variables; None is any number."""
+    each = [most_rows(detector, slot) for slot in detector.slots]
+    known = [one for one in each if one is not None]
+    return sum(known) + detector.marks if len(known) == len(each) else None
+
+
+def most(detector: Detector, slot: Slot) -> str:
     """How many instances a slot holds for each value of the shared variables."""
     if slot.label is None:
         return "all instances that start later than those before"
     if slot.label:
-        return f"1 instance, and as many as end within {describe(slot.label)}"
+        within = most_within(detector, slot)
+        told = "as many as" if within is None else f"at most {within:,} that"
+        return f"1 instance, and {told} end within {describe(slot.label)}"
     if slot.is_time:
         return "1 time"
     return "1 instance, and 1 that has just ended" if slot.node.operator == ";" else "1 instance"

@@ -10,7 +10,7 @@ from ephemera.algebra.detector import Detector
 from ephemera.algebra.explain import detected
 from ephemera.algebra.nodes import Plan
 from ephemera.analysis.cases import PARTS
-from ephemera.analysis.detectors import is_part, most, verdict
+from ephemera.analysis.detectors import is_part, most, rows, verdict
 from ephemera.analysis.histories import Condition, histories
 from ephemera.analysis.nodes import Bound, Facts, Relevance
 from ephemera.analysis.superfluous import superfluous
@@ -55,12 +55,19 @@ def _detector(name: str, found: Detector) -> Iterator[str]:
     """What is kept for an algebra expression, operator by operator."""
     shown = name if name[:1].isalpha() else "it"
     each = f" for each {', '.join(found.shared)}" if found.shared else ""
-    yield f"{shown} is detected as {detected(found.expression)}: {verdict(found)}"
+    count = rows(found)
+    number = "" if count is None or not found.slots else f", at most {count:,} row{'s' * (count != 1)}{each}"
+    yield f"{shown} is detected as {detected(found.expression, found.labels)}: {verdict(found)}{number}"
     for slot in found.slots:
         until = "forever" if slot.within is None else f"until {describe(slot.within)} after its start"
         if slot.label is None:
             until = "forever: nothing bounds how long what follows may last"
-        yield f"  {detected(slot.node)} keeps of {detected(slot.operand)} {most(slot)}{each}, {until}"
+        whole, part = detected(slot.node, found.labels), detected(slot.operand, found.labels)
+        yield f"  {whole} keeps of {part} {most(found, slot)}{each}, {until}"
+    if found.marks:
+        _, within = found.limits[-1]
+        until = "forever" if within is None else f"until {describe(within)} after it"
+        yield f"  and when the last event came{each}, {until}"
 
 
 def _length(longest: int | None) -> str:
@@ -141,8 +148,9 @@ def as_json(plan: Plan, facts: Facts) -> list[dict[str, Any]]:
         {
             "point": point,
             "detected": name,
-            "as": detected(one.expression),
+            "as": detected(one.expression, one.labels),
             "verdict": verdict(one),
+            "rows": rows(one),
             "slots": _slots(one),
         }
         for point, found in detectors.items()
@@ -152,7 +160,12 @@ def as_json(plan: Plan, facts: Facts) -> list[dict[str, Any]]:
 
 def _slots(found: Detector) -> list[dict[str, Any]]:
     return [
-        {"operator": detected(s.node), "of": detected(s.operand), "label": s.label, "within": s.within}
+        {
+            "operator": detected(s.node, found.labels),
+            "of": detected(s.operand, found.labels),
+            "label": s.label,
+            "within": s.within,
+        }
         for s in found.slots
     ]
 

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from ephemera.algebra.attributes import primitive
-from ephemera.algebra.detector import Detector
-from ephemera.algebra.nodes import Detection, Input, Plan, Primitive
+from ephemera.algebra.attributes import event, is_blank, primitive
+from ephemera.algebra.detector import Detector, comparisons
+from ephemera.algebra.nodes import Composition, Detected, Detection, Input, Limit, Never, Plan, Primitive
+from ephemera.algebra.transform import contradictions, shrink
 from ephemera.analysis.blame import Blame, Cure, Lasts, blame
-from ephemera.analysis.detectors import endless, is_part, verdict
+from ephemera.analysis.detectors import endless, is_part, rows, verdict
 from ephemera.analysis.distances import Edge
 from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.base.diagnostic import Code, Help, Severity
 from ephemera.base.span import Span
-from ephemera.base.tree import find
+from ephemera.base.tree import find, rebuild
 from ephemera.rules.declare import head_label_span
+from ephemera.rules.explain import readable
 from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import NormalRule, Ruleset
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import primitives
-from ephemera.terms.nodes import Pattern
+from ephemera.syntax.format import format_algebra
+from ephemera.syntax.nodes import AlgebraExpression, Composed, Limited
+from ephemera.terms.nodes import Anonymous, Pattern, Var
 
 CLOCK = "timer:datetime"
 
@@ -27,6 +32,7 @@ CLOCK = "timer:datetime"
 def tell(rules: Ruleset, plan: Plan, facts: Facts, findings: Findings, unbounded: Severity | None) -> None:
     """Adds what is wrong; state without a bound counts as much as is asked for, None not at all."""
     _tell_never(rules, plan, facts, findings)
+    _tell_contradictions(rules, plan, findings)
     if unbounded is not None:
         _tell_detectors(rules, plan, facts, findings, unbounded)
     for normal, found in _blamed(rules, plan, facts):
@@ -70,6 +76,9 @@ def _endless(  # noqa: PLR0913, PLR0917 - where it is, and what to say of it
     else:
         message = f"one {label} for each {', '.join(found.shared)} would be kept forever"
         notes = ["nothing bounds how long after it what it waits for may come, and new values may always come"]
+        count = rows(found)
+        if count is not None:
+            notes.append(f"each value leaves at most {count:,} row{'s' * (count != 1)}")
     place = _place(normal, primitive(name, part + 1))
     findings.add(Code.UNBOUNDED_RELEVANCE, message, place, notes=notes, help=helps, severity=severity)
 
@@ -111,6 +120,55 @@ def _never(rules: Ruleset, number: int, edges: Sequence[Edge], findings: Finding
         help=[Help("take one of the conditions out, or loosen it")],
         severity="warning",
     )
+
+
+def _tell_contradictions(rules: Ruleset, plan: Plan, findings: Findings) -> None:
+    """The absences in algebra expressions that leave nothing: what must be absent is part of what it is absent from."""
+    for point in plan.points.values():
+        for detection in find(point.expression, Detection):
+            if point.normal is not None:
+                _contradictions(rules.normal[point.normal], detection, findings)
+
+
+def _contradictions(normal: NormalRule, detection: Detection, findings: Findings) -> None:
+    literal = next(one for one in normal.algebra if event(one.name) == detection.name)
+    same = comparisons(detection)
+    is_whole = isinstance(shrink(detection.expression, *same), Never)
+    found = list(contradictions(detection.expression, *same))
+    written = dict(_written(detection.expression, literal.expression)) if found else {}
+    for absence, absent in found:
+        outer, inner = written[absence.left], written[absent]
+        findings.add(
+            Code.NEVER_OCCURS,
+            f"`{_quote(outer)}` never occurs without `{_quote(inner)}`",
+            inner.span,
+            notes=[
+                "what must be absent here lies within all that it must be absent from",
+                f"so {'the whole expression' if is_whole else 'this part of the expression'} never occurs",
+            ],
+            help=[Help("take it out, or take away something else: behind `-` stands what may not lie within the left")],
+            severity="warning",
+        )
+
+
+def _written(e: Detected, node: AlgebraExpression) -> Iterator[tuple[Detected, AlgebraExpression]]:
+    """The parts of an expression beside how they are written; no two are equal, since each input is read once."""
+    yield e, node
+    match e, node:
+        case Limit(operand, _), Limited(inner, _):
+            yield from _written(operand, inner)
+        case Composition(_, left, right), Composed(_, one, other):
+            yield from _written(left, one)
+            yield from _written(right, other)
+        case _:
+            return
+
+
+def _quote(e: AlgebraExpression) -> str:
+    def change(node: Any) -> Any:
+        return Anonymous() if isinstance(node, Var) and is_blank(node.name) else node
+
+    return format_algebra(readable(rebuild(e, change), arrow=True))
 
 
 def _unbounded(normal: NormalRule, plan: Plan, found: Blame, findings: Findings, severity: Severity) -> None:

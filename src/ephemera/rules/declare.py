@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
+from functools import partial
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.span import Span
+from ephemera.base.suggest import suggestion
 from ephemera.base.time import SECOND, UNITS, microseconds
+from ephemera.rules.apart import check_apart, declared_apart
 from ephemera.rules.findings import Findings, Vocabulary
 from ephemera.rules.nodes import Catalogue, Resolved, Schema, Source
 from ephemera.rules.places import check_places
+from ephemera.rules.transports import check_messages, read_transports
 from ephemera.syntax.format_declarations import attribute as format_attribute
 from ephemera.syntax.nodes import (
     Attribute,
@@ -29,6 +33,7 @@ from ephemera.syntax.nodes import (
     Table,
     TimeUnit,
     TimeZone,
+    Write,
 )
 from ephemera.terms.namespaces import NONE, Namespaces
 from ephemera.terms.nodes import All, Construct, ConstructTerm, Duration, Label, OptionalConstruct
@@ -54,10 +59,15 @@ def declare(program: Program, findings: Findings, *, namespaces: Namespaces = NO
         derived=_derived(rules),
         arities=_arities(rules),
         namespaces=namespaces,
+        transports=read_transports(program, partial(length_of, unit=unit, findings=findings), findings),
+        writes=_writes(program, rules, findings, complete=complete),
         local=LocalTime(zone, is_declared=any(isinstance(s, TimeZone) for s in program.statements)),
     )
     _check_renamed(program, catalogue, findings)
+    check_apart(program, catalogue, findings)
     check_places(program, findings)
+    if complete:  # else the declaration may be what could not be read
+        check_messages(rules, catalogue.transports, findings)
     labels = tuple(sorted({*events, *tables, *catalogue.derived}))
     findings.vocabulary = Vocabulary(labels, frozenset(name.split(":")[0] for name in labels if ":" in name))
     return Resolved(catalogue, rules, blocks)
@@ -129,6 +139,28 @@ def _arities(rules: tuple[Rule, ...]) -> dict[str, tuple[int, ...]]:
         else:
             terms.add(head_label(rule.head))
     return {label: tuple(sorted(arities)) for label, arities in found.items() if label not in terms}
+
+
+def _writes(
+    program: Program, rules: tuple[Rule, ...], findings: Findings, *, complete: bool
+) -> tuple[tuple[tuple[str, ...], str], ...]:
+    """What is written where; only what rules derive can be."""
+    derived = _derived(rules)
+    found: list[tuple[tuple[str, ...], str]] = []
+    for declared in (s for s in program.statements if isinstance(s, Write)):
+        for label in declared.labels:
+            if complete and str(label) not in derived:
+                meant = suggestion(str(label), derived)
+                findings.add(
+                    Code.UNKNOWN_EVENT,
+                    f"`{label}` is to be written, and no rule derives it",
+                    label.span,
+                    help=[
+                        Help(f"did you mean `{meant}`?" if meant is not None else "name an event that a rule derives")
+                    ],
+                )
+        found.append((tuple(str(label) for label in declared.labels), declared.location))
+    return tuple(found)
 
 
 # ---- time --------------------------------------------------------------------------------------------------
@@ -236,6 +268,7 @@ def _event(declared: EventType, unit: int, findings: Findings) -> Schema:
         longest = None if limit is None else length_of(limit, unit, findings)
     rate = declared.rate
     per_second = float(rate.count) * SECOND / UNITS[rate.per] if rate else None
+    distance = length_of(declared.apart.distance, unit, findings) if declared.apart is not None else 0
     return Schema(
         str(declared.label),
         attributes,
@@ -243,6 +276,7 @@ def _event(declared: EventType, unit: int, findings: Findings) -> Schema:
         declared.arrives_at_begin,
         per_second,
         _renamed(declared.attributes or (), findings),
+        declared_apart(declared, distance, findings),
         span=declared.label.span,
     )
 

@@ -20,6 +20,15 @@ from ephemera.terms.zones import LocalTime
 
 
 @dataclass(frozen=True, slots=True)
+class Apart:
+    """How close events of a type may end: at least so many microseconds apart, if they have the same values."""
+
+    distance: int
+    per: tuple[str, ...] = ()
+    """The attributes by which they are told apart; none are all of the type."""
+
+
+@dataclass(frozen=True, slots=True)
 class Schema:
     """A declared event type or table: its attributes in order, None where the shape is left open."""
 
@@ -31,6 +40,8 @@ class Schema:
     per_second: float | None = None
     renamed: tuple[tuple[str, str], ...] = ()
     """The attributes whose column or key has another name, with that name."""
+    apart: Apart | None = None
+    """How close events of the type may come; None is as close as they like."""
     span: Span = field(default=NOWHERE, kw_only=True, compare=False)
 
     @property
@@ -74,6 +85,26 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
+class EnvironmentVariable:
+    """Stands for what the environment holds when a message is sent; nobody writes that down."""
+
+    name: str
+
+
+SettingValue: TypeAlias = str | int | float | bool | tuple[str, ...] | EnvironmentVariable
+"""What is said of a transport; durations are in microseconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransportSettings:
+    """How messages are sent: by which kind of transport, with what settings."""
+
+    name: str
+    kind: str
+    settings: Mapping[str, SettingValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Catalogue:
     """All that a program declares, and the rules that derive each label."""
 
@@ -88,8 +119,12 @@ class Catalogue:
     arities: Mapping[str, tuple[int, ...]]
     """The arities of the labels that only arrow rules derive."""
     namespaces: Namespaces = NONE
+    transports: Mapping[str, TransportSettings] = field(default_factory=dict)
+    """How messages are sent, by the names that the program declares for it."""
     local: LocalTime = field(default_factory=LocalTime, compare=False)
     """What a time without a zone means."""
+    writes: tuple[tuple[tuple[str, ...], str], ...] = ()
+    """Which derived events are written where, as it is declared."""
     only: str | None = None
     """Where it is the catalogue of one stream: the one type that this carries, which is that of whatever names none."""
 

@@ -65,6 +65,14 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
+class CloseEvent:
+    """An event that is bad since it is too close to another of its type, and the reason in words."""
+
+    event: Event
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class LateEvent:
     """An event that came behind the bound of its source, and the input that it was."""
 
@@ -81,6 +89,8 @@ class Outcome:
     dead_letters: list[DeadLetter] = field(default_factory=list)
     matched: set[int] = field(default_factory=set)
     """The numbers of the rules that gave something, or a head without a value."""
+    close: list[CloseEvent] = field(default_factory=list)
+    """Events that came too close to others of their type."""
 
     def only(self, emit: Collection[str]) -> None:
         """Leaves what is not asked for out; no names at all ask for everything."""

@@ -6,6 +6,7 @@ branches give is kept apart, for the messages.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 
@@ -44,6 +45,7 @@ from ephemera.terms.nodes import (
     Call,
     Desc,
     Element,
+    Expression,
     Name,
     NamedAtom,
     Node,
@@ -128,6 +130,12 @@ def bindings(query: Query | Condition) -> Bindings:
             return bindings(inner)
         case _:
             return NOTHING
+
+
+def shared_in_algebra(algebra: Algebra) -> frozenset[str]:
+    """The variables whose values an algebra expression keeps apart: of several of its events, or named."""
+    times = Counter(name for atom in primitives(algebra.expression) for name in pattern_bindings(atom).sure)
+    return frozenset(name for name, count in times.items() if count > 1) | {v.name for v in algebra.per}
 
 
 def _negated(pattern: Pattern) -> Bindings:
@@ -247,8 +255,15 @@ def plain_variables(head: Head) -> frozenset[str]:
     match head:
         case Derive(_, arguments):
             return frozenset[str]().union(*(direct_variables(a) for a in arguments))
-        case Detect(term) | Raise(_, _, term):
+        case Detect(term):
             return direct_variables(term)
+        case Raise(recipient, transport, term):
+            return direct_variables(term).union(*(direct_variables(e) for e in computed(recipient, transport)))
+
+
+def computed(*address: str | Expression) -> tuple[Expression, ...]:
+    """What of an address is no text that stands in the program."""
+    return tuple(part for part in address if not isinstance(part, str))
 
 
 def primitives(expression: Node) -> Iterator[Pattern]:

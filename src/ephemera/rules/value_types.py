@@ -97,6 +97,8 @@ class _Inference:
         self._catalogue: Catalogue = rules.resolved.catalogue
         self._times = times
         self._columns: dict[tuple[str, int], tuple[Type, ...]] = {}
+        self._built: set[str] = set()
+        """Labels without a declaration of terms that rules build: `p [ 1, 2 ]` is an event `p(1, 2)`, too."""
 
     def run(self) -> Columns:
         while True:
@@ -115,12 +117,16 @@ class _Inference:
                 names = self._catalogue.attributes(str(term.label)) if isinstance(term, Construct) else None
                 if isinstance(term, Construct) and names is not None:
                     self._add(str(term.label), tuple(self._child(term, name, known) for name in names))
+                elif isinstance(term, Construct):
+                    self._built.add(str(term.label))
             case _:
                 return
 
     def _add(self, label: str, found: tuple[Type, ...]) -> None:
         before = self._columns.get((label, len(found)), _unknown(len(found)))
-        self._columns[label, len(found)] = tuple(union(a, b) for a, b in zip(before, found, strict=True))
+        open_to: Type = "any" if label in self._built else "nothing"
+        own = (union(union(a, b), open_to) for a, b in zip(before, found, strict=True))
+        self._columns[label, len(found)] = tuple(own)
 
     def _child(self, term: Construct, name: str, known: Mapping[str, Type]) -> Type:
         """The type of an attribute that a construct term builds as a child with one value."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
-from ephemera.base.diagnostic import Code, Edit, Help
+from ephemera.base.diagnostic import Code, Edit, Help, Related
 from ephemera.base.suggest import suggestion
 from ephemera.base.tree import find, walk
 from ephemera.rules.findings import Findings, listed
@@ -17,9 +17,11 @@ from ephemera.rules.scope import (
     NOTHING,
     Bindings,
     bindings,
+    computed,
     definitions,
     pattern_bindings,
     primitives,
+    shared_in_algebra,
     variable_names,
 )
 from ephemera.syntax.nodes import (
@@ -31,6 +33,7 @@ from ephemera.syntax.nodes import (
     And,
     At,
     Comparison,
+    Composed,
     Condition,
     Derive,
     Detect,
@@ -73,7 +76,11 @@ class _Variables:
             case Derive(_, arguments):
                 for argument in arguments:
                     self.uses(argument, self.whole, "the head")
-            case Detect(term) | Raise(_, _, term):
+            case Detect(term):
+                self._construct(term, optional=False)
+            case Raise(recipient, transport, term):
+                for part in computed(recipient, transport):
+                    self.uses(part, self.whole, "the head")
                 self._construct(term, optional=False)
             case _:
                 assert_never(self._rule.head)
@@ -126,6 +133,8 @@ class _Variables:
                     self._shared(event.pattern, outside, "the negated query")
             case Algebra(_, expression, _, per):
                 self._correlated(expression, per)
+                self._loose(query)
+                self._absent_only(query)
             case Absent(pattern) | At(_, pattern, True):
                 self._shared(pattern, outside, "the absent row")
             case _ if isinstance(query, CONDITIONS):
@@ -142,6 +151,47 @@ class _Variables:
                 notes=["instances are found for each value of the variables behind `per` apart"],
                 help=[Help(f"use `{variable.name}` in one of its events, or take it out")],
             )
+
+    def _loose(self, algebra: Algebra) -> None:
+        """What the whole may occur without is the same nowhere else: it holds for values that nobody knows."""
+        loose = shared_in_algebra(algebra) - bindings(algebra).sure
+        inside = {id(node) for node in walk(algebra)}
+        for node in walk(self._rule) if loose else ():
+            if isinstance(node, Name | Var) and node.name in loose and id(node) not in inside:
+                self._findings.add(
+                    Code.UNBOUND_VARIABLE,
+                    f"the algebra expression may occur without an event that has `{node.name}`",
+                    node.span,
+                    related=[Related(algebra.span, f"this keeps the values of `{node.name}` apart")],
+                    notes=["then it occurs for every value, also for those that no event has"],
+                    help=[Help(f"give the variable here another name than `{node.name}`")],
+                )
+                return
+
+    def _absent_only(self, algebra: Algebra) -> None:
+        """Warns of shared variables that no event of what must occur has: for some value nothing is there."""
+        for composed in find(algebra.expression, Composed):
+            if composed.operator != "-":
+                continue
+            inside = {id(atom) for atom in primitives(composed.right)}
+            others = (pattern_bindings(a).all for a in primitives(algebra.expression) if id(a) not in inside)
+            only = shared_in_algebra(algebra) - frozenset[str]().union(*others)
+            own = [atom for atom in primitives(composed.right) if pattern_bindings(atom).all & only]
+            if not own:
+                continue
+            name = min(pattern_bindings(own[0]).all & only)
+            self._findings.add(
+                Code.ABSENT_ONLY,
+                f"`{name}` stands only in what must be absent, which so keeps nothing out",
+                composed.right.span,
+                severity="warning",
+                notes=[f"the values of `{name}` are kept apart, and there is always one for which this is absent"],
+                help=[
+                    Help(f"use `{name}` in what must occur, too"),
+                    Help("or let a rule derive what must be absent, and take away what that derives"),
+                ],
+            )
+            return
 
     def _only_collected(self) -> frozenset[str]:
         """The variables that only collections bind: each gathers on its own, and sees none of the others'."""

@@ -20,10 +20,12 @@ from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import plain_variables
 from ephemera.rules.series import series_of
 from ephemera.semantics.answers import Answer, Reader, answers
+from ephemera.semantics.apart import judged
 from ephemera.semantics.conditions import holds, microseconds
 from ephemera.semantics.facts import Facts
 from ephemera.syntax.nodes import Derive, Detect, Raise, Rule
 from ephemera.syntax.nodes import Event as EventQuery
+from ephemera.terms.addresses import Address, address
 from ephemera.terms.compute import Scope, Undefined
 from ephemera.terms.construct import Origin, Row, construct, partition, value_of
 from ephemera.terms.events import Event, event_of_both
@@ -52,11 +54,18 @@ def evaluate(
 
     `running` has the numbers of the rules that are run, if that is not all of them.
     """
-    return _Evaluation(rules, list(events), world or World()).run(running)
+    return _Evaluation(rules, list(events), world or World(), running).run(running)
+
+
+def _read(rules: Ruleset, running: Container[int] | None) -> frozenset[str] | None:
+    """The types that the rules that are run read; None if they may read any."""
+    asked = [own for n, own in enumerate(rules.dependencies, 1) if running is None or n in running]
+    labels = {one.label for own in asked for one in own}
+    return None if None in labels else frozenset(label for label in labels if label is not None)
 
 
 class _Evaluation:
-    def __init__(self, rules: Ruleset, events: list[Event], world: World) -> None:
+    def __init__(self, rules: Ruleset, events: list[Event], world: World, running: Container[int] | None) -> None:
         self._rules = rules
         self._world = world
         ends = [e.time.end for e in events] or ([world.until] if world.until is not None else [])
@@ -69,7 +78,8 @@ class _Evaluation:
         self._forms: dict[Event, Event] = {}
         """Events that came in several forms (`1` and `1.0`), in the one that they make together."""
         self._formed = 0
-        for event in events:
+        good, self._close = judged(events, rules.resolved.catalogue, _read(rules, running))
+        for event in good:
             self._add(event)
         if self._forms:
             self._facts = self._facts_of(self._forms.get(e, e) for e in self._facts)
@@ -91,6 +101,7 @@ class _Evaluation:
             sorted(sent, key=lambda m: (m.event.key, m.recipient, m.transport)),
             list(self._dead.values()),
             self._matched,
+            self._close,
         )
 
     def _in_one_form(self, members: list[int]) -> None:
@@ -151,6 +162,7 @@ class _Evaluation:
             if answer.time.end > LATEST or answer.time.begin < -LATEST:
                 raise Undefined(TOO_FAR)
             built = _build(rule, group, answer.origin, scope, self._reader)
+            to = _address(rule, group, answer.origin, scope)
         except Undefined as undefined:
             self._matched.add(number)
             letter = DeadLetter(number, dict(group[0].variables), str(undefined))
@@ -161,8 +173,8 @@ class _Evaluation:
             event = Event(term, answer.time, positional=isinstance(rule.head, Derive))
             if number in self._series:
                 self._series[number].add((answer.time.begin, answer.time.end), group[0].variables, term)
-            if isinstance(rule.head, Raise):
-                message = Message(event, rule.head.recipient, rule.head.transport)
+            if to is not None:
+                message = Message(event, *to)
                 known = self._messages.get((event, message.recipient, message.transport))
                 if known is not None:
                     message = replace(known, event=event_of_both(known.event, event))
@@ -206,6 +218,12 @@ def _build(rule: Rule, group: list[Row], origin: Origin, scope: Scope, reader: R
             return [reader.positional(str(label), values)]
         case Detect(term) | Raise(_, _, term):
             return _terms(term, group, origin, scope)
+
+
+def _address(rule: Rule, group: list[Row], origin: Origin, scope: Scope) -> Address | None:
+    """Where a message goes; None if the rule sends none."""
+    head = rule.head
+    return address(head.recipient, head.transport, group, origin, scope) if isinstance(head, Raise) else None
 
 
 def _terms(term: ConstructTerm, group: list[Row], origin: Origin, scope: Scope) -> list[Term]:

@@ -19,6 +19,7 @@ from ephemera.base.scratch import scratch
 from ephemera.engine.cluster.admission import TOO_LATE
 from ephemera.engine.cluster.live_slices import WORTHWHILE, LiveSlicing
 from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.formats.answer_keys import RulePrints
 from ephemera.formats.json_events import read_time
 from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
@@ -29,7 +30,7 @@ from ephemera.spark.live.intake import TOLD, ToldLines, told_line
 from ephemera.spark.live.report import BatchReport
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.session import session
-from ephemera.spark.sinks.callback_sink import Answer, Delivery, EachBatch, Rules
+from ephemera.spark.sinks.callback_sink import Answer, Delivery, EachBatch
 from ephemera.spark.sinks.encode_answers import forms_of
 from ephemera.spark.sinks.folder_sink import FolderSink, folder_at
 from ephemera.stories.judge import Found, Ready, clock_of
@@ -89,7 +90,7 @@ class Told:
     def sinks(self, spreads: Sequence[DistributedProgram], query: str) -> Iterator[QuerySinks]:
         """Sinks that bring it here: a function for answers, and a folder for dead letters; both name the program."""
         forms = forms_of(spreads, [{PROGRAM: str(spread.number)} for spread in spreads])
-        rules = {spread.number: Rules(spread.plan) for spread in spreads}
+        rules = {spread.number: RulePrints(spread.plan) for spread in spreads}
         taker = EachBatch(lambda answers, batch: self.answers.extend((batch, answer) for answer in answers))
         with scratch("letters") as folder:
             folders = FolderSink(forms, query, letters=folder_at(str(folder)))
