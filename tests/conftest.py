@@ -18,7 +18,7 @@ settings.register_profile(
     derandomize=True,
     deadline=None,
     database=None,
-    max_examples=130,
+    max_examples=60,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -9,12 +9,14 @@ from ephemera.algebra.interpret import Given, Relation, events_of, interpret
 from ephemera.algebra.lower import lower
 from ephemera.algebra.nodes import Plan, Points
 from ephemera.base.span import Source
+from ephemera.formats.addresses import fixed_address
 from ephemera.formats.json_events import read_object, read_row, read_time
 from ephemera.physical.lanes import by_the_clock
 from ephemera.pipeline import check
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import World
+from ephemera.semantics.apart import judged
 from ephemera.semantics.oracle import look_back
 from ephemera.stories.judge import typed_rows
 from ephemera.stories.read import read_story
@@ -22,12 +24,26 @@ from ephemera.syntax.nodes import Raise
 from ephemera.terms.events import Event
 
 Answers = frozenset[tuple[object, ...]]
+COMPUTED = (None, None)
+"""Stands for an address that a rule computes: plans build terms, and engines say where these go."""
+
+
+def told_by_plans(rules: Ruleset, answers: Answers) -> Answers:
+    """Answers as far as plans know them: without addresses, if a rule computes some."""
+    heads = [rule.head for rule in rules.resolved.rules]
+    if not any(isinstance(head, Raise) and fixed_address(head) is None for head in heads):
+        return answers
+    return frozenset((*one[:2], *COMPUTED) if one[0] == "message" else one for one in answers)
 
 
 def plan_answers(rules: Ruleset, events: Sequence[Event], world: World, points: Points = "rules") -> Answers:
-    """What the plan of a program answers, to be compared: events and messages."""
+    """What the plan of a program answers, to be compared: events and messages.
+
+    Events that come too close are judged before any plan.
+    """
     plan = lower(rules, points)
-    return as_answers(plan, interpret(plan, given(rules, events, world)), rules, events, world)
+    good, _ = judged(events, rules.resolved.catalogue, None)
+    return as_answers(plan, interpret(plan, given(rules, good, world)), rules, good, world)
 
 
 def given(rules: Ruleset, events: Sequence[Event], world: World) -> Given:
@@ -59,7 +75,7 @@ def as_answers(
             if event.time.end < first or (point.rule in clocked and event.time.end > last):
                 continue
             if isinstance(head, Raise):
-                made.add(("message", event.key, head.recipient, head.transport))
+                made.add(("message", event.key, *(fixed_address(head) or COMPUTED)))
             else:
                 made.add(("event", event.key))
     return frozenset(made)

@@ -23,9 +23,9 @@ from tests.plans.meaning import given
 from tests.plans.stepwise import Conditions, Outcome, conditions_of, step_by_step, stored_by
 from tests.strategies.cases import Case, sample
 
-CASES = 66
+CASES = 36
 LEAST_DELETED = 0.3
-"""Of all that was stored."""
+"""Of what was stored in a trial, on the average: a single one may store more than all others together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,14 +70,14 @@ def declared(plan: Plan, events: Sequence[Event]) -> Plan:
 @pytest.mark.parametrize("points", ["rules", "joins"])
 @pytest.mark.parametrize("count", [CASES, pytest.param(3 * CASES, marks=pytest.mark.slow)])
 def test_deleting_what_is_irrelevant_changes_nothing(points: Points, count: int) -> None:
-    stored = deleted = 0
+    shares: list[float] = []
     for trial in trials(points, count):
         outcome = trial.run(stored_by(trial.facts))
         assert outcome.is_same, (trial.case.program, outcome.lost, outcome.gained)
-        stored += outcome.stored
-        deleted += outcome.deleted
-    print(f"{deleted} of {stored} tuples deleted ({deleted / stored:.0%})")
-    assert deleted >= LEAST_DELETED * stored
+        shares += [outcome.deleted / outcome.stored] if outcome.stored else []
+    deleted = sum(shares) / len(shares)
+    print(f"{deleted:.0%} of the tuples deleted, in {len(shares)} trials")
+    assert deleted >= LEAST_DELETED
 
 
 def test_what_engines_store_is_no_more_than_what_is_relevant() -> None:

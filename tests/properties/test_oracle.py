@@ -55,6 +55,7 @@ def _check_what_is_known_by_then(case: Case) -> None:
         assert answers(_until(cut, limit)) == answers(_until(full, limit))
 
 
+@settings(max_examples=20)
 @given(cases(), st.data())
 def test_order_and_repetition_of_the_input_mean_nothing(case: Case, data: st.DataObject) -> None:
     order = data.draw(arrivals(case.events)).events
@@ -62,6 +63,7 @@ def test_order_and_repetition_of_the_input_mean_nothing(case: Case, data: st.Dat
     assert formed(evaluate(case.ruleset, [*order, *again], case.world)) == formed(case.outcome())
 
 
+@settings(max_examples=30)
 @given(cases(), st.data())
 def test_order_of_the_rules_means_nothing(case: Case, data: st.DataObject) -> None:
     statements = parse(Source("program.eq", case.program)).program.statements
@@ -77,7 +79,7 @@ def test_normal_forms_answer_the_same(case: Case) -> None:
     assert answers(evaluate(denormalize(case.ruleset), case.events, case.world)) == answers(case.outcome())
 
 
-@settings(max_examples=60)
+@settings(max_examples=30)
 @given(cases(), st.data())
 def test_an_event_that_no_rule_speaks_of_changes_nothing(case: Case, data: st.DataObject) -> None:
     assume(case.events and "any label" not in case.features)

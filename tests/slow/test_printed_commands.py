@@ -25,8 +25,9 @@ RUNS = {
     "scripts/demo": "scripts/demo",
     "ephemera demo --keep FOLDER": ".venv/bin/ephemera demo --keep FOLDER/kept",
     "scripts/hunt": "scripts/hunt 0",  # what it hunts with is chance, so no round is run here
+    "scripts/hunt algebra": "scripts/hunt algebra 2 1",
     "scripts/bench": f"scripts/bench {FEW} --rules 5 --plots FOLDER/plots",
-    "scripts/bench engine --events 1000000": f"scripts/bench engine {FEW} --rules 0 --plots FOLDER/plots",
+    "scripts/bench engine --events 1000000": f"scripts/bench engine {FEW} --rules 0 --queries Q1 --hot 0",
     "scripts/bench engine --latency-only": "scripts/bench engine --latency-only --rules 5 --json FOLDER/figures.json",
     "scripts/bench command": f"scripts/bench command {FEW} --formats jsonl,csv,parquet --shuffled --objects",
     "scripts/bench command --engines spark,pyspark": f"scripts/bench command {FEW} --engines spark,pyspark "
@@ -34,15 +35,21 @@ RUNS = {
     "scripts/bench command --engines frame": f"scripts/bench command {FEW} --engines frame --queries Q1,Q1w,Q2,Q3,Q4",
     "scripts/bench command --memory": "scripts/bench command --memory --events 1000,4000 --keys 50 --queries Q1",
     "scripts/bench algebra": "scripts/bench algebra --events 2000 --live 200",
+    "scripts/bench algebra --spark": "scripts/bench algebra --spark --events 2000",
+    "scripts/bench kafka": "scripts/bench kafka --events 2000 --pace 200 --seconds 2",
+    "scripts/bench kafka --spark": "scripts/bench kafka --spark --events 2000 --pace 200 --seconds 2",
+    "scripts/services start": "scripts/services start",
+    "python -m tests.hunt_delivery 1000 1": ".venv/bin/python -m tests.hunt_delivery 20 1",
     "scripts/bench arithmetic": "scripts/bench arithmetic --events 400 --repeat 1",
     "scripts/bench planner": "scripts/bench planner --events 600 --others 2 --repeat 1",
     "scripts/bench slices": (
-        "scripts/bench slices --events 4000 --size 2000 --batches 2 --warm 1 --repeat 1 --cases pairs hot"
+        "scripts/bench slices --events 4000 --size 2000 --batches 2 --warm 1 --repeat 1 --cases hot"
     ),
     "scripts/bench many": "scripts/bench many --compile 20 --rules 20 --sends 20 --batch-rules 5 --events 1000",
     "scripts/bench memory": "scripts/bench memory --events 1000 --times 2 --units 12",
-    "scripts/bench spark": f"scripts/bench spark {FEW}",
-    "scripts/bench live": "scripts/bench live --sizes 2000 --many 1 --batches 2 --warm 1 --keys 50 --stores memory",
+    "scripts/bench spark": f"scripts/bench spark {FEW} --queries Q1 Q4 --hot 0",
+    "scripts/bench live": "scripts/bench live --parts small large --sizes 2000 --many 1 --batches 2 --warm 1 --keys 50 "
+    "--stores memory",
     "scripts/bench compile": "scripts/bench compile --rules 40",
     ".venv/bin/ephemera test tests/stories/YOUR-STORY.md": ".venv/bin/ephemera test --engine local "
     "tests/stories/absence-is-known-when-the-window-ends.md",
@@ -65,6 +72,8 @@ WRITERS = (
     ".venv/bin/python -m tests.golden.cases",
     ".venv/bin/python -m tests.golden.test_rules",
     ".venv/bin/python -m tests.golden.test_physical",
+    ".venv/bin/python -m tests.golden.test_rewrites",
+    ".venv/bin/python -m tests.golden.test_goals",
     ".venv/bin/python -m tests.unit.test_docs",
 )
 """They write files anew: here in a copy, in which nothing may change."""
@@ -74,10 +83,14 @@ NOT_RUN = {
     "scripts/test -k parser": "it runs tests",
     "scripts/test --slow": "it runs these tests",
     "scripts/check": ".ci/run does",
+    "scripts/bench kafka --streams": "it needs a compiler of Java",
     "scripts/test-spark42": ".ci/run does",
     "pip install ephemera-cep": "tests/slow/test_wheel.py installs what is built here",
     "pip install 'ephemera-cep[spark]'": "tests/slow/test_wheel.py does so",
     "scripts/setup": ".ci/run does, for an environment that is not there",
+    "spark-submit --master spark://host:7077 --conf spark.sql.session.timeZone=Asia/Tokyo script.py": (
+        "tests/spark/test_own_sessions.py submits a script, and tests/spark/test_ship.py does to a cluster"
+    ),
     "PYTHON=python3.13 scripts/setup": "it would replace the environment that runs this test",
 }
 
@@ -139,6 +152,7 @@ def test_printed_writers_write_what_is_there(command: str, tmp_path: Path) -> No
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     for page in ROOT.glob("*.md"):
         shutil.copy(page, tmp_path)
+    (tmp_path / "scripts").symlink_to(ROOT / "scripts")
     run(f"{ROOT}/{command}", tmp_path, PYTHONPATH=f"{tmp_path / 'src'}")
     changed = [
         path.relative_to(tmp_path)

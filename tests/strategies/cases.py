@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from hypothesis import assume
+from hypothesis import assume, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
@@ -32,6 +32,7 @@ from ephemera.terms.events import Event
 from ephemera.terms.values import Term, Value
 
 from .drafts import Draft
+from .made_once import made_once
 from .making import add_rule, wished
 from .marks import feature_of, mark, names, render, taken_out
 from .mix import FRAIL
@@ -47,6 +48,9 @@ MOSTLY = 75
 
 MOST_DERIVED = 24
 """How many events a program may derive, lest later rules have too many to join."""
+
+SAMPLE = 200
+"""How many cases properties draw from, where they are to be the same every time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +131,23 @@ def make(dice: Dice, turn: int) -> Case | None:
     features = frozenset(feature_of(name) for name in names(marked))
     if dice.chance(25):
         events = rewritten(dice, events)
+    if draft.is_closed and dice.chance(30):
+        marked = _apart(dice, marked)
+        rules = compiled(render(marked)) or rules
+        program = tidy(render(marked))
     return Case(program, rules, tuple(events), draft.tables, features, marked)
+
+
+def _apart(dice: Dice, marked: str) -> str:
+    """The program with a distance that events of a type have to keep."""
+    label = dice.pick(sorted(set(re.findall(r"EVENT ([abc])\(", marked))))
+    per = dice.pick(("", " PER k", " PER k", " PER v, k"))
+    declared = re.search(rf"EVENT {label}\(([^)]*)\) LASTS ANY", marked)
+    assert declared is not None
+    names = [name for name in ("k", "v") if f"{name}:" in declared[1]]
+    asked = [name for name in re.findall(r"[kv]\b", per) if name in names]
+    clause = f" AT LEAST {dice.number(1, 5)} APART{' PER ' + ', '.join(asked) if asked else ''}"
+    return marked[: declared.end()] + clause + marked[declared.end() :]
 
 
 def _extended(draft: Draft, count: int, turn: int) -> Draft | None:
@@ -194,15 +214,26 @@ def _cases(draw: DrawFn) -> Case:
     return case
 
 
+@st.composite
+def _of_the_sample(draw: DrawFn) -> Case:
+    case = _of_seed(draw(st.sampled_from(range(SAMPLE))))
+    assume(case is not None)
+    assert case is not None
+    return case
+
+
 def cases() -> SearchStrategy[Case]:
-    """Cases with every feature of the language."""
-    return _cases()
+    """Cases with every feature of the language: some of the sample, and on a hunt ever new ones."""
+    return _cases() if settings.get_current_profile_name() == "hunt" else _of_the_sample()
 
 
 def sample(count: int) -> Iterator[Case | None]:
     """The same cases every time, each apart from the others; Hypothesis draws families of cases that are alike."""
-    for seed in range(count):
-        yield make(Dice(Random(seed).randrange), seed)
+    return map(_of_seed, range(count))
+
+
+def _of_seed(seed: int) -> Case | None:
+    return made_once("case", seed, lambda seed: make(Dice(Random(seed).randrange), seed))
 
 
 # ---- programs ----------------------------------------------------------------------------------------------

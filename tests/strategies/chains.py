@@ -26,13 +26,14 @@ PAIRS = ("{i} before {j}", "{{{i}, {j}}} within 3", "{i} before[0, 4] {j}", "{i}
 
 def program(dice: Random) -> str:
     """One or two rules over different keys; the second builds on the first."""
-    text = f"{DECLARED}\n{_rule(dice, 'p', ('a', 'b', 'c'))}"
+    text = f"{DECLARED}\n{rule(dice, 'p', ('a', 'b', 'c'))}"
     if dice.random() < 0.4:
-        text += f"\n{_rule(dice, 'q', ('a', 'p', 'c'))}"
+        text += f"\n{rule(dice, 'q', ('a', 'p', 'c'))}"
     return text
 
 
-def _rule(dice: Random, head: str, labels: tuple[str, ...]) -> str:
+def rule(dice: Random, head: str, labels: tuple[str, ...]) -> str:
+    """A rule over some types, of two to four events."""
     shape = dice.choice(SHAPES)
     names = [f"e{k}" for k in range(len(shape))]
     body = [

@@ -52,7 +52,7 @@ READERS = [
     "n12(n, x) <- h: n3(n), e: b(x), h before[0, 5] e;",
     "n13(n) <- h: n3(n), w: extend-begin(h, 3), while w: not b(_);",
     "n14(x) <- e: c(x), f: b(_), {e, f} within 3;",
-    'RAISE to(recipient="r", transport="t") { m { var N } } ON event h: tick(var N) END',
+    'RAISE to(recipient="r", transport="console") { m { var N } } ON event h: tick(var N) END',
 ]
 
 

@@ -14,7 +14,7 @@ from copy import copy
 from dataclasses import replace
 
 from ephemera.terms.events import Event, Interval
-from ephemera.terms.values import Term, Value, equal
+from ephemera.terms.values import Term, Time, Value, equal
 
 from .marks import mark, render
 from .streams import LATEST, MOST_EVENTS, SPANS, Dice, Shape, moved, shape, span, term
@@ -27,6 +27,11 @@ BASE = ("a", "b", "c")
 def literal(value: Value) -> str:
     """A value as programs write it."""
     return json.dumps(value)
+
+
+def _has_time(value: Value) -> bool:
+    """Whether a time is among its children, as in a derived event; in a line nothing tells it from a text or number."""
+    return isinstance(value, Time) or (isinstance(value, Term) and any(map(_has_time, value.children)))
 
 
 class Draft:
@@ -63,10 +68,10 @@ class Draft:
     # ---- the stream ----------------------------------------------------------------------------------------
 
     def add(self, event: Event) -> bool:
-        """Puts an event into the stream, if there is room and it is of its declared shape."""
+        """Puts an event into the stream, if there is room, its shape is the declared one, and a line can say it."""
         if event in self.stream:
             return True
-        if len(self.stream) >= self.room or not self._is_declared(event.term):
+        if len(self.stream) >= self.room or not self._is_declared(event.term) or _has_time(event.term):
             return False
         self.stream.append(event)
         return True

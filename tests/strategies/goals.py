@@ -63,7 +63,7 @@ def make(dice: Dice) -> Goal | None:
     else:
         rules += [_reader(dice, label, views, outputs[:k]) for k, label in enumerate(outputs)]
     if dice.chance(20):
-        to = 'to(recipient="r", transport="t")'
+        to = 'to(recipient="r", transport="console")'
         rules.append(f"RAISE {to} {{ m {{ var X }} }} ON event e: {dice.pick(views)} {{{{ var X }}}} END")
     program = "\n".join(["TIME UNIT 1 sec;", *(declared if declares else []), *dice.shuffled(rules)])
     checked = check(Source("goal.eq", program))

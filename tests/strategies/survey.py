@@ -15,7 +15,7 @@ from ephemera.syntax.nodes import Program
 from .cases import answers, sample
 from .trees import NODE_CLASSES, programs
 
-MOST_JUDGED = 40
+MOST_JUDGED = 25
 """Of so many cases with a feature it is seen whether they depend on it; some features are in most of the cases."""
 
 

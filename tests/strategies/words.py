@@ -44,8 +44,8 @@ CLASHING = tuple(
     while event and or not where all var desc without optional before within from until at collect mod div is true
     false null having algebra timer extend END DETECT min count _ incl apart in group by order max sum avg excl
     datetime with default restricted unrestricted group-by apart-by during equals extend-begin shift-forward lexical
-    per to recipient transport ON RAISE STRATUM TIME UNIT ZONE EVENT STREAM TABLE FROM FORMAT LASTS ANY AT RATE int
-    h d m sec ms weeks e6
+    per to recipient transport ON RAISE STRATUM TIME UNIT ZONE EVENT STREAM TABLE WRITE TO FROM FORMAT LASTS ANY AT RATE
+    int h d m sec ms weeks e6
     """.split()
 )
 QUOTED = (

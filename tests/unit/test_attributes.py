@@ -188,6 +188,7 @@ OTHER_NAMES = {
     ("engine/state/identity.py", "#"): "names of rules: the second one that derives a label is `label#2`",
     ("algebra/explain.py", "#"): "inputs of an algebra expression, as people read them",
     ("algebra/explain.py", "@"): "a fixed time, as people read it",
+    ("connect/systems/address.py", "@"): "what stands behind the user in an address",
     ("engine/interest.py", "@"): "an attribute of XML, which is no child of a term",
     ("spark/read/csv_columns.py", "$"): "the end of a regular expression",
     ("spark/read/json_columns.py", "$"): "the end of a regular expression",

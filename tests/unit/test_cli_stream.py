@@ -65,6 +65,17 @@ def test_several_files_are_read_one_after_the_other_and_answers_written_to_one(t
     assert [json.loads(x)["data"] for x in out.read_text().splitlines()] == [["a"], ["b"]]
 
 
+@pytest.mark.parametrize("option", ["--output", "--dead-letter"])
+def test_a_file_that_holds_something_is_not_written_over_live(tmp_path: Path, option: str) -> None:
+    kept, program = tmp_path / "out.jsonl", write(tmp_path, "p.eq", PROGRAM)
+    kept.write_text("yesterday\n")
+    refused = run(program, option, str(kept), given=line("order", 1, "a"))
+    assert (refused.exit_code, kept.read_text()) == (2, "yesterday\n")
+    assert "is not empty, and a live run that begins anew would write over it; move it away" in refused.stderr
+    kept.write_text("")
+    assert run(program, option, str(kept), given=line("order", 1, "a")).exit_code == 0
+
+
 def test_a_live_run_refuses_what_would_be_kept_forever(tmp_path: Path) -> None:
     program = write(tmp_path, "p.eq", UNBOUNDED)
     assert run(program).exit_code == 1
@@ -111,6 +122,37 @@ def test_what_only_spark_can_do_is_refused_in_this_process(tmp_path: Path, optio
     assert (result.exit_code, result.stdout) == (2, "")
     assert result.stderr.startswith(told)
     assert len(result.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("declared", "options", "named"),
+    [
+        ("", ["--output", "kafka://127.0.0.1:9/out"], "`kafka://127.0.0.1:9/out`: "),
+        ("", ["--output", "delta:out"], "`delta:out`: "),
+        ("", ["--output", "a.jsonl", "--output", "delta:out"], "`a.jsonl` among other places: "),
+        ('WRITE overdue TO "kafka://127.0.0.1:9/out";', [], "`kafka://127.0.0.1:9/out` with some of them: "),
+        ('WRITE overdue TO "a.jsonl";', ["--engine", "local"], "a.jsonl` with some of them: "),
+    ],
+)
+@pytest.mark.parametrize("read", ["standard input", "a file"])
+def test_answers_to_lines_that_go_to_systems_or_several_places_are_refused(  # noqa: PLR0913, PLR0917 - parameters
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, declared: str, options: list[str], named: str, read: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    program, given = write(tmp_path, "p.eq", PROGRAM + declared), line("order", 1, "a") + "\n"
+    inputs = [] if read == "standard input" else ["--input", write(tmp_path, "e.jsonl", given)]
+    before = sorted(tmp_path.iterdir())
+    result = run(program, *inputs, *options, given=given)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert f"{named}leave out `--mode stream` and add `--engine local`" in result.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_named_place_takes_the_answers_that_a_program_would_write_elsewhere(tmp_path: Path) -> None:
+    program = write(tmp_path, "p.eq", PROGRAM + 'WRITE overdue TO "kafka://127.0.0.1:9/out";')
+    result = run(program, "--output", str(tmp_path / "a.jsonl"), given=line("order", 1, "a"))
+    assert result.exit_code == 0, result.stderr
+    assert json.loads((tmp_path / "a.jsonl").read_text())["data"] == ["a"]
 
 
 @pytest.mark.parametrize("options", [["--follow"], ["--trigger", "once"], ["--shards", "2"]])

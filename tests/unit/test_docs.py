@@ -4,7 +4,9 @@ Blocks are told apart by the word behind their fence:
 
 - `eq` is a whole program that passes; `eq-error` is one that does not, and in `docs/diagnostics.md` it fails with the
   code of the section it stands in;
-- `python` runs in a namespace of its own; `pycon` is a doctest, and those of a page go on from one another;
+- `python` runs in a namespace of its own, or, if it is a file, in a process beside the session; `py` needs a server of
+  Spark Connect, and `tests/spark/test_connect.py` runs it; `pycon` is a doctest, and those of a page go on from one
+  another;
 - `console` is a session: lines that begin with a dollar sign are commands (`ephemera …`, `cat FILE` and `echo $?`),
   the lines after them what they print, where a line `…` stands for any number of others.
 
@@ -18,10 +20,14 @@ from __future__ import annotations
 
 import contextlib
 import doctest
+import fcntl
 import io
 import re
 import shlex
 import shutil
+import socket
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -118,7 +124,7 @@ def test_every_code_is_shown_by_a_wrong_program_and_a_right_one(code: Code) -> N
 # ---- Python ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("block", blocks("python"), ids=str)
+@pytest.mark.parametrize("block", [block for block in blocks("python") if block.file is None], ids=str)
 def test_python_of_the_documentation_runs(block: Block) -> None:
     with contextlib.redirect_stdout(io.StringIO()):
         exec(compile(block.text, str(block), "exec"), {"__name__": "__main__"})
@@ -150,12 +156,50 @@ def replay(page: Path) -> Iterator[tuple[Block, str, str, str]]:
     """The commands of a page in the current folder: each with what the page says it prints, and what it does print."""
     shutil.copytree(ROOT / "examples", "examples")
     shell = Shell()
-    for block in read(page):
-        if block.language == "console":
-            for command, expected in commands(block):
-                yield block, command, expected, shell.run(command)
-        elif block.file is not None:
-            Path(block.file).write_text(block.text, encoding="utf-8")
+    with contextlib.ExitStack() as beside:
+        if page.name == "connectors.md":
+            beside.enter_context(servers())
+        for block in read(page):
+            if block.language == "console":
+                for command, expected in commands(block):
+                    yield block, command, expected, shell.run(command)
+            elif block.file is not None:
+                Path(block.file).write_text(block.text, encoding="utf-8")
+                if block.language == "python":
+                    beside.enter_context(running(block.file))
+
+
+@contextlib.contextmanager
+def servers() -> Iterator[None]:
+    """The servers that the page on connectors talks to, without what it left there the last time.
+
+    Nobody restarts them meanwhile, and one run of the page waits for another, since both use the same names.
+    """
+    import psycopg  # noqa: PLC0415 - only this page needs it
+
+    from tests.services import address_of, used  # noqa: PLC0415 - only this page needs it
+    from tests.systems.brokers import remove_topics  # noqa: PLC0415 - only this page needs it
+
+    with used(fcntl.LOCK_EX):
+        remove_topics(address_of("kafka"), ["docs-orders", "docs-overdue", "docs-late"])
+        address_of("mqtt")
+        with psycopg.connect(address_of("postgres")) as connection:
+            connection.execute("DROP TABLE IF EXISTS docs_overdue")
+        yield
+
+
+@contextlib.contextmanager
+def running(script: str) -> Iterator[None]:
+    """A server that a page starts: it answers when this begins, and has ended when this does."""
+    with subprocess.Popen([sys.executable, script], stderr=subprocess.DEVNULL) as process:
+        try:
+            port = int(re.findall(r"\"127\.0\.0\.1\", (\d+)", Path(script).read_text(encoding="utf-8"))[0])
+            while process.poll() is None:
+                with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1.0):
+                    break
+            yield
+        finally:
+            process.kill()
 
 
 class Shell:

@@ -73,7 +73,7 @@ END  -- end
     assert formatted(text) == text
     text = """\
 RAISE
-  to(recipient="a", transport="b") {
+  to(recipient="a", transport="console") {
     a { var X }  -- term
     -- after the term
   }  -- head

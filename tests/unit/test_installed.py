@@ -23,7 +23,7 @@ STORY = str(ROOT / "tests" / "stories" / "absence-is-known-when-the-window-ends.
 SHOP = ["run", str(ROOT / "examples" / "shop.eq"), "--input"]
 
 
-DISTRIBUTIONS = {"re2": "google-re2", "py4j": "pyspark"}
+DISTRIBUTIONS = {"re2": "google-re2", "py4j": "pyspark", "confluent_kafka": "confluent-kafka", "paho": "paho-mqtt"}
 """Of modules that are called otherwise; py4j comes with PySpark."""
 
 
@@ -44,7 +44,8 @@ def imported(tree: ast.AST) -> Iterator[str]:
 @pytest.mark.parametrize("part", ["", "spark"])
 def test_what_is_imported_is_installed(part: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    stated = project["dependencies"] + (project["optional-dependencies"]["spark"] if part else [])
+    extras = ["spark"] if part else ["kafka", "postgres", "mqtt", "delta", "metrics"]
+    stated = project["dependencies"] + [one for extra in extras for one in project["optional-dependencies"][extra]]
     installed = {re.split(r"[<>=\[]", name)[0] for name in stated}
     source = ROOT / "src" / "ephemera"
     files = [p for p in source.rglob("*.py") if part == ("spark" if p.is_relative_to(source / "spark") else "")]
@@ -55,7 +56,7 @@ def test_what_is_imported_is_installed(part: str) -> None:
 
 def test_the_tools_have_all_of_it() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert f"{project['name']}[spark]" in project["optional-dependencies"]["dev"]
+    assert f"{project['name']}[spark,kafka,postgres,mqtt,delta,metrics]" in project["optional-dependencies"]["dev"]
 
 
 @pytest.fixture

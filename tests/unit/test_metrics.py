@@ -7,7 +7,8 @@ from urllib.request import urlopen
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from ephemera.spark.live.metrics import OTHERS, NoMetrics, Prometheus, address
+from ephemera.connect.metrics import OTHERS, NoMetrics, address
+from ephemera.spark.live.metrics import Prometheus
 from ephemera.spark.live.report import BatchReport
 from tests.unit.test_watching import REPORT
 

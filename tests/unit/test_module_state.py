@@ -11,10 +11,13 @@ import ephemera
 SOURCES = Path(ephemera.__file__).parent
 PACKAGES = ("rewrite", "physical", "kernels", "formats", "engine", "connect", "spark")
 KEPT = {
+    "connect/systems/kafka_stretches._CONSUMERS": "consumers by topic and partition, the last 64",
     "engine/state/checkpoint_lock._HERE": "locks belong to processes; by path, until they are released",
     "spark/runtime/map_in_arrow._PACKING": "a lock",
     "spark/read/json_columns._secret()": "one number",
     "spark/runtime/exchange._unpacked()": "programs by their bytes, the last thousand",
+    "spark/runtime/connect_session._CORES": "how many cores a server has, as long as there is a session",
+    "spark/runtime/connect_session._SENT": "what was sent to its workers, as long as there is a session",
     "spark/runtime/session._LENDING": "a lock",
     "spark/live/task._SHARDS": "shards by query, level and place; its module has the bounds",
     "spark/runtime/ship_package._complaint()": "what is wrong with a Python, by its path, the last hundred",

@@ -111,7 +111,7 @@ def test_dead_letters_of_nanoseconds_need_no_pandas(tmp_path: Path) -> None:
     given = table(note=["x"] * 3, time=pa.array([1_000, 1, None], pa.timestamp("ns")), qty=QTY)
     pq.write_table(given, tmp_path / "o.parquet")
     code = (
-        "import sys; from ephemera.cli.without_pandas import do_without_pandas; do_without_pandas()\n"
+        "import sys; from ephemera.base.without_pandas import do_without_pandas; do_without_pandas()\n"
         "import ephemera, pyarrow.parquet as pq\n"
         f"print([bad.original for bad in ephemera.compile({PROGRAM!r}).run_all(pq.read_table(sys.argv[1])).bad])"
     )

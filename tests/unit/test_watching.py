@@ -11,12 +11,11 @@ from rich.console import Console
 
 from ephemera.base.time import DAY, HOUR, SECOND
 from ephemera.cli.watch import line, shown_batches, view
+from ephemera.connect.live.report import HistoryReport, SourceReport
 from ephemera.spark.live.report import (
     BUCKETS,
     RECENT,
     BatchReport,
-    HistoryReport,
-    SourceReport,
     StateReport,
     Totals,
     as_progress,
