@@ -1,7 +1,7 @@
 """This module adds up doubles exactly, many sums at a time, so that each is rounded once, in the end.
 
-Each double is cut into digits of thirty bits: whole numbers worth powers of two, which are the same ones for all doubles.
-Digits are added up as whole numbers, in running sums or one by one, and nothing is lost.
+Each double is cut into digits of thirty bits: whole numbers worth powers of two, which are the same ones for all
+doubles. Digits are added up as whole numbers, in running sums or one by one, and nothing is lost.
 """
 
 from __future__ import annotations
