@@ -246,7 +246,7 @@ def tell_lags(server: str, where: str, out: str, what: str) -> None:
 def send(where: str, pace: int, seconds: int) -> None:
     """Events at a steady pace: of two with one number the second makes an answer certain, with the one behind it."""
     found = address(where)
-    producer = Producer({"bootstrap.servers": found.servers(9092), "linger.ms": 1})
+    producer = Producer({"bootstrap.servers": found.servers, "linger.ms": 1})
     began = time.time()
     for n in range(pace * seconds):
         wait = began + n / pace - time.time()

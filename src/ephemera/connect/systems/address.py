@@ -23,6 +23,7 @@ _PARTS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://([^/?#]*)(?:/([^?#]*))?(?:\?([
 _TABLE = re.compile(r"delta:([^?#]+)(?:\?([^#]*))?", re.IGNORECASE)
 _STORE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]\s]+)(?::(\d{1,5}))?")
+_OTHER_NAMES = {"postgres": "postgresql"}
 _BEGINS = re.compile(r"((delta:)?[A-Za-z][A-Za-z0-9+.-]*://|delta:)?", re.IGNORECASE)
 """What stands before the place itself."""
 _SECRETS = ("password", "passwd", "passphrase", "secret", "token", "apikey", "accesskey", "credential", "signature")
@@ -56,9 +57,17 @@ class Address:
     def __str__(self) -> str:
         return self.text
 
-    def servers(self, port: int) -> str:
-        """All hosts with their ports, or this one."""
-        return ",".join(f"{host}:{own or port}" for host, own in self.hosts)
+    @property
+    def endpoints(self) -> tuple[tuple[str, int], ...]:
+        """All hosts with their ports, or the usual one."""
+        encrypted = ENCRYPTED_PORTS.get(self.scheme) if self.options.get("tls") == "yes" else None
+        usual = encrypted or PORTS[self.scheme]
+        return tuple((host, port or usual) for host, port in self.hosts)
+
+    @property
+    def servers(self) -> str:
+        """The hosts with their ports as a text."""
+        return ",".join(f"{host}:{port}" for host, port in self.endpoints)
 
     def without(self, options: Iterable[str]) -> str:
         """The address without some options: what is read, if these only say how.
@@ -164,7 +173,8 @@ def address(text: str) -> Address:
             raise WrongAddress(f"`{shown(text)}`: `{one}` is no host; one is such as 127.0.0.1:9092")
         hosts.append(host)
     options = _options(text, query, scheme)
-    return Address(text, scheme, unquote(user) if at else None, tuple(hosts), unquote(path), options)
+    name = _OTHER_NAMES.get(scheme, scheme)
+    return Address(text, name, unquote(user) if at else None, tuple(hosts), unquote(path), options)
 
 
 def _host(text: str) -> tuple[str, int | None] | None:
@@ -234,6 +244,10 @@ def _is_secret(name: str) -> bool:
     return plain in _SHORT_SECRETS or any(word in plain for word in _SECRETS)
 
 
+PORTS = {"kafka": 9092, "postgresql": 5432, "mqtt": 1883}
+"""Where systems listen, if an address does not say."""
+ENCRYPTED_PORTS = {"mqtt": 8883}
+"""Where they do if the connection is encrypted, and that is elsewhere."""
 PASSWORDS = {
     "kafka": "EPHEMERA_KAFKA_PASSWORD",
     "mqtt": "EPHEMERA_MQTT_PASSWORD",

@@ -8,12 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import product
-from pathlib import Path
 
 from ephemera.connect.systems.address import Address, WrongAddress, address, is_address
-from ephemera.connect.systems.encryption import is_loopback
-
-_PORTS = {"kafka": 9092, "postgresql": 5432, "mqtt": 1883}
+from ephemera.connect.systems.same_place import folder, servers
 
 
 def fed_back(written: Iterable[str | None], read: Iterable[str]) -> str | None:
@@ -41,10 +38,9 @@ def _address(name: str) -> Address | None:
 
 
 def _is_same(written: Address, read: Address) -> bool:
-    scheme = _scheme(written)
-    if scheme != _scheme(read):
+    if written.scheme != read.scheme:
         return False
-    match scheme:
+    match written.scheme:
         case "kafka":
             return written.path == read.path and _meet(written, read)
         case "mqtt":
@@ -53,32 +49,19 @@ def _is_same(written: Address, read: Address) -> bool:
             table = _table(read)
             return written.path == read.path and table is not None and table == _table(written) and _meet(written, read)
         case "delta":
-            return _folder(written) == _folder(read)
+            return folder(written) == folder(read)
         case _:
             return False
 
 
-def _scheme(where: Address) -> str:
-    return "postgresql" if where.scheme == "postgres" else where.scheme
-
-
 def _meet(one: Address, other: Address) -> bool:
     """Whether they have a server in common."""
-    return not _servers(one).isdisjoint(_servers(other))
-
-
-def _servers(where: Address) -> set[tuple[str, int]]:
-    port = _PORTS[_scheme(where)]
-    return {("localhost" if is_loopback(host) else host.lower(), own or port) for host, own in where.hosts}
+    return not servers(one).isdisjoint(servers(other))
 
 
 def _table(where: Address) -> str | None:
     name = where.options.get("table")
     return None if name is None else name.removeprefix("public.")
-
-
-def _folder(where: Address) -> str:
-    return where.path if "://" in where.path else str(Path(where.path).resolve())
 
 
 def _fits(topic: list[str], wanted: list[str]) -> bool:

@@ -10,7 +10,6 @@ from ephemera.connect.systems.address import Address, NoAnswer, WrongAddress, se
 from ephemera.connect.systems.encryption import ENCRYPTION, is_encrypted
 
 WITH_KAFKA = "pip install 'ephemera-cep[kafka]'"
-PORT = 9092
 PATIENCE = 30.0
 """Seconds that a broker has to answer when a run begins."""
 SECURITY = ("sasl", *ENCRYPTION)
@@ -55,7 +54,7 @@ def check_client(address: Address) -> None:
     if not address.hosts:
         raise WrongAddress(f"`{address}` names no broker; write such as kafka://127.0.0.1:9092/orders")
     if not address.path or "/" in address.path:
-        raise WrongAddress(f"`{address}` names no topic; write such as kafka://{address.servers(PORT)}/orders")
+        raise WrongAddress(f"`{address}` names no topic; write such as kafka://{address.servers}/orders")
     is_encrypted(address, has_secret=address.user is not None)
 
 
@@ -63,7 +62,7 @@ def settings(address: Address) -> dict[str, Any]:
     """What any client of a broker is told; under `error_cb` is a `Heard`."""
     tls = is_encrypted(address, has_secret=address.user is not None)
     found: dict[str, Any] = {
-        "bootstrap.servers": address.servers(PORT),
+        "bootstrap.servers": address.servers,
         "client.id": "ephemera",
         "log_level": 0,  # what matters comes as an error
         "error_cb": Heard(),
@@ -96,7 +95,7 @@ def partitions_of(client: Any, address: Address, heard: Heard) -> list[int]:
     topic = metadata_of(client, address, heard).topics.get(address.path)
     if topic is None or topic.error is not None or not topic.partitions:
         why = topic.error.str() if topic is not None and topic.error is not None else "it has no partitions"
-        raise NoTopic(f"cannot use the topic `{address.path}` at {address.servers(PORT)}: {why}")
+        raise NoTopic(f"cannot use the topic `{address.path}` at {address.servers}: {why}")
     return sorted(topic.partitions)
 
 
@@ -111,7 +110,7 @@ def metadata_of(client: Any, address: Address, heard: Heard) -> Any:
         except KafkaException as error:
             client.poll(0)  # which has the client say what it has to say
             if heard.refusal is not None:
-                raise NoAnswer(f"Kafka at {address.servers(PORT)}: {heard.refusal}") from None
+                raise NoAnswer(f"Kafka at {address.servers}: {heard.refusal}") from None
             if error.args[0].name() not in _WITHOUT_ANSWER or time.monotonic() > until:
                 raise no_answer(address, KafkaException(heard.last) if heard.last is not None else error) from None
 
@@ -120,4 +119,4 @@ def no_answer(address: Address, error: Exception) -> NoAnswer:
     """What the client said, as people read it."""
     told = error.args[0] if error.args else error
     text = told.str() if hasattr(told, "str") else str(told)
-    return NoAnswer(f"Kafka at {address.servers(PORT)}, topic `{address.path}`: {text}")
+    return NoAnswer(f"Kafka at {address.servers}, topic `{address.path}`: {text}")

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ephemera.connect.systems.address import Address, NoAnswer, WrongAddress
-from ephemera.connect.systems.kafka_client import PORT, SECURITY, check_client
+from ephemera.connect.systems.kafka_client import SECURITY, check_client
 from ephemera.connect.systems.kafka_topic import COLUMNS, HEADER, KNOWN, SILENCE, Messages, Topic, silent, start_of
 from ephemera.connect.systems.live import Arrived
 from ephemera.connect.systems.message_formats import message_format
@@ -158,7 +158,7 @@ class OpenKafka:
             self.trouble = f"{self._said()}; it is waited for, {_LONGEST:.0f} seconds at most"
 
     def _said(self) -> str:
-        return f"Kafka at {self.address.servers(PORT)}, topic `{self.address.path}`: {self._topic.trouble}"
+        return f"Kafka at {self.address.servers}, topic `{self.address.path}`: {self._topic.trouble}"
 
     def _arrived(self, partition: int, messages: list[Any]) -> Arrived | None:
         name = str(partition)

@@ -13,7 +13,6 @@ from typing import Any
 from ephemera.connect.systems.address import Address, NoAnswer, WrongAddress
 from ephemera.connect.systems.kafka_client import (
     PATIENCE,
-    PORT,
     Heard,
     metadata_of,
     no_answer,
@@ -199,7 +198,7 @@ class Messages:
 def silent(address: Address, partition: str, offset: int) -> NoAnswer:
     """What to raise if a partition says nothing any more, and there is something to be read."""
     return NoAnswer(
-        f"Kafka at {address.servers(PORT)}, topic `{address.path}`: partition {partition} has said nothing for "
+        f"Kafka at {address.servers}, topic `{address.path}`: partition {partition} has said nothing for "
         f"{SILENCE:.0f} seconds, and offset {offset} is to be read"
     )
 

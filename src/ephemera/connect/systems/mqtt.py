@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     import paho.mqtt.client as paho
 
 WITH_MQTT = "pip install 'ephemera-cep[mqtt]'"
-PORT, ENCRYPTED_PORT = 1883, 8883
 PATIENCE = 10.0
 TOPIC = "mqtt_topic"
 _LONGEST = 600.0
@@ -58,11 +57,6 @@ def _check(address: Address) -> None:
     is_encrypted(address, has_secret=address.user is not None and secret_of("mqtt") is not None)
 
 
-def _port(address: Address) -> int:
-    """The port of an address that names none."""
-    return ENCRYPTED_PORT if address.options.get("tls") == "yes" else PORT
-
-
 def _client(address: Address, identity: str, *, keeps: bool = False, version: int = 4) -> paho.Client:
     """A client; with `keeps`, its session at the broker outlives the connection, and nothing is acknowledged for us."""
     import paho.mqtt.client as paho  # noqa: PLC0415 - only who uses MQTT needs its client
@@ -85,7 +79,7 @@ def _client(address: Address, identity: str, *, keeps: bool = False, version: in
 
 
 def _connect(client: paho.Client, address: Address, joined: queue.SimpleQueue[str | None], *, version: int = 4) -> None:
-    (host, port) = address.hosts[0]
+    (host, port) = address.endpoints[0]
     more: dict[str, Any] = {}
     if version == 5:
         from paho.mqtt.packettypes import PacketTypes  # noqa: PLC0415 - only who uses MQTT needs its client
@@ -96,14 +90,14 @@ def _connect(client: paho.Client, address: Address, joined: queue.SimpleQueue[st
         asked.SessionExpiryInterval = 0xFFFF_FFFF  # as long as the broker likes
         more = {"clean_start": False, "properties": asked}
     try:
-        client.connect(host.strip("[]"), port or _port(address), keepalive=30, **more)
+        client.connect(host.strip("[]"), port, keepalive=30, **more)
     except ssl.SSLError as error:
         raise NoAnswer(
-            f"MQTT at {address.servers(_port(address))}: {error.strerror or error}; name the "
+            f"MQTT at {address.servers}: {error.strerror or error}; name the "
             "certificate of an authority of your own by ca=PATH, and see that the port is one for TLS"
         ) from None
     except OSError as error:
-        raise NoAnswer(f"MQTT at {address.servers(_port(address))}: {error.strerror or error}") from None
+        raise NoAnswer(f"MQTT at {address.servers}: {error.strerror or error}") from None
     client.loop_start()
     try:
         refusal = joined.get(timeout=PATIENCE)
@@ -112,7 +106,7 @@ def _connect(client: paho.Client, address: Address, joined: queue.SimpleQueue[st
     if refusal is not None:
         client.loop_stop()
         kind = _OldBroker if refusal in (_OTHER_VERSION, _SILENT) else NoAnswer
-        raise kind(f"MQTT at {address.servers(_port(address))}: {refusal}{_way_out(refusal)}")
+        raise kind(f"MQTT at {address.servers}: {refusal}{_way_out(refusal)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,7 +265,7 @@ class OpenMqttTarget:
         try:
             sent.discard(self._taken.get(timeout=_LONGEST))
         except queue.Empty:
-            where = self._address.servers(_port(self._address))
+            where = self._address.servers
             raise NoAnswer(f"MQTT at {where}: the broker has acknowledged nothing for {_LONGEST:.0f} seconds") from None
 
     def close(self) -> None:

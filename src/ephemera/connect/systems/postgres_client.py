@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import psycopg
 
 WITH_POSTGRES = "pip install 'ephemera-cep[postgres]'"
-PORT = 5432
 PATIENCE = 10
 _LONGEST = 600.0
 """Seconds for which a database may be away in mid-run."""
@@ -77,13 +76,13 @@ def connected(address: Address) -> psycopg.Connection[Any]:
     import psycopg  # noqa: PLC0415 - only who uses PostgreSQL needs its client
 
     hosts = ",".join(host.strip("[]") for host, _ in address.hosts)
-    ports = ",".join(str(port or PORT) for _, port in address.hosts)
+    ports = ",".join(str(port) for _, port in address.endpoints)
     try:
         return psycopg.connect(
             host=hosts, port=ports, user=address.user, dbname=address.path, connect_timeout=PATIENCE, **_WATCHED
         )
     except psycopg.Error as error:
-        raise NoAnswer(f"PostgreSQL at {address.servers(PORT)}: {str(error).strip().splitlines()[-1]}") from None
+        raise NoAnswer(f"PostgreSQL at {address.servers}: {str(error).strip().splitlines()[-1]}") from None
 
 
 def deadline() -> float:
@@ -133,7 +132,7 @@ def refused(address: Address, error: Exception) -> NoAnswer:
     code = getattr(error, "sqlstate", None) or ""
     way_out = _WAYS_OUT.get(code, _WAYS_OUT.get(code[:2]))
     told = said[0] if said else type(error).__name__
-    return NoAnswer(f"PostgreSQL at {address.servers(PORT)}: {told}{f'; {way_out}' if way_out is not None else ''}")
+    return NoAnswer(f"PostgreSQL at {address.servers}: {told}{f'; {way_out}' if way_out is not None else ''}")
 
 
 @contextmanager

@@ -70,8 +70,9 @@ def _plain(value: Any) -> Any:
 def _union(values: Sequence[Any]) -> pa.Array:
     """Values of several kinds: one column for each kind, with the place of each value in it."""
     groups: dict[Any, list[Any]] = {}
-    for value in values:
-        groups.setdefault(_shape(value), []).append(value)
+    shapes = list(map(_shape, values))
+    for shape, value in zip(shapes, values, strict=True):
+        groups.setdefault(shape, []).append(value)
     texts: list[Any] = []
     columns = {shape: column for shape, own in groups.items() if (column := _column(own)) is not None}
     kept = dict.fromkeys(list(columns)[:_MOST])
@@ -80,8 +81,7 @@ def _union(values: Sequence[Any]) -> pa.Array:
         return next(iter(columns.values()))
     seen = dict.fromkeys(groups, 0)
     types, offsets = [], []
-    for value in values:
-        shape = _shape(value)
+    for shape, value in zip(shapes, values, strict=True):
         types.append(numbers.get(shape, len(numbers)))
         offsets.append(seen[shape] if shape in numbers else len(texts))
         seen[shape] += 1

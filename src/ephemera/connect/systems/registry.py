@@ -41,7 +41,7 @@ def is_system(name: str) -> bool:
 
 def source_at(name: str, only: str | None = None, columns: frozenset[str] = frozenset()) -> AnySource:
     """The source at an address; `columns` are those that programs declare."""
-    where = _plain(address(name))
+    where = address(name)
     match where.scheme:
         case "kafka":
             return KafkaSource(where, only, columns)
@@ -100,7 +100,7 @@ def declared_columns(catalogues: Iterable[Catalogue]) -> frozenset[str]:
 
 def target_at(name: str) -> Target:
     """The target at an address."""
-    where = _plain(address(name))
+    where = address(name)
     match where.scheme:
         case "kafka":
             return KafkaTarget(where)
@@ -117,13 +117,6 @@ def target_at(name: str) -> Target:
             if made is None:
                 raise _unknown(where, "write to", [*_WRITTEN, *schemes("ephemera.sinks")])
             return PlugInAsTarget(where, made)
-
-
-def _plain(where: Address) -> Address:
-    """`postgres://` is another name of `postgresql://`."""
-    if where.scheme != "postgres":
-        return where
-    return Address(where.text, "postgresql", where.user, where.hosts, where.path, where.options)
 
 
 def _unknown(where: Address, verb: str, known: list[str]) -> WrongAddress:

@@ -8,17 +8,15 @@ Delta Lake.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 from urllib.parse import urlencode
 
 from ephemera.base.errors import EphemeraError
-from ephemera.connect.systems import kafka_client, mqtt, postgres_client
 from ephemera.connect.systems.address import Address, WrongAddress
+from ephemera.connect.systems.same_place import folder, has_servers, servers
 
-_PORTS = {"kafka": kafka_client.PORT, "postgresql": postgres_client.PORT, "mqtt": mqtt.PORT}
 _HOW = frozenset({"start", "version", "every", "changes", "sasl", "tls", "ca"})
 """The options that say how something is read, and where reading begins without a checkpoint."""
 _PLAIN = {"start": "earliest", "changes": "refuse", "tls": "no", "format": "json", "framed": "no"}
@@ -69,10 +67,9 @@ def source_key(source: Named) -> str:
     options = _options(where, how=False)
     query = f"?{urlencode(options)}" if options else ""
     if where.scheme == "delta":
-        path = where.path.rstrip("/") if "://" in where.path else os.path.realpath(where.path)
-        return f"delta:{path}{query}"
-    hosts = [f"{host.lower()}:{port or _PORTS[where.scheme]}" for host, port in where.hosts]
-    return f"{where.scheme}://{','.join(sorted(set(hosts)))}/{where.path}{query}"
+        return f"delta:{folder(where)}{query}"
+    hosts = ",".join(f"{host}:{port}" for host, port in sorted(servers(where)))
+    return f"{where.scheme}://{hosts}/{where.path}{query}"
 
 
 def check_alike(one: Named, other: Named) -> None:
@@ -87,7 +84,7 @@ def check_alike(one: Named, other: Named) -> None:
 def _address(source: Named) -> Address | None:
     """The address of a source, if it is of a kind that can be spelt in several ways."""
     found = getattr(source, "address", None)
-    is_known = isinstance(found, Address) and (found.scheme in _PORTS or found.scheme == "delta")
+    is_known = isinstance(found, Address) and (has_servers(found) or found.scheme == "delta")
     return found if is_known else None
 
 
