@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -40,6 +39,9 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         self.now += seconds
         self.pauses += 1
+
+    def monotonic(self) -> float:
+        return self.now
 
 
 class Database:
@@ -112,9 +114,10 @@ class Connection:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """The time of the connector alone: other threads of the process have theirs."""
     made = Clock()
-    monkeypatch.setattr(time, "sleep", made.sleep)
-    monkeypatch.setattr(time, "monotonic", lambda: made.now)
+    for module in (postgres_client, postgres_source):
+        monkeypatch.setattr(module, "time", made)
     return made
 
 
