@@ -7,7 +7,7 @@ term under `$term`. Equal events are one: they are told apart by label, data and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -17,7 +17,7 @@ from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, ints, ob
 from ephemera.kernels.keys import all_distinct, fingerprints, same
 from ephemera.kernels.tail import FEW, RowBatch
 from ephemera.terms.atoms import Names
-from ephemera.terms.events import Event, Interval
+from ephemera.terms.events import Event, Interval, event_of_both
 from ephemera.terms.values import Term, Value, merged
 
 BEGIN: str = begin(EVENT)
@@ -156,17 +156,31 @@ def flat_values(term: Term, names: Names) -> tuple[Value, ...] | None:
 
 
 def distinct(parts: Sequence[Events]) -> list[Events]:
-    """Each event once, by label and shape; what comes in both shapes is taken as terms."""
+    """Each event once, by label and shape; one that comes in both shapes is flat."""
     if len(parts) == 1:
         return [_distinct(parts)]
     groups: dict[tuple[str, int | None], list[Events]] = {}
-    labels: dict[str, set[int | None]] = {}
     for part in parts:
-        labels.setdefault(part.label, set()).add(part.arity)
-    for part in parts:
-        one = part.as_terms() if None in labels[part.label] else part
-        groups.setdefault((one.label, one.arity), []).append(one)
-    return [_distinct(found) for found in groups.values()]
+        groups.setdefault((part.label, part.arity), []).append(part)
+    found = {shape: _distinct(own) for shape, own in groups.items()}
+    for label, arity in groups:
+        flat = [shape for shape in groups if shape[0] == label and shape[1] is not None] if arity is None else ()
+        for shape in flat:
+            found[shape], found[label, None] = _apart(found[shape], found[label, None])
+    return [part for part in found.values() if len(part)]
+
+
+def _apart(flat: Events, terms: Events) -> tuple[Events, Events]:
+    """Flat events and terms of a label, of which none are equal: those that were are flat."""
+    begins, ends = set(terms.batch[BEGIN].tolist()), terms.batch[END]
+    rows = np.flatnonzero(np.isin(flat.batch[END], ends) & np.isin(flat.batch[BEGIN], list(begins)))
+    if not len(rows):
+        return flat, terms
+    places = dict(zip(flat.take(rows).events(), rows.tolist(), strict=True))
+    others = {places[event]: (row, event) for row, event in enumerate(terms.events()) if event in places}
+    kept = np.ones(len(terms), dtype=np.bool_)
+    kept[[row for row, _ in others.values()]] = False
+    return meeting(flat, {place: event for place, (_, event) in others.items()})[0], terms.take(kept)
 
 
 def _distinct(parts: Sequence[Events]) -> Events:
@@ -207,6 +221,24 @@ def met(events: Events, rows: Ints, others: Ints) -> Events:
         columns[name] = Column(values, c.kind)
     batch = events.batch.with_columns(columns) if columns else events.batch
     return replace(events, batch=batch)
+
+
+def meeting(part: Events, others: Mapping[int, Event]) -> tuple[Events, list[Event]]:
+    """The events, some rows of which meet others that equal them: integers for doubles; and those that have changed."""
+    rows = list(others)
+    own = part.take(np.array(rows, dtype=np.int64)).events() if rows else []
+    changed = {row: both for row, e in zip(rows, own, strict=True) if (both := event_of_both(e, others[row])) is not e}
+    if not changed:
+        return part, []
+    columns: dict[str, list[Value]] = {}
+    for name in [TERM] if part.arity is None else map(position, range(part.arity)):
+        columns[name] = part.batch.columns[name].tolist()
+    for row, event in changed.items():
+        values = [event.term] if part.arity is None else flat_values(event.term, part.names) or ()
+        for own_values, value in zip(columns.values(), values, strict=True):
+            own_values[row] = value
+    batch = part.batch.with_columns({name: column(values) for name, values in columns.items()})
+    return replace(part, batch=batch), list(changed.values())
 
 
 def _ascend(columns: Sequence[Ints]) -> bool:

@@ -78,6 +78,9 @@ def _microseconds(stamp: datetime) -> int:
 
 
 def event_of_both(a: Event, b: Event) -> Event:
-    """What two equal events become where they meet: one, with integers for doubles."""
+    """What two equal events become where they meet: one, with integers for doubles, by positions if either is."""
     term = merged(a.term, b.term)
-    return a if term is a.term else replace(a, term=term)  # type: ignore[arg-type]
+    positional = a.positional or b.positional
+    if term is a.term and positional == a.positional:
+        return a
+    return replace(a, term=term, positional=positional)  # type: ignore[arg-type]

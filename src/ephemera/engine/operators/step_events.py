@@ -5,19 +5,18 @@ Rules that need each other take turns over them until nothing is new.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.attributes import TERM, position
-from ephemera.kernels.columns import Batch, Column, Ints, Mask, column, concat, ints
-from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, flat_values
+from ephemera.algebra.attributes import position
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, concat, ints
+from ephemera.kernels.event_columns import BEGIN, END, REFERENCE, Events, distinct, meeting
 from ephemera.kernels.tail import RowBatch, plain_key
 from ephemera.rules.series import Series
-from ephemera.terms.events import Event, event_of_both
-from ephemera.terms.values import Key, Value
+from ephemera.terms.events import Event
+from ephemera.terms.values import Key
 
 PORTION = 16
 """So many events are taken at a time where recursion may grow."""
@@ -70,7 +69,7 @@ class StepEvents:
         if not self._forms or _has_one_form(new):
             return new
         forms = {row: self._forms[event] for row, event in enumerate(new.events()) if event in self._forms}
-        return _met(new, forms)[0]
+        return meeting(new, forms)[0]
 
     def _unknown(self, new: Events) -> Events:
         known = self._events.get(new.label)
@@ -80,13 +79,13 @@ class StepEvents:
         mask = np.fromiter((place is None for place in places), dtype=np.bool_, count=len(new))
         if mask.all():
             return new
-        meeting: dict[int, dict[int, Event]] = {}
+        both: dict[int, dict[int, Event]] = {}
         again = [place for place in places if place is not None]
         if not all(_has_one_form(known[part]) for part in {part for part, _ in again}):
             for (part, row), event in zip(again, new.take(~mask).events(), strict=True):
-                meeting.setdefault(part, {})[row] = event
-        for part, others in meeting.items():
-            known[part], changed = _met(known[part], others)
+                both.setdefault(part, {})[row] = event
+        for part, others in both.items():
+            known[part], changed = meeting(known[part], others)
             self._forms.update((event, event) for event in changed)
             self.formed += len(changed)
         return new.take(mask)
@@ -240,24 +239,6 @@ def _has_one_form(part: Events) -> bool:
     """Whether no value of some events could equal another that is written otherwise."""
     values = (part.batch.columns[position(k)] for k in range(part.arity or 0))
     return part.arity is not None and all(c.kind in ("int", "text") for c in values)
-
-
-def _met(part: Events, others: Mapping[int, Event]) -> tuple[Events, list[Event]]:
-    """The events, some rows of which meet others that equal them: integers for doubles; and those that have changed."""
-    rows = list(others)
-    own = part.take(np.array(rows, dtype=np.int64)).events() if rows else []
-    changed = {row: both for row, e in zip(rows, own, strict=True) if (both := event_of_both(e, others[row])) is not e}
-    if not changed:
-        return part, []
-    columns: dict[str, list[Value]] = {}
-    for name in [TERM] if part.arity is None else map(position, range(part.arity)):
-        columns[name] = part.batch.columns[name].tolist()
-    for row, event in changed.items():
-        values = [event.term] if part.arity is None else flat_values(event.term, part.names) or ()
-        for own_values, value in zip(columns.values(), values, strict=True):
-            own_values[row] = value
-    batch = part.batch.with_columns({name: column(values) for name, values in columns.items()})
-    return replace(part, batch=batch), list(changed.values())
 
 
 # ---- rules that need each other take turns until nothing is new ----------------------------------------------
