@@ -393,6 +393,7 @@ class Program:
         source: LiveSource | SparkFrame | str | Sequence[LiveSource | SparkFrame | str] | None = None,
         sink: LiveSink | None = None,
         *,
+        past: LiveSource | str | Sequence[LiveSource | str] | None = None,
         checkpoint: str | None = None,
         dead_letters: str | None = None,
         trigger: str | None = None,
@@ -410,7 +411,8 @@ class Program:
         """The program as a live query on Spark Structured Streaming; `start` on what this returns starts it.
 
         `source` is one of `sources`, a folder in which files arrive, a streaming data frame, or a list of these;
-        without one, the query reads what the program declares. `sink` is one of `sinks`. Dead letters go to a folder.
+        without one, the query reads what the program declares. `past` is a folder of files that is read first, all of
+        it, so that the query goes on from there. `sink` is one of `sinks`. Dead letters go to a folder.
         A batch runs in one task without an exchange where fewer than `small` events are likely to come. A program that
         would keep something forever is refused unless that is allowed. Messages are delivered if it says to `deliver`
         them, `True` or functions by recipient or transport; they wait in the checkpoint, or in the folder `outbox`.
@@ -438,6 +440,7 @@ class Program:
             world,
             source,
             sink,
+            past=past,
             old=old,
             lenient=lenient,
             checkpoint=checkpoint,

@@ -65,6 +65,7 @@ LIVE = (
     '--checkpoint checkpoint/ --trigger "1 second"',
     "ephemera run shop.eq --mode stream --input arriving/ --output answers/ --dead-letter dead/ "
     '--checkpoint checkpoint/ --trigger "1 second"',
+    "ephemera run shop.eq --input archive/ --then arriving/ --output answers/ --checkpoint checkpoint/",
 )
 """Live runs, which go on until somebody stops them: here they take what is there."""
 
@@ -137,6 +138,7 @@ def test_printed_commands_run(command: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", LIVE)
 def test_printed_live_runs_take_what_is_there(command: str, tmp_path: Path) -> None:
     (tmp_path / "arriving").mkdir()
+    (tmp_path / "archive").mkdir()
     shutil.copy(ROOT / "examples" / "shop.eq", tmp_path)
     shutil.copy(ROOT / "examples" / "shop.jsonl", tmp_path / "arriving")
     run(f"{ROOT}/.venv/bin/{command} --trigger once", tmp_path)  # the last trigger counts

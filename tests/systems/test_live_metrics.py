@@ -84,7 +84,7 @@ def test_a_source_whose_times_count_from_anywhere_has_a_bound_and_no_lag() -> No
 
 def test_a_silent_source_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
     now = 0
-    monkeypatch.setattr("ephemera.connect.live.run.passing", lambda: now)
+    monkeypatch.setattr("ephemera.connect.live.running.passing", lambda: now)
     rounds = iter(range(3))
 
     def stop() -> bool:
@@ -117,7 +117,7 @@ def test_nothing_is_counted_or_looked_at_if_nobody_watches(monkeypatch: pytest.M
     def never(*_: object, **__: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("ephemera.connect.live.run.Meter", never)
+    monkeypatch.setattr("ephemera.connect.live.running.Meter", never)
     monkeypatch.setattr("ephemera.engine.hosts.live_engine.LiveEngine.held", never)
     program = ephemera.compile(PROGRAM)
     own = LiveProgram(program.engine(), program._world())

@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from gzip import BadGzipFile
 from itertools import takewhile
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import click
 
 from ephemera.base.scratch import scratch
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
 from ephemera.connect.declared_streams import Place, declared_places, given_places, overlap
-from ephemera.connect.file_source import STANDARD_INPUT, CannotRead, Files, Format, format_of
+from ephemera.connect.file_source import STANDARD_INPUT, CannotRead, Files, Format, format_of, format_there
 from ephemera.connect.found_files import found_files
 from ephemera.connect.source import Source
 from ephemera.connect.systems.address import is_address
@@ -36,6 +36,10 @@ _SOCKET = re.compile(r"(socket|tcp)://(.*)")
 _HOST_AND_PORT = re.compile(r"(\[[^\]]+\]|[^:/]+):\d{1,5}/?")
 _PIECE = 65_536
 _DECLARED: dict[str, Format] = {"json": "json", "jsonl": "json", "parquet": "parquet", "csv": "csv", "xml": "xml"}
+
+
+PastSource: TypeAlias = tuple[Source, dict[int, str | None] | None]
+"""Files that are read before a live run goes on, and by which programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +122,27 @@ def live_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths
     return [_live_input(place) for place in places]
 
 
+def past_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[LiveInput]:
+    """What is read before a live run goes on: files that are there."""
+    found = live_inputs(inputs, programs, paths)
+    if not found:
+        _refuse("there is no past to read: name files or a folder with --input, and with --then what is read live")
+    for one in found:
+        if one.is_socket or one.name == STANDARD_INPUT:
+            _refuse(f"the past is read from files that are there, and `{one.name}` is none; name it with --then")
+        if is_system(one.name):
+            _refuse(
+                f"the past is read from files, and `{one.name}` is a system: read live, it begins where its address "
+                "says, with no past before it"
+            )
+    return found
+
+
+def past_sources(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[PastSource]:
+    """The same as sources of this process, each with the programs that read it."""
+    return [(file_source(one), one.readers) for one in found_inputs(inputs, programs, paths)]
+
+
 def _live_input(place: Place) -> LiveInput:
     name = place.location
     if is_system(name):
@@ -134,8 +159,15 @@ def _live_input(place: Place) -> LiveInput:
             _refuse(f"cannot read {name}: there is no such file or folder; a folder may be empty, but must be there")
         if fixed and not Path(*fixed).is_dir():
             _refuse(f"cannot read {name}: there is no folder {Path(*fixed)}")
-    form = _declared_format(name, place.format) or format_of(name)
+    form = _declared_format(name, place.format) or _format_there(name)
     return LiveInput(name, form, place.only, place.programs)
+
+
+def _format_there(name: str) -> Format:
+    try:
+        return format_there(name)
+    except ValueError as error:
+        _refuse(str(error))
 
 
 def _found(place: Place) -> Given:

@@ -11,11 +11,11 @@ import re
 import select
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
@@ -30,6 +30,7 @@ from ephemera.cli.progress import counted, is_shown, letters_line, note_lines, t
 from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, check_spark, told
 from ephemera.connect.atomic_files import CannotWrite
+from ephemera.connect.live.past import ALREADY, known_line, past_line
 from ephemera.connect.written_places import Written
 from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
 from ephemera.engine.state.durable_files import Broken, WrongPlace
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 
 TABLE = "table:"
 ONCE = "once"
+Query = TypeVar("Query")
 _PAUSE = 0.2
 """Seconds after which a signal is seen."""
 _ALL = 1_000_000
@@ -82,9 +84,10 @@ def run_live(
     wanted: Wanted,
     live: LiveWanted,
     *,
+    past: Sequence[LiveInput] = (),
     systems: Sequence[Written] = (),
 ) -> None:
-    """A live run; ends the command when it has ended."""
+    """A live run, behind its past if it has one; ends the command when it has ended."""
     check_spark("give files or - with --input, which are read without it")
     check_metrics(live.metrics, WITH_SPARK)
     check_master(wanted.master)
@@ -98,19 +101,24 @@ def run_live(
 
         spark = session(wanted.master, debug=wanted.debug, is_alone=True)
         heed_again()
-        streaming = _streaming(spark, list(zip(programs, tables, strict=True)), inputs, wanted, live)
+        streaming = _streaming(spark, list(zip(programs, tables, strict=True)), (past, inputs), wanted, live)
         if systems:
             streaming = replace(streaming, systems=systems, output=None)
         printed = _Printed() if wanted.output is None and not systems else None
         streaming = replace(streaming, checkpoint=checkpoint, trigger=pace, foreach_batch=printed, hold=held)
         signals = stack.enter_context(noted(most=_ALL))
-        query = _started(streaming, watch)
-        try:
-            _await(query, signals, printed)
-        except EphemeraError as error:
-            raise _explained(error, inputs) from error
-        finally:
-            query.stop(in_a_hurry=lambda: len(signals) > 1)
+        query = _begun(lambda: streaming.start_past(watch))
+        if query is None and past:
+            tell(ALREADY)
+        if query is not None:
+            _run_to_end(query, signals, printed, past)
+            if not signals and not (printed is not None and printed.is_over):
+                streaming = streaming.behind(query)
+                _tell_past(query, programs)
+                query = None
+        if query is None:
+            query = _begun(lambda: streaming.start_live(watch))
+            _run_to_end(query, signals, printed, inputs)
         is_over = printed is not None and printed.is_over
         stack.close()
         if is_shown(wanted=wanted.progress) and query.totals.batches:  # a start that found nothing new lacked nothing
@@ -123,6 +131,29 @@ def run_live(
             raise printed.failure or CannotWrite("cannot write standard output: Broken pipe")
         if wanted.strict and query.warnings:
             raise click.exceptions.Exit(WRONG_PROGRAM)
+
+
+def _run_to_end(
+    query: LiveQuery, signals: Sequence[int], printed: _Printed | None, inputs: Sequence[LiveInput]
+) -> None:
+    """Until a query ends by itself, or has to."""
+    try:
+        _await(query, signals, printed)
+    except EphemeraError as error:
+        raise _explained(error, inputs) from error
+    finally:
+        query.stop(in_a_hurry=lambda: len(signals) > 1)
+
+
+def _tell_past(query: LiveQuery, programs: Sequence[Program]) -> None:
+    """What the past was, and where it ends."""
+    standings = query.host.ledger.standings
+    last = max((one.last for one in standings.values() if one.first is not None), default=None)
+    as_numbers = not any(one.texts for one in standings.values())
+    tell(past_line(query.totals.events, last, programs[0].catalogue, as_numbers=as_numbers))
+    totals = query.totals
+    if totals.bad or totals.dead:
+        tell(letters_line(totals.events, totals.bad, totals.late, totals.dead, kept=True))
 
 
 def _await(query: LiveQuery, signals: Sequence[int], printed: _Printed | None) -> None:
@@ -174,12 +205,12 @@ def _held(checkpoint: str) -> CheckpointLock:
         _fail(str(error))
 
 
-def _started(streaming: Streaming, watch: Any) -> LiveQuery:
-    """The query at work; what keeps it from that is something that the command named."""
+def _begun(start: Callable[[], Query]) -> Query:
+    """A query at work; what keeps it from that is something that the command named."""
     try:
         with warnings.catch_warnings(record=True) as noted:
             warnings.simplefilter("always", ChangedData)
-            query = streaming.start(watch)
+            query = start()
     except (Broken, WrongColumns):
         raise  # which is not what the command says, but what it found
     except EphemeraError as error:
@@ -205,16 +236,18 @@ def _fail(message: str) -> NoReturn:
 def _streaming(
     spark: Any,
     programs: Sequence[tuple[Program, Rows]],
-    inputs: Sequence[LiveInput],
+    inputs: tuple[Sequence[LiveInput], Sequence[LiveInput]],
     wanted: Wanted,
     live: LiveWanted,
 ) -> Streaming:
+    """A live query of the past, which may be nothing, and of what is read live."""
     from ephemera.spark.batch.job import Job
     from ephemera.spark.live.query import Streaming
     from ephemera.spark.read.scan import Input
 
-    if any(one.is_socket for one in inputs):
+    if any(one.is_socket for one in inputs[1]):
         click.echo("what comes from a socket is read at most once: it is lost if the run fails", err=True)
+    past, read = ([Input(one.place, one.format, one.only, one.programs) for one in own] for own in inputs)
     output = wanted.output
     is_table = output is not None and output.startswith(TABLE)
     if output is not None and is_table and _forgets(spark, output.removeprefix(TABLE)):
@@ -225,7 +258,8 @@ def _streaming(
     return Streaming(
         spark,
         [Job(program._planned(wanted.emit, wanted.points), program._world(rows)) for program, rows in programs],
-        [Input(one.place, one.format, one.only, one.programs) for one in inputs],
+        read,
+        past=past,
         output=None if is_table else output,
         format="parquet" if output and output.rstrip("/").lower().endswith(".parquet") else _csv_or_json(output),
         dead_letters=live.dead_letters,
@@ -324,6 +358,8 @@ def _tell_end(query: LiveQuery, signals: Sequence[int], live: LiveWanted) -> Non
     if totals.bad or totals.late or totals.dead:
         kept = live.dead_letters is not None
         tell(letters_line(totals.events, totals.bad, totals.late, totals.dead, kept=kept))
+    if totals.known:
+        tell(known_line(totals.known))
     for line in query.delivery.complaints() if query.delivery is not None else ():
         tell(line)
     tell_notes(totals.notes)

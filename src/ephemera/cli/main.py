@@ -253,6 +253,13 @@ def _explain(  # noqa: PLR0917 - its options
     help="Spark's master, such as local[4] or spark://host:7077; all local cores otherwise.",
 )
 @click.option("--debug", is_flag=True, help="Show what Spark logs, and where in its code a failure was.")
+@click.option(
+    "--then",
+    multiple=True,
+    metavar="PATH",
+    help="What is read live when all of --input has been read as the past: a folder, an address, or -; implies "
+    "stream mode.",
+)
 @click.option("--checkpoint", metavar="FOLDER", help="Live: a folder that keeps the state for another start.")
 @click.option("--trigger", metavar="PACE", help='Live: how often, such as "1 second"; `once` takes what is there.')
 @click.option(
@@ -296,7 +303,9 @@ def _run(  # noqa: PLR0917 - its options
             do_without_pandas()
     chosen = None if engine is None else RunsOn(engine)
     given: dict[str, Any] = {"emit": list(emit), "outputs": list(outputs), **options}
-    run_command(list(programs), list(inputs), engine=chosen, mode=Mode(mode), **given)
+    run_command(
+        list(programs), list(inputs), engine=chosen, mode=Mode.stream if options["then"] else Mode(mode), **given
+    )
 
 
 @app.command("redeliver", short_help="Send the messages again that a run could not deliver.")

@@ -56,6 +56,7 @@ def run_command(
     mode: Mode,
     until: str | None,
     follow: bool,
+    then: Sequence[str] = (),
     progress: bool,
     master: str | None,
     debug: bool,
@@ -100,6 +101,7 @@ def run_command(
             asked,
             outputs=outputs,
             engine=engine,
+            then=then,
             follow=follow,
             allowed=allow_unbounded,
         )

@@ -10,7 +10,7 @@ import click
 
 from ephemera.cli.deliver import Delivery, ProgramMessenger, delivering
 from ephemera.cli.files import WRONG_PROGRAM, print_reports
-from ephemera.cli.inputs import LiveInput, live_inputs
+from ephemera.cli.inputs import LiveInput, PastSource, live_inputs, past_inputs, past_sources
 from ephemera.cli.live import LiveWanted, check_names, run_live
 from ephemera.cli.outputs import check_not_fed_back, check_outputs
 from ephemera.cli.progress import is_shown, note_lines
@@ -45,17 +45,22 @@ def run_stream(
     engine: RunsOn | None,
     follow: bool,
     allowed: bool,
+    then: Sequence[str] = (),
 ) -> None:
-    """A live run: on Spark if that reads the input, else in this process."""
-    given = live_inputs(inputs, live, paths)
+    """A live run: on Spark if that reads the input, else in this process; with `then` the inputs are its past."""
+    past = past_inputs(inputs, live, paths) if then else []
+    given = live_inputs(then or inputs, live, paths)
     if not given and engine == RunsOn.spark:
         refuse("there is nothing to read: name a folder with --input, or declare STREAM … FROM")
     given = given or [LiveInput(STANDARD_INPUT)]
     places = destinations(outputs, [program.catalogue for program in live], [path.parent for path in paths])
     check_not_fed_back(places, [one.name for one in given])
+    files = past_sources(inputs, live, paths) if past and engine != RunsOn.spark else []
     systems = [*(one.name for one in given if is_system(one.name)), *systems_among(places)]
     if systems and engine != RunsOn.spark and wanted.master is None and all(is_system(one.name) for one in given):
-        _run_between_systems(live, paths, given, wanted, asked, places=places, system=systems[0], follow=follow)
+        if follow:
+            refuse(f"--follow is for files, and `{systems[0]}` is a system")
+        _run_between_systems(live, paths, (files, given), wanted, asked, places=places)
         return
     on_spark = _is_on_spark(given, engine, follow=follow)
     if on_spark:
@@ -75,31 +80,34 @@ def run_stream(
         asked.dead_letters,
         asked.checkpoint if on_spark else None,
         programs=list(zip(live, paths, strict=True)),
-        inputs=[one.name for one in given],
+        inputs=[one.name for one in (*past, *given)],
         writer="live" if on_spark else "stream",
     )
     tables = [
         declared_tables(program, path.parent, lenient=wanted.lenient) for program, path in zip(live, paths, strict=True)
     ]
     if on_spark:
-        run_live(live, tables, given, wanted, asked, systems=written_systems(places))
+        run_live(live, tables, given, wanted, asked, past=past, systems=written_systems(places))
         return
     if asked.first() is not None or wanted.master is not None:
         refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
     with delivering([program._planned(wanted.emit, wanted.points) for program in live], wanted.delivery) as delivery:
-        _run_here(live, tables, given, wanted, delivery, follow=follow)
+        _run_here(live, tables, (files, given), wanted, delivery, follow=follow)
 
 
 def _run_here(
     live: Sequence[Program],
     tables: Sequence[dict[str, list[dict[str, Any]]]],
-    given: Sequence[LiveInput],
+    inputs: tuple[Sequence[PastSource], Sequence[LiveInput]],
     wanted: Wanted,
     delivery: Delivery | None,
     *,
     follow: bool,
 ) -> None:
-    """A live run in this process."""
+    """A live run in this process, behind a past, which may be nothing."""
+    from ephemera.connect.live.past import Past
+
+    files, given = inputs
     engines = [
         program._engine(
             wanted.emit,
@@ -118,7 +126,8 @@ def _run_here(
 
     shown = noted if is_shown(wanted=wanted.progress) else None
     try:
-        stream = Stream(engines, wanted.names, target, wanted.dead_letter, shown)
+        past = [Past(source, readers) for source, readers in files]
+        stream = Stream(engines, wanted.names, target, wanted.dead_letter, shown, past=past, lenient=wanted.lenient)
     except NotEmpty as error:
         refuse(str(error))
     stream.run([(one.name, one.readers(len(live))) for one in given], follow=follow)
@@ -129,19 +138,18 @@ def _run_here(
 def _run_between_systems(
     live: Sequence[Program],
     paths: Sequence[Path],
-    given: Sequence[LiveInput],
+    inputs: tuple[Sequence[PastSource], Sequence[LiveInput]],
     wanted: Wanted,
     asked: LiveWanted,
     *,
     places: Sequence[Destination],
-    system: str,
-    follow: bool,
 ) -> None:
-    """A live run in this process that reads from systems."""
+    """A live run in this process that reads from systems, behind a past, which may be nothing."""
     from ephemera.cli.systems import run_systems
+    from ephemera.connect.live.past import Past
 
-    if follow:
-        refuse(f"--follow is for files, and `{system}` is a system")
+    files, given = inputs
+
     for place in places:
         if place.location is not None and not is_system(place.location) and not is_one_file(place.location):
             refuse(f"live, the engine `local` writes files of JSON lines, and `{place.location}` is none")
@@ -149,13 +157,14 @@ def _run_between_systems(
             place.location,
             asked.dead_letters,
             programs=list(zip(live, paths, strict=True)),
-            inputs=[one.name for one in given],
+            inputs=[*(source.name for source, _ in files), *(one.name for one in given)],
             writer="stream",
         )
     tables = [
         declared_tables(program, path.parent, lenient=wanted.lenient) for program, path in zip(live, paths, strict=True)
     ]
-    run_systems(live, tables, given, wanted, asked, places=places)
+    past = [Past(source, readers) for source, readers in files]
+    run_systems(live, tables, given, wanted, asked, places=places, past=past)
 
 
 def _check_one_place(places: Sequence[Destination], read: str) -> None:

@@ -21,10 +21,15 @@ import click
 
 from ephemera.cli.files import WRONG_COMMAND, bad_letter, tell, undefined_letter, utf_8, write_out
 from ephemera.cli.follow import FollowedFile
+from ephemera.cli.inputs import told_of
 from ephemera.cli.progress import letters_line, tell_notes, tell_warnings
 from ephemera.cli.signals import exit_code, noted, raise_if_seen
 from ephemera.connect.atomic_files import GrowingFile
+from ephemera.connect.live.past import Past, ReadPast, is_known, known_line, past_line
+from ephemera.engine.engine import Found
 from ephemera.engine.hosts.live_engine import LiveEngine
+from ephemera.formats.decode import Noticed
+from ephemera.formats.reading import Keys
 
 CHUNK = 1 << 16
 PAUSE = 0.05
@@ -44,15 +49,23 @@ class Stream:
         output: Path | None,
         dead: Path | None,
         noted: Callable[[], Sequence[str]] | None = None,
+        *,
+        past: Sequence[Past] = (),
+        lenient: bool = False,
     ) -> None:
         """`names` is what the dead letters of each engine say of where they come from.
 
         `noted` gives what to tell at the end besides the summary; without it there is none unless something was wrong.
+        The `past` is read before the input.
         """
         self._engines = engines
         self._names = names
         self._noted = noted
         self._undefined = 0
+        self._past, self._lenient = past, lenient
+        self._bounds: list[dict[str, int]] = [{} for _ in engines]
+        """How far the sources of each program have come with the past."""
+        self._known = [0] * len(engines)
         self._output = None if output is None else GrowingFile(output)
         self._dead = None if dead is None else GrowingFile(dead)
 
@@ -60,6 +73,8 @@ class Stream:
         """Until the input ends; with `follow` the last file may grow for ever."""
         watched = any(engine.has_idle_sources for engine in self._engines)
         try:
+            if self._past:
+                self._read_past()
             for readers, lines in _chunks(inputs, follow=follow, watched=watched):
                 with noted(1):  # so that no line is cut in two; who asks twice does not wait for that
                     self._send(readers, lines)
@@ -73,12 +88,37 @@ class Stream:
             self._close()
         self._tell()
 
+    def _read_past(self) -> None:
+        """Reads the past; its answers are held until all of it is read, since it may turn out to be in no order."""
+        texts: list[str] = []
+
+        def give(found: Sequence[Found]) -> None:
+            for number, (engine, one) in enumerate(zip(self._engines, found, strict=True)):
+                texts.extend(json.dumps(answer, ensure_ascii=False) + "\n" for answer in engine.answers(one))
+                self._bury(number)
+
+        def begin_anew() -> None:
+            texts.clear()
+            self._undefined = 0
+
+        noticed = [Noticed(Keys(engine.compiled.physical)) for engine in self._engines]
+        past = ReadPast(self._engines, self._past, noticed, give, begin_anew, self._lenient)
+        with told_of("the past"):
+            self._bounds = past.read()
+        self._put("".join(texts))
+        events = max(engine.stats().received for engine in self._engines)
+        last = max((end for engine in self._engines if (end := engine.last_end) is not None), default=None)
+        as_numbers = all(engine.writes_numbers for engine in self._engines)
+        tell(past_line(events, last, self._engines[0].catalogue, as_numbers=as_numbers))
+
     def _tell(self, what: str = "") -> None:
         stats = [engine.stats() for engine in self._engines]
-        bad, late = sum(s.bad for s in stats), sum(s.late for s in stats)
+        bad, late = sum(s.bad for s in stats), sum(s.late for s in stats) - sum(self._known)
         if what or self._noted is not None or bad or late or self._undefined:
             received = max((s.received for s in stats), default=0)
             tell(what + letters_line(received, bad, late, self._undefined, kept=self._dead is not None))
+        if any(self._known):
+            tell(known_line(max(self._known)))
         for line in self._noted() if self._noted is not None else ():
             tell(line)
         tell_notes(note for engine in self._engines for note in engine.said)
@@ -93,18 +133,23 @@ class Stream:
         self._each(send)
 
     def _each(self, work: Callable[[LiveEngine, int], list[dict[str, Any]]]) -> None:
-        for number, (engine, name) in enumerate(zip(self._engines, self._names, strict=True)):
-            text = "".join(json.dumps(a, ensure_ascii=False) + "\n" for a in work(engine, number))
-            if text and self._output is not None:
-                self._output.write(utf_8(text))
-            elif text:
-                write_out(text)
-            self._bury(engine, name)
+        for number, engine in enumerate(self._engines):
+            self._put("".join(json.dumps(a, ensure_ascii=False) + "\n" for a in work(engine, number)))
+            self._bury(number)
 
-    def _bury(self, engine: LiveEngine, name: dict[str, str]) -> None:
+    def _put(self, text: str) -> None:
+        if text and self._output is not None:
+            self._output.write(utf_8(text))
+        elif text:
+            write_out(text)
+
+    def _bury(self, number: int) -> None:
         """What was wrong, late or without a value since the last time, to the dead letters; it is not kept here."""
+        engine, name = self._engines[number], self._names[number]
+        late = [one for one in engine.late if not is_known(one.event, engine, self._bounds[number])]
+        self._known[number] += len(engine.late) - len(late)
         letters = [bad_letter(bad) for bad in engine.bad]
-        letters += [{"reason": LATE, "event": late.original} for late in engine.late]
+        letters += [{"reason": LATE, "event": one.original} for one in late]
         undefined = [undefined_letter(letter) for letter in engine.take_dead_letters()]
         self._undefined += len(undefined)
         letters += undefined

@@ -30,6 +30,7 @@ from ephemera.cli.metrics import check_metrics, offered
 from ephemera.cli.progress import counted, is_shown, letters_line, note_lines, tell_notes, tell_warnings
 from ephemera.cli.signals import exit_code, noted
 from ephemera.connect.atomic_files import CannotWrite, NotEmpty
+from ephemera.connect.live.past import Past, known_line, past_line
 from ephemera.connect.live.reads import Read
 from ephemera.connect.live.run import PACE, LiveProgram, LiveRun, LiveTotals
 from ephemera.connect.systems.address import WrongAddress
@@ -98,8 +99,9 @@ def run_systems(
     asked: LiveWanted,
     *,
     places: Sequence[Destination],
+    past: Sequence[Past] = (),
 ) -> None:
-    """A live run between systems; ends the command when it has ended."""
+    """A live run between systems, behind its past if it has one; ends the command when it has ended."""
     _check_asked(asked, given)
     once, pace = _pace(asked.trigger)
     reads = [Read(_live(one, programs), one.readers(len(programs))) for one in given]
@@ -120,6 +122,8 @@ def run_systems(
         None if wanted.dead_letter is None else FileTarget(wanted.dead_letter),
         pace,
         tell=tell,
+        past=past,
+        tell_past=lambda: _tell_past(engines),
     )
     with told_systems(), ExitStack() as stack:
         page = stack.enter_context(_metrics(asked.metrics, wanted.names))
@@ -135,6 +139,13 @@ def run_systems(
             totals = run.run(lambda: bool(signals), once=once)
         stopped = bool(signals)
     _tell(programs, engines, totals, wanted, asked, stopped=stopped)
+
+
+def _tell_past(engines: Sequence[LiveEngine]) -> None:
+    events = max(engine.stats().received for engine in engines)
+    last = max((end for engine in engines if (end := engine.last_end) is not None), default=None)
+    as_numbers = all(engine.writes_numbers for engine in engines)
+    tell(past_line(events, last, engines[0].catalogue, as_numbers=as_numbers))
 
 
 def _live(one: LiveInput, programs: Sequence[Program]) -> LiveSource:
@@ -222,6 +233,8 @@ def _tell(
     if is_told or totals.letters:
         received = max((s.received for s in stats), default=0)
         tell(letters_line(received, bad, late, undefined, kept=wanted.dead_letter is not None))
+    if totals.known:
+        tell(known_line(totals.known))
     if is_told:
         lacking = [program.notes(engine.never()) for program, engine in zip(programs, engines, strict=True)]
         for line in note_lines(lacking, wanted.names):

@@ -20,6 +20,7 @@ import pyarrow as pa
 from ephemera.base.errors import EphemeraError
 from ephemera.connect.found_files import GZIP, ZSTANDARD, Paths, check_format, found_files, names_of
 from ephemera.connect.source import ROWS, check_only
+from ephemera.connect.systems.address import is_address
 from ephemera.formats.arrow_columns import with_instants
 from ephemera.formats.decode import Batch, Cells, Lines, Objects, Rows
 from ephemera.formats.decode_csv import BOM, BadFile, header_of, is_empty
@@ -40,6 +41,22 @@ def format_of(name: str) -> Format:
     """What is in a file, by its name."""
     plain = name.rstrip("/").lower().removesuffix(GZIP).removesuffix(ZSTANDARD)
     return FORMATS.get(Path(plain).suffix, "json")
+
+
+def format_there(name: str) -> Format:
+    """What a folder or a pattern holds: as its name says, or else as do the names of the files that are there.
+
+    Raises a `ValueError` if these are of several formats.
+    """
+    if is_address(name) or format_of(name) != "json":
+        return format_of(name)
+    found = sorted({format_of(file) for file in found_files(name) or ()})
+    if len(found) > 1:
+        raise ValueError(
+            f"`{name}` holds files of several formats, {', '.join(found)}; name them apart, by patterns such as "
+            f"`{name.rstrip('/')}/*.{found[-1]}`"
+        )
+    return found[0] if found else "json"
 
 
 def opened(path: str | Path) -> IO[bytes]:

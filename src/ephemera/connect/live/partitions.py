@@ -35,6 +35,8 @@ class Partitions:
         """For each source that moves by the clock, until when it has."""
         self.bounds: dict[str, int] = {}
         """How far each source has come."""
+        self.past: dict[str, int] | None = None
+        """How far each had come with the past that was read first, if one was."""
 
     def heard(self, partition: str, labels: Iterable[str], now: int) -> Watermarks:
         """Events of some types come in a partition: how far that has come, which their arrival moves on."""
@@ -57,6 +59,11 @@ class Partitions:
                     self.bounds[name] = min(others)
         return dict(self.bounds)
 
+    def behind_the_past(self, bounds: Mapping[str, int]) -> None:
+        """A past was read first, with which the sources have come so far."""
+        self.past = dict(bounds)
+        self.bounds.update(bounds)
+
     @property
     def silent(self) -> frozenset[str]:
         """The sources that are silent, so that they move by the clock."""
@@ -73,9 +80,11 @@ class Partitions:
         if counted:
             self._moved.pop(name, None)
             self.bounds[name] = max(self.bounds.get(name, -FAR), min(counted))
-        elif own and idle is not None:
-            last = max(self._heard.get((p, name), self._began) for p in own)
-            stands = max(self.bounds.get(name, -FAR), *own.values())
+        elif idle is not None and (own or name in self.bounds):
+            last = max([self._heard.get((p, name), self._began) for p in own], default=self._began)
+            if not own and now <= last + idle:  # known from a past, and not silent for so long
+                return
+            stands = max([self.bounds.get(name, -FAR), *own.values()])
             since = self._moved.get(name, last + idle)
             self.bounds[name] = min(stands + max(now - since, 0), FAR)
             self._moved[name] = now
@@ -84,11 +93,14 @@ class Partitions:
 
     def checkpoint(self) -> dict[str, Any]:
         """How far all have come, as JSON has it."""
-        return {"sources": dict(self.bounds), "partitions": {p: dict(m.bounds) for p, m in self._marks.items()}}
+        partitions = {p: dict(m.bounds) for p, m in self._marks.items()}
+        past = {} if self.past is None else {"past": dict(self.past)}
+        return {"sources": dict(self.bounds), "partitions": partitions, **past}
 
     def restore(self, stored: Mapping[str, Any], now: Callable[[str], str | None] = str) -> None:
         """Stands where another stood; `now` says what its partitions are called now, if they are left."""
         self.bounds = dict(stored["sources"])
+        self.past = stored.get("past")
         for partition, bounds in stored["partitions"].items():
             name = now(partition)
             if name is not None:

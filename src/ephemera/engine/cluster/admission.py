@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+
 from ephemera.engine.cluster.message import LateInput, Shipment, SourceProgress
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import PlaceProgress, Progress
@@ -12,6 +14,7 @@ from ephemera.engine.time.event_time import Watermarks, sources_of
 from ephemera.formats.json_events import write_event
 from ephemera.kernels.columns import Ints
 from ephemera.kernels.event_columns import BEGIN, END, Events
+from ephemera.kernels.history import FAR
 
 TOO_LATE = "it came behind the bound of its source"
 
@@ -27,6 +30,7 @@ class Admission:
         self._latest: dict[str, int] = {}
         self._counts: dict[str, int] = {}
         self._parts: dict[str, dict[str, int]] = {}
+        self._known = 0
         self.behind: dict[str, tuple[str, ...] | None] = {}
         """Partitions in which there is more to read, and of which sources; None for any."""
         self.now: int | None = None
@@ -48,7 +52,10 @@ class Admission:
                 good.append(part)
                 continue
             good.append(part.take(in_time))
-            yield from turned_away(self._spread, part.take(~in_time), as_numbers=not self.texts)
+            is_late = ~in_time & (times > self._before.past.get(source, -FAR))
+            self._known += len(times) - int(np.count_nonzero(in_time)) - int(np.count_nonzero(is_late))
+            if is_late.any():
+                yield from turned_away(self._spread, part.take(is_late), as_numbers=not self.texts)
         yield from self._spread.route([part for part in good if len(part)])
 
     def _arrivals(self, part: Events) -> Ints:
@@ -68,7 +75,7 @@ class Admission:
     def words(self, places: Sequence[int]) -> Iterator[Shipment]:
         """What was seen, for each of some places; nothing if nothing was."""
         first, last = self._sources.first, self._sources.last if self._sources.first is not None else None
-        told = (self.now, self.closes, self.ends, self.texts, self._counts, self._parts, self.behind)
+        told = (self.now, self.closes, self.ends, self.texts, self._counts, self._parts, self.behind, self._known)
         word = PlaceProgress(self._latest, first, last, *told)
         if word == PlaceProgress():
             return

@@ -52,6 +52,8 @@ class PlaceProgress:
     """The same as `latest` for each partition of sources that are read in some."""
     behind: Mapping[str, tuple[str, ...] | None] = field(default_factory=dict)
     """The partitions in which there is more to read than this batch has, and of which sources; None for any."""
+    known: int = 0
+    """How many events came that the past had, which was read before."""
 
     def told(self) -> dict[str, Any]:
         """The word as JSON has it."""
@@ -79,6 +81,8 @@ class Progress:
     """How far the partitions of sources have come that are read in some."""
     heard: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     """What time it was when each partition was last heard, if that was told."""
+    past: Mapping[str, int] = field(default_factory=dict)
+    """Until when the past of each source was read before it is read live: what comes of that is known."""
 
     def bound(self, source: str, partition: str | None = None) -> int:
         """How far a source has come, or a partition of it, which begins where the source stands."""
@@ -96,6 +100,10 @@ class Progress:
             return found
 
         return replace(self, parts=of(self.parts), heard=of(self.heard))
+
+    def behind_the_past(self) -> Progress:
+        """The same where all that has been read so far is the past of what is read live from now on."""
+        return replace(self, past=dict(self.bounds))
 
     def told(self) -> dict[str, Any]:
         """The standing as JSON has it."""
@@ -145,7 +153,8 @@ def moved(before: Progress, words: Iterable[PlaceProgress], catalogue: Catalogue
         after.finish()
         until = after.ended
     texts = before.texts or any(w.texts for w in heard)
-    return Progress(after.bounds, after.first, after.last, now, silent, until, texts, own_parts, last_heard)
+    parts = (own_parts, last_heard)
+    return Progress(after.bounds, after.first, after.last, now, silent, until, texts, *parts, before.past)
 
 
 def _parted(before: Progress, words: Iterable[PlaceProgress], latest: dict[str, int]) -> dict[str, dict[str, int]]:

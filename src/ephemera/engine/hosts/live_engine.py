@@ -36,7 +36,7 @@ from ephemera.formats.answer_order import AnswerPart
 from ephemera.formats.check_columns import check_columns
 from ephemera.formats.decode_arrow import Reader, bad_events, offer_of, stamped
 from ephemera.formats.decode_json import JsonDecoder
-from ephemera.formats.decoded import Decoded
+from ephemera.formats.decoded import Decoded, span_of
 from ephemera.formats.encode_json import json_objects
 from ephemera.formats.flat_reader import FlatReader
 from ephemera.formats.json_events import (
@@ -52,7 +52,7 @@ from ephemera.formats.json_events import (
     write_event,
 )
 from ephemera.formats.reading import Given, Keys, given_message, one, read_event, several
-from ephemera.kernels.event_columns import of_events
+from ephemera.kernels.event_columns import Events, of_events
 from ephemera.kernels.history import FAR
 from ephemera.kernels.tail import FEW
 from ephemera.physical.plan import Compiled
@@ -207,13 +207,61 @@ class LiveEngine:
                 return self._engine.advance(bounds())
 
             for decoded, _ in came:
-                self._received += decoded.count
-                self._refuse(decoded.bad_events)
-                self._note_form(decoded.as_numbers)
+                self.heed(decoded)
             found = self._taken(step)
             self._take_late(lambda event: json.dumps(write_event(event, self._catalogue, as_numbers=self._numbers)))
             self._take_close()
             return self._asked(found) if self._compiled.physical.emit else found
+
+    # ---- a past that is read first -------------------------------------------------------------------------
+
+    def heed(self, decoded: Decoded) -> None:
+        """Something was read: how much, how it writes times, and what of it is no event."""
+        self._received += decoded.count
+        self._refuse(decoded.bad_events)
+        self._note_form(decoded.as_numbers)
+
+    def load(self, parts: Sequence[Events]) -> None:
+        """Events of which the order means nothing, since all that is there has been read: none of them is late."""
+        ends = span_of(parts)
+        if ends is not None:
+            self._engine.sources.span(*ends)
+        self._engine.load(parts)
+
+    def reach(self, bounds: Mapping[str, int]) -> Found:
+        """The sources have come so far; what is certain then, by columns."""
+        with self._lock:
+            found = self._taken(lambda: self._engine.advance(bounds))
+            self._take_close()
+            return self._asked(found) if self._compiled.physical.emit else found
+
+    def answers(self, found: Found) -> list[Answer]:
+        """What was found, as `send` gives it."""
+        with self._lock:
+            return self._written(found)
+
+    def begin_anew(self) -> None:
+        """Forgets all that has come."""
+        self._engine = Engine(self._compiled.physical, self._world)
+        self._received = self._bad_count = 0
+        self._as_numbers = None
+        self._dead.clear()
+        self.bad.clear()
+        self.late.clear()
+
+    def source_of(self, label: str) -> str:
+        """The source of a type of events."""
+        return self._engine.sources.source(label)
+
+    def watermark(self, source: str) -> int:
+        """How late events of a source may be, in microseconds."""
+        return self._engine.sources.watermarks.get(source, 0)
+
+    @property
+    def last_end(self) -> int | None:
+        """When the last event ends that has come, if one has."""
+        sources = self._engine.sources
+        return None if sources.first is None else sources.last
 
     @property
     def compiled(self) -> Compiled:

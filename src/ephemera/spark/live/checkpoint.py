@@ -24,8 +24,11 @@ FORMAT = 3
 QUERY = "query.json"
 CLOCK = "clock"
 POSITIONS = "positions"
+PAST = "past.json"
+LIVE_LOG, PAST_LOG = "spark", "past"
+"""Where Spark keeps which input belongs to which batch: of what is read live, and of the past before it."""
 _WAY_OUT = "bring the whole checkpoint back from a copy, or begin anew with another checkpoint"
-_OURS = ("progress", "spark", "spark/offsets", "spark/commits", "state/0-0")
+_OURS = ("progress", "spark", "spark/offsets", "spark/commits", "past", "past/offsets", "state/0-0")
 """Folders in which there are files if a query has been here."""
 
 Standings = Mapping[int, Progress]
@@ -54,6 +57,9 @@ class Checkpoint:
         """Names the query for as long as its checkpoint lives."""
         self.programs = ""
         """A fingerprint of its programs."""
+        self.log = LIVE_LOG
+        self.base = 0
+        """The first batch of what is read live: those before it are of the past."""
 
     # ---- what it belongs to --------------------------------------------------------------------------------
 
@@ -113,6 +119,42 @@ class Checkpoint:
                     f"whose checkpoint it is cannot be told; {_WAY_OUT}"
                 )
 
+    # ---- the past before what is read live -----------------------------------------------------------------
+
+    def begin_past(self) -> bool:
+        """The past is read first; False if it has been, by an earlier start."""
+        if self._past() is not None:
+            return False
+        if not self._has_past and (self._batches() or self._batches(f"{LIVE_LOG}/offsets")):
+            raise WrongCheckpoint(
+                f"the checkpoint `{self.root}` was begun without a past, and goes on without one: leave out `--then`, "
+                "and name with `--input` what is read live; or begin anew with another checkpoint"
+            )
+        self.log = PAST_LOG
+        return True
+
+    def end_past(self) -> None:
+        """All of the past has been read: what is read live follows."""
+        content = {"query": self.query, "base": self.last + 1}
+        self._put(PAST, "past", content)
+
+    def begin_live(self) -> None:
+        """What is read live follows: the past, if there was one."""
+        found = self._past()
+        if found is None and self._has_past:
+            raise WrongCheckpoint(
+                f"the past of the checkpoint `{self.root}` has not been read to its end: start once more as before, "
+                "by `--input PAST --then …`, or begin anew with another checkpoint"
+            )
+        self.base = 0 if found is None else int(found["base"])
+
+    @property
+    def _has_past(self) -> bool:
+        return bool(self._batches(f"{PAST_LOG}/offsets"))
+
+    def _past(self) -> dict[str, Any] | None:
+        return self._get(PAST, "past") if PAST in self._files.names(self._folder) else None
+
     # ---- batches -------------------------------------------------------------------------------------------
 
     @property
@@ -123,7 +165,7 @@ class Checkpoint:
     @property
     def planned(self) -> int:
         """The last batch that Spark has begun, whose input it then knows; -1 if it has begun none."""
-        return max(self._batches("spark/offsets"), default=-1)
+        return self.base + max(self._batches(f"{self.log}/offsets"), default=-1)
 
     def before(self, batch: int) -> Standings:
         """Where the programs stood before a batch."""
@@ -139,7 +181,13 @@ class Checkpoint:
         if batch - 1 not in self._known:
             told = self._progress(batch - 1)["standings"]
             self._known[batch - 1] = {int(number): read_standing(one) for number, one in told.items()}
-        return self._known[batch - 1]
+        found = self._known[batch - 1]
+        return {n: one.behind_the_past() for n, one in found.items()} if batch == self.base else found
+
+    @property
+    def standings(self) -> Standings:
+        """Where the programs stand after the last batch that was committed here; nowhere before the first."""
+        return self._known[max(self._known)] if self._known else {}
 
     def commit(self, batch: int, standings: Standings) -> None:
         """Where they stand after a batch."""

@@ -13,6 +13,7 @@ from ephemera.connect import live_sink, live_source
 from ephemera.connect import sink as any_sink
 from ephemera.connect.atomic_files import CannotWrite
 from ephemera.connect.declared_streams import declared_places, overlap
+from ephemera.connect.file_source import format_there
 from ephemera.connect.overwriting import Target, clash_among, inputs_kept, is_local, path_of
 from ephemera.connect.several_sinks import ToSystem
 from ephemera.connect.systems.address import WrongAddress
@@ -22,6 +23,7 @@ from ephemera.connect.systems.kafka_source import KafkaSource
 from ephemera.connect.systems.postgres_source import PostgresSource
 from ephemera.connect.written_places import Written
 from ephemera.rules.nodes import Catalogue
+from ephemera.spark.live.sources import SOCKET
 from ephemera.spark.read.scan import Format, Input, format_of
 
 NOTHING = "there is nothing to read: give a folder or a streaming data frame, or declare STREAM … FROM"
@@ -60,6 +62,23 @@ def inputs_of(source: Any, catalogue: Catalogue) -> LiveInputs:
     return LiveInputs(tuple(map(_input, several)), next(iter(limits), None))
 
 
+def past_of(source: Any, catalogue: Catalogue) -> tuple[Input, ...]:
+    """What is read first, all of it: files that are there."""
+    inputs = inputs_of(source, catalogue).inputs
+    wrong = next((one for one in inputs if not _is_stored(one)), None)
+    if wrong is not None:
+        raise ValueError(
+            f"the past is read from files, and `{wrong.given}` holds none: a system that is read live is read from its "
+            "beginning if its address says so, and needs no past"
+        )
+    return inputs
+
+
+def _is_stored(given: Input) -> bool:
+    is_frame = isinstance(given.given, DataFrame)
+    return not is_frame and not given.is_system and not any(SOCKET.fullmatch(path) for path in given.paths)
+
+
 def _input(source: Any) -> Input:
     match source:
         case str():
@@ -81,11 +100,11 @@ def _input(source: Any) -> Input:
 
 
 def _format(path: str) -> Format:
-    """What a folder holds, as its name says; else lines of JSON."""
+    """What a folder holds, as its name says or the files that are there; else lines of JSON."""
     try:
         return format_of(path)
     except ValueError:
-        return "json"
+        return format_there(path)
 
 
 def ways_of(sink: Any) -> dict[str, Any]:

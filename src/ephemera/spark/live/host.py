@@ -152,12 +152,13 @@ class Host:
         self.keys = {spread.number: Keys(spread.plan) for spread in self.spreads}
 
     def __call__(self, frame: DataFrame, number: int) -> None:
+        """A batch, as Spark counts them: from 0 on, whatever was read before."""
         # Whoever stops the query has this and waits for Spark, which waits for us: so nothing here may wait.
         if self._is_stopping or not self._turn.acquire(blocking=False):
             self.was_stopped = True
             raise QueryStopping
         try:
-            self._run(frame, number)
+            self._run(frame, self.ledger.base + number)
         except QueryStopping:
             self.was_stopped = True
             raise

@@ -29,7 +29,7 @@ from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import World
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.checkpoint import Checkpoint
-from ephemera.spark.live.connections import check_targets, inputs_of, old_ways, ways_of
+from ephemera.spark.live.connections import check_targets, inputs_of, old_ways, past_of, ways_of
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.host import Host, QuerySinks, spread_live
 from ephemera.spark.live.intake import Heartbeat
@@ -48,7 +48,7 @@ from ephemera.spark.sinks.table_sink import TableSink
 from ephemera.spark.sinks.target_sink import TargetSink
 
 ONCE = "once"
-_IN_ITS_LOG = re.compile(r"batch \d+ doesn't exist|[Ll]og file|/spark/(offsets|commits|sources|metadata)")
+_IN_ITS_LOG = re.compile(r"batch \d+ doesn't exist|[Ll]og file|/(spark|past)/(offsets|commits|sources|metadata)")
 """What Spark says of files of its own that it cannot go on from."""
 _OPENING = "Initializing"
 """What Spark says that a query does until all its sources are there."""
@@ -103,9 +103,36 @@ class Streaming:
     """Whether messages are delivered, and how; they wait in the checkpoint unless it says otherwise."""
     tell: Callable[[str], object] = warned
     """Tells people what they should know at once."""
+    past: Sequence[Input] = ()
+    """What is read first, all of it, before the inputs are read live."""
+    reads_past: bool = False
+    """Whether it reads the past, and ends then."""
+    earlier: Totals | None = None
+    """What has been done since the start already."""
 
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
-        """Starts the query; `watch` is told of each batch."""
+        """Starts the query; `watch` is told of each batch. If there is a past, all of it has been read then."""
+        whole = replace(self, checkpoint=self.checkpoint or str(scratch_of_process("checkpoint")))
+        past = whole.start_past(watch)
+        if past is not None:
+            past.wait()
+        return whole.behind(past).start_live(watch)
+
+    def start_past(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery | None:
+        """Starts to read the past; None if there is none, or if it has been read by an earlier start."""
+        if not self.past or self.checkpoint is None or not Checkpoint(self.checkpoint).begin_past():
+            return None
+        return replace(self, inputs=self.past, most_files=None, trigger=ONCE, reads_past=True).start_live(watch)
+
+    def behind(self, past: LiveQuery | None) -> Streaming:
+        """What is read live when a query has read all of the past, if one had to."""
+        if past is None:
+            return self
+        past.host.ledger.end_past()
+        return replace(self, hold=None, earlier=past.totals)
+
+    def start_live(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
+        """Starts to read the inputs, behind the past if there is one."""
         taker = self._one_taker()
         checkpoint = self.checkpoint or str(scratch_of_process("checkpoint"))
         own = self.hold or hold(checkpoint)
@@ -120,6 +147,10 @@ class Streaming:
         self, checkpoint: str, own: CheckpointLock, taker: Sink | None, watch: Callable[[BatchReport], object] | None
     ) -> LiveQuery:
         ledger = Checkpoint(checkpoint)
+        if self.reads_past:
+            ledger.begin_past()
+        else:
+            ledger.begin_live()
         spreads = spread_live(self.spark, self.jobs, ledger, self.shards)
         forms = forms_of(spreads, self.names)
         delivery = None
@@ -143,7 +174,7 @@ class Streaming:
                 sends=messages is not None,
             )
             table = TableSink(self.table, forms, self.location) if self.table is not None else None
-            totals = Totals()
+            totals = Totals() if self.earlier is None else self.earlier.going_on()
             is_once = self.trigger == ONCE
             local = [job.compiled.rules.resolved.catalogue.local for job in self.jobs]
             assumed = [one.assumed for one in local]
@@ -162,7 +193,9 @@ class Streaming:
             if inlet.systems:
                 host.positions = _positions(ledger, inlet, None if is_once else self.most, self.tell)
             host.planned = ledger.planned
-            writer = inlet.frame.writeStream.foreachBatch(host).option("checkpointLocation", f"{ledger.root}/spark")
+            writer = inlet.frame.writeStream.foreachBatch(host).option(
+                "checkpointLocation", f"{ledger.root}/{ledger.log}"
+            )
             if is_once:
                 writer = writer.trigger(availableNow=True)
             elif self.trigger is not None:
@@ -218,13 +251,17 @@ def streaming_of(  # noqa: PLR0913 - all of them named
     source: Any,
     sink: Any,
     *,
+    past: Any = None,
     old: Mapping[str, Any],
     **more: Any,
 ) -> Streaming:
     """A live query of one program; `old` are keywords that sinks have taken the place of."""
-    read = inputs_of(source, compiled.rules.resolved.catalogue)
+    catalogue = compiled.rules.resolved.catalogue
+    read = inputs_of(source, catalogue)
     ways = {"most_files": read.most_files} | ways_of(sink) | old_ways(old, stacklevel=4)
-    check_targets(read.inputs, ways, more)
+    if past is not None:
+        ways["past"] = past_of(past, catalogue)
+    check_targets((*read.inputs, *ways.get("past", ())), ways, more)
     return Streaming(spark, [Job(compiled, world)], read.inputs, **ways, **more)
 
 

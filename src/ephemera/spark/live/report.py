@@ -74,6 +74,8 @@ class BatchReport:
     late: int = 0
     dead: int = 0
     """Heads that had no value."""
+    known: int = 0
+    """Events that the past had, which was read before."""
     sources: tuple[SourceReport, ...] = ()
     histories: tuple[HistoryReport, ...] = ()
     state: StateReport = StateReport()
@@ -108,6 +110,8 @@ class Totals:
     bad: int = 0
     late: int = 0
     dead: int = 0
+    known: int = 0
+    """Events that the past had, which was read before."""
     read: Counter[str] = field(default_factory=Counter)
     """Events by their sources."""
     fresh: int = 0
@@ -131,6 +135,7 @@ class Totals:
         self.bad += report.bad
         self.late += report.late
         self.dead += report.dead
+        self.known += report.known
         self.read.update({source.name: source.events for source in report.sources})
         self.fresh += report.state.fresh
         self.merged += report.state.merged
@@ -138,6 +143,10 @@ class Totals:
         self.recent.append(report.seconds)
         self.last = report
         self.notes |= dict.fromkeys(report.notes)
+
+    def going_on(self) -> Totals:
+        """Those of what follows: which types have come, and which rules have given something, is known already."""
+        return Totals(came=set(self.came), matched=set(self.matched), notes=dict(self.notes))
 
 
 # ---- making one ------------------------------------------------------------------------------------------------
@@ -167,6 +176,7 @@ def report_of(  # noqa: PLR0913, PLR0917 - all that is known of a batch
         bad=counts.bad,
         late=counts.late,
         dead=counts.dead,
+        known=max(_known_in(rows).values(), default=0),
         sources=tuple(_source_reports(spreads, standings, _heard(rows), clock)),
         histories=tuple(_history_reports(engines)),
         state=_state_report([one.stats["state"] for one in told if one.stats["state"]]),
@@ -193,6 +203,15 @@ def events_in(rows: Iterable[Shipment]) -> dict[int, int]:
         if isinstance(row, ReadCount):
             read[row.program] = read.get(row.program, 0) + row.count
     return read
+
+
+def _known_in(rows: Iterable[Shipment]) -> dict[int, int]:
+    """How many events of a batch the past had, for each program."""
+    found: dict[int, int] = {}
+    for row in rows:
+        if isinstance(row, SourceProgress):
+            found[row.program] = found.get(row.program, 0) + row.seen.known
+    return found
 
 
 def _heard(rows: Iterable[Shipment]) -> dict[tuple[int, str], int]:
