@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import ephemera
-from ephemera.engine.operators import step_events
+from ephemera.kernels import event_columns
 from ephemera.kernels.columns import Column, column
 
 Rows = list[dict[str, Any]]
@@ -77,7 +77,8 @@ def test_many_events_that_meet_in_another_form_are_changed_together(monkeypatch:
         made.append(len(values))
         return column(values)
 
-    monkeypatch.setattr(step_events, "column", counted)
+    monkeypatch.setattr(event_columns, "column", counted)
     rows = [event("p", float(k)) for k in range(300)] + [event("a", k) for k in range(300)]
     assert len(answers("local", "p(x) <- e: a(x); q(x) <- e: p(x), x < 2;", rows)) == 302
-    assert made == [300]
+    assert 300 in made
+    assert len(made) < 10, "together, and not one by one"

@@ -38,6 +38,7 @@ RUNS = {
     "scripts/bench algebra --spark": "scripts/bench algebra --spark --events 2000",
     "scripts/bench kafka": "scripts/bench kafka --events 2000 --pace 200 --seconds 2",
     "scripts/bench kafka --spark": "scripts/bench kafka --spark --events 2000 --pace 200 --seconds 2",
+    "scripts/bench past": "scripts/bench past --events 4000 --keys 50 --queries Q3 --cuts 1",
     "scripts/services start": "scripts/services start",
     "python -m tests.hunt_delivery 1000 1": ".venv/bin/python -m tests.hunt_delivery 20 1",
     "scripts/bench arithmetic": "scripts/bench arithmetic --events 400 --repeat 1",
