@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.spark.live_killing import STEPS, Kill, plans, run
-from tests.spark.live_shop import expected, found, history, rows_due, rows_found, write
+from tests.spark.live_shop import expected, found, history, rows_due, rows_found, write, write_with_past
 
 pytestmark = pytest.mark.slow
 
@@ -40,6 +40,17 @@ def test_what_is_killed_anywhere_gives_each_answer_once(
     assert [one.step for one in ran.fallen if one.kill.is_planned] == [k.step for k in PLANS[number] if k.is_planned]
     assert len(ran.gave_up) <= sum(one.kill.victim == "worker" for one in ran.fallen) // 4, ran.gave_up
     assert found(tmp_path) == expected(files)
+
+
+@pytest.mark.parametrize("number", range(2))
+def test_what_is_killed_in_the_past_or_behind_it_gives_each_answer_once(tmp_path: Path, number: int) -> None:
+    files = history(SEED + number)
+    write_with_past(files, tmp_path)
+    steps = ("engines", "segment rename", "ledger rename", "batch done") if number else ("answers rename", "past ends")
+    kills = [Kill("machine", step) for step in steps]
+    ran = run(lambda start: _driver(tmp_path, MASTERS[start % 3], start), kills, tmp_path / "log")
+    assert (ran.left, ran.gave_up) == ([], [])
+    assert found(tmp_path) == expected(files, past=True)
 
 
 def test_a_run_goes_on_with_another_number_of_cores(tmp_path: Path) -> None:

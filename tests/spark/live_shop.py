@@ -51,6 +51,8 @@ EVENTS = 10
 """So many are in a file."""
 STEP = 8
 """Seconds from one batch to the next."""
+PAST = 8
+"""So many files are the past, where there is one; the last two of them are read live, too."""
 END = 1_000
 COUNTED = ("events", "late", "bad", "dead")
 SMALL = {
@@ -100,6 +102,12 @@ def write(files: Sequence[Sequence[str]], folder: Path) -> None:
         os.utime(path, (1_000_000 + number, 1_000_000 + number))
 
 
+def write_with_past(files: Sequence[Sequence[str]], folder: Path) -> None:
+    """Puts some of the files in a folder of the past."""
+    write(files[:PAST], folder / "past")
+    write(files[PAST - FILES :], folder / "in")
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What comes of the events: how often there is each line of answers and of dead letters."""
@@ -112,10 +120,14 @@ class Outcome:
     undefined: int
 
 
-def expected(files: Sequence[Sequence[str]]) -> Outcome:
+def expected(files: Sequence[Sequence[str]], *, past: bool = False) -> Outcome:
     """What the oracle makes of all events that are not late; those behind the last bound are not asked for."""
     program = ephemera.compile(PROGRAM)
-    good, late = _apart(files)
+    batches = [files[begin : begin + FILES] for begin in range(0, len(files), FILES)]
+    if past:
+        batches = [files[:PAST], *batches[PAST // FILES - 1 :]]
+        files = [file for batch in batches for file in batch]
+    good, late = _apart(batches, past=past)
     run = program.run_all(good, engine="oracle")
     bound = END - max(WATERMARKS.values())
     answers = Counter(_plain(a) for a in run.answers if _end(a) < bound)
@@ -127,22 +139,30 @@ def expected(files: Sequence[Sequence[str]]) -> Outcome:
     return Outcome(answers, Counter(letters), read, len(late), len(run.bad), len(undefined))
 
 
-def _apart(files: Sequence[Sequence[str]]) -> tuple[list[str], list[str]]:
-    """The lines that are read, and the events that come behind the bound that their source had before their batch."""
+def _apart(batches: Sequence[Sequence[Sequence[str]]], *, past: bool) -> tuple[list[str], list[str]]:
+    """The lines that are read, and the events that come behind the bound that their source had before their batch.
+
+    What comes behind the bound of a past, which is the first batch, is neither.
+    """
     good: list[str] = []
     late: list[str] = []
     bounds: dict[int, int] = {}
     reader = ephemera.compile(PROGRAM)._compiled
-    for begin in range(0, len(files), FILES):
+    known: dict[int, int] = {}
+    for number, files in enumerate(batches):
         before = dict(bounds)
-        for line in [line for file in files[begin : begin + FILES] for line in file]:
+        known = before if past and number == 1 else known
+        for line in [line for file in files for line in file]:
             told = read_event(line, reader)
             if not hasattr(told, "term"):
                 good.append(line)
                 continue
             event = json.loads(line)
             source = WATERMARKS[event["event"]]
-            (late if event["time"] < before.get(source, event["time"]) else good).append(line)
+            if event["time"] >= before.get(source, event["time"]):
+                good.append(line)
+            elif event["time"] >= known.get(source, -END):
+                late.append(line)
             bounds[source] = max(bounds.get(source, event["time"] - source), event["time"] - source)
     return good, late
 
@@ -222,7 +242,7 @@ class _Reports:
 
 
 def main(folder: str, master: str, small: str, *table: str) -> None:
-    """Reads all there is, into a folder or a table; says on standard error what went wrong."""
+    """Reads all there is, a past first if there is one, into a folder or a table; says what went wrong."""
     spark = session(master, more=SMALL)
     lines = spark.readStream.option("lineSep", "\n").option("maxFilesPerTrigger", FILES).text(f"{folder}/in")
     streaming = Streaming(
@@ -237,6 +257,7 @@ def main(folder: str, master: str, small: str, *table: str) -> None:
         trigger=ONCE,
         shards=2,
         small=int(small),
+        past=[Input(f"{folder}/past", "json")] if Path(folder, "past").exists() else [],
     )
     try:
         streaming.start(_Reports(Path(folder, "reports.jsonl"))).wait()

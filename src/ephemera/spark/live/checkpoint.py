@@ -136,6 +136,7 @@ class Checkpoint:
     def end_past(self) -> None:
         """All of the past has been read: what is read live follows."""
         content = {"query": self.query, "base": self.last + 1}
+        mark("past ends")
         self._put(PAST, "past", content)
 
     def begin_live(self) -> None:
