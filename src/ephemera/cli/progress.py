@@ -155,7 +155,8 @@ class Shown:
 
 def count_lines(read: int, answers: Counter[str], letters: int, seconds: float) -> list[str]:
     """How many events were read, and what came of them."""
-    first = f"{read:,} events read, {answers.total():,} answers, {letters:,} dead letters in {seconds:.1f} s"
+    given, left = counted(answers.total(), "answer"), counted(letters, "dead letter")
+    first = f"{counted(read, 'event')} read, {given}, {left} in {seconds:.1f} s"
     return [first, *(f"  {label}: {count:,}" for label, count in sorted(answers.items()))]
 
 
