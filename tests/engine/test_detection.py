@@ -17,8 +17,8 @@ import pytest
 import ephemera
 from ephemera.algebra import instances
 from ephemera.engine.operators import detect
-from ephemera.engine.operators.detect_columns import BEGIN, SLOT
 from ephemera.engine.operators.detect_kept import KeptRecords
+from ephemera.engine.operators.detect_state import BEGIN, SLOT
 from ephemera.kernels.columns import Batch
 from tests.engine import algebra_cases
 from tests.engine.algebra_cases import make, plain, reference, reference_parts

@@ -16,20 +16,11 @@ from ephemera.algebra.attributes import EVENT, as_written, begin, end, reference
 from ephemera.algebra.detector import Detector
 from ephemera.algebra.nodes import Primitive
 from ephemera.base.tree import find
-from ephemera.engine.operators.detect_columns import (
-    BEGIN,
-    END,
-    REFERENCE,
-    SLOT,
-    ColumnStep,
-    Kept,
-    SharedHash,
-    empty_rows,
-    mask_of,
-    stacked,
-)
+from ephemera.engine.operators.detect_columns import ColumnStep
+from ephemera.engine.operators.detect_keys import SharedHash
 from ephemera.engine.operators.detect_kept import KeptRecords, deaths_by
 from ephemera.engine.operators.detect_rows import UNKEYED, Instance, RowStep
+from ephemera.engine.operators.detect_state import BEGIN, END, REFERENCE, SLOT, Kept, Shape, of_stored
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints, stack
 from ephemera.kernels.history import FAR, History, Run
 from ephemera.kernels.keys import all_distinct, hash_columns
@@ -73,8 +64,9 @@ class Detecting:
         used = {p.input for p in find(detector.expression, Primitive)}
         self._histories = [histories[leaf.source] if p in used else None for p, leaf in enumerate(plan.inputs)]
         """None for an input of which the expression, made smaller, has nothing left."""
-        self._kept = Kept(empty_rows(detector), empty_rows(detector))
-        self._apart = KeptRecords(detector.shared, self._deaths, empty_rows(detector))
+        self._shape = Shape(detector)
+        self._kept = self._shape.nothing
+        self._apart = KeptRecords(detector.shared, self._deaths, self._shape.empty)
         """The records by columns as long as much fewer events come than there are records."""
         self._rows: RowStep | None = RowStep(detector)
         """The records as rows, if they are rows."""
@@ -82,7 +74,7 @@ class Detecting:
         self._added: list[Batch] | None = None
         """The records that were added since somebody asked for that; None if nobody ever did."""
         self._starts, self._ends = begin(name), end(name)
-        self._is_alone = not detector.serves_all
+        self._is_alone = not self._shape.serves_all
         """Whether an event counts for one value of the shared variables only."""
 
     def __len__(self) -> int:
@@ -91,8 +83,7 @@ class Detecting:
     @property
     def nbytes(self) -> int:
         """About how much room the records take, if they are columns."""
-        kept = self._kept.keyed.nbytes + self._kept.unkeyed.nbytes + self._apart.nbytes
-        return 0 if self._rows is not None else kept
+        return 0 if self._rows is not None else self._kept.nbytes + self._apart.nbytes
 
     # ---- a step --------------------------------------------------------------------------------------------
 
@@ -129,10 +120,11 @@ class Detecting:
         is_apart = self._is_alone and bool(self._plan.shared) and 0 < MUCH * count < len(self)
         kept = self._touched(inputs, until) if is_apart else self._as_columns()
         try:
-            done = ColumnStep(self._plan, kept, inputs, pick, after, until).result()
+            step = ColumnStep(self._shape, kept, inputs, pick, after, until)
         except SharedHash:
             self._give_back(kept, is_apart=is_apart)
             return self._by_rows([batch.rows() for batch in inputs], after, until, events, are_named=True)
+        done = step.result(tells_added=self._added is not None)
         self._give_back(done.kept, is_apart=is_apart)
         if self._added is not None and done.added is not None:
             self._added.append(done.added)
@@ -140,16 +132,15 @@ class Detecting:
 
     def _touched(self, inputs: Sequence[Batch], until: int) -> Kept:
         """The records of the values that come; those of others stay apart."""
-        kept = Kept(empty_rows(self._plan), empty_rows(self._plan))
         if self._rows is not None or len(self._kept):
-            self._apart.put(self._as_columns().keyed)
-            self._kept = kept
+            self._apart.put(self._as_columns().stored())
+            self._kept = self._shape.nothing
         hashes = np.concatenate([self._apart.hashes(batch) for batch in inputs if len(batch)])
-        return Kept(self._apart.take(hashes, until), kept.unkeyed)
+        return of_stored(self._shape, self._apart.take(hashes, until))
 
     def _give_back(self, kept: Kept, *, is_apart: bool) -> None:
         if is_apart:
-            self._apart.put(kept.keyed)
+            self._apart.put(kept.stored())
         else:
             self._kept = kept
 
@@ -240,28 +231,19 @@ class Detecting:
         if self._rows is None:
             kept = self._as_columns()
             self._rows = RowStep(self._plan)
-            self._rows.take_in(kept.keyed.rows() + kept.unkeyed.rows())
-            self._kept = Kept(empty_rows(self._plan), empty_rows(self._plan))
+            self._rows.take_in(kept.stored().rows())
+            self._kept = self._shape.nothing
         return self._rows
 
     def _as_columns(self) -> Kept:
         if self._rows is not None:
             made = self._rows.given()
             self._rows = None
-            self._kept = self._parted(of_rows(made)) if made else Kept(empty_rows(self._plan), empty_rows(self._plan))
+            self._kept = of_stored(self._shape, of_rows(made)) if made else self._shape.nothing
         elif len(self._apart):
-            self._kept = Kept(self._apart.whole(), empty_rows(self._plan))
+            self._kept = of_stored(self._shape, self._apart.whole())
             self._apart.clear()
         return self._kept
-
-    def _parted(self, batch: Batch) -> Kept:
-        mine = mask_of(batch, self._plan)
-        others = {n: c for n, c in batch.columns.items() if n not in self._plan.shared}
-        empty = empty_rows(self._plan)
-        return Kept(
-            stack([batch.take(mine), empty]) if mine.any() else empty,
-            stack([Batch(others, len(batch)).take(~mine), empty]) if not mine.all() else empty,
-        )
 
     # ---- state ---------------------------------------------------------------------------------------------
 
@@ -280,7 +262,7 @@ class Detecting:
     def checkpoint(self) -> list[Run]:
         """All records, as one run."""
         kept = self._as_columns()
-        return [Run(stack([kept.keyed, kept.unkeyed]), 0, 0, {})] if len(kept) else []
+        return [Run(kept.stored(), 0, 0, {})] if len(kept) else []
 
     def added(self) -> Batch | None:
         """The records that were added since this was last asked; from the first time on they are written down."""
@@ -291,10 +273,7 @@ class Detecting:
         """Takes back records of an earlier life; it may have some already, and some may be followed by others."""
         if not len(batch):
             return
-        kept = self._as_columns()
-        more = self._parted(batch)
-        empty = empty_rows(self._plan)
-        self._kept = Kept(stacked([kept.keyed, more.keyed], empty), stacked([kept.unkeyed, more.unkeyed], empty))
+        self._kept = self._as_columns().and_more(of_stored(self._shape, batch))
 
     def expiry(self, batch: Batch) -> Ints | None:
         """The bound from which on each of some records is dead: too old, or followed by others that count instead."""
@@ -321,13 +300,10 @@ class Detecting:
 
     def expire(self, bound: int) -> None:
         """Drops what is dead at a bound."""
-        kept = self._as_columns()
-
-        def alive(batch: Batch) -> Batch:
-            deaths = self.expiry(batch)
-            return batch if deaths is None or not len(batch) else batch.take(deaths > bound)
-
-        self._kept = Kept(alive(kept.keyed), alive(kept.unkeyed))
+        batch = self._as_columns().stored()
+        deaths = self.expiry(batch)
+        if deaths is not None and len(batch):
+            self._kept = of_stored(self._shape, batch.take(deaths > bound))
 
 
 class _Input:
