@@ -36,7 +36,7 @@ SMALL = 4096
 PATIENCE = 4
 """More of them do when few events have come so often."""
 
-MUCH = 2
+MUCH = 64
 """With so many times fewer events than there are records, only the records of their values are touched."""
 MOST_SERVED = 1 << 22
 """Events that serve all values are taken in portions of which no more rows are made."""
@@ -285,8 +285,8 @@ class Detecting:
         hashes = hash_columns(shared, len(batch)) if shared else np.zeros(len(batch), dtype=np.uint64)
         order = np.lexsort((ends, hashes, slots))
         is_followed = (slots[order][1:] == slots[order][:-1]) & (hashes[order][1:] == hashes[order][:-1])
-        deaths = self._deaths(batch)
-        for number, (label, _) in enumerate(self._plan.limits):
+        deaths = self._deaths(slots, batch[BEGIN])
+        for number, (label, _) in enumerate(self._shape.limits):
             mine = slots == number
             if label is not None:
                 rows = order[:-1][is_followed & mine[order][:-1]]
@@ -294,9 +294,9 @@ class Detecting:
                 deaths[rows] = np.minimum(deaths[rows], ends[others] + label)
         return deaths
 
-    def _deaths(self, batch: Batch) -> Ints:
+    def _deaths(self, slots: Ints, begins: Ints) -> Ints:
         """The bound from which on each of some records is too old."""
-        return deaths_by(self._plan.limits, batch[SLOT], batch[BEGIN])
+        return deaths_by(self._shape.limits, slots, begins)
 
     def expire(self, bound: int) -> None:
         """Drops what is dead at a bound."""
