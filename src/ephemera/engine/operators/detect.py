@@ -64,6 +64,7 @@ class Detecting:
         used = {p.input for p in find(detector.expression, Primitive)}
         self._histories = [histories[leaf.source] if p in used else None for p, leaf in enumerate(plan.inputs)]
         """None for an input of which the expression, made smaller, has nothing left."""
+        self._read = [(p, history) for p, history in enumerate(self._histories) if history is not None]
         self._shape = Shape(detector)
         self._kept = self._shape.nothing
         self._apart = KeptRecords(detector.shared, self._deaths, self._shape.empty)
@@ -89,8 +90,16 @@ class Detecting:
 
     def step(self, seen: int, after: int, until: int, events: Pool) -> list[Row] | Batch | None:
         """The instances that end after one time and until another, from what came after a tick."""
-        few = [history.few_since(seen) if history is not None else [] for history in self._histories]
-        count = sum(len(rows) if rows is not None else FAR for rows in few)
+        few: dict[int, list[Row]] = {}
+        count = 0
+        for p, history in self._read:
+            rows = history.few_since(seen)
+            if rows is None:
+                count = FAR
+                break
+            if rows:
+                few[p] = rows
+                count += len(rows)
         if not count:
             if self._rows is not None:
                 self._rows.expire(until)
@@ -98,7 +107,9 @@ class Detecting:
         if count <= FEW or (self._rows is not None and count < FAR and count * 5 < len(self)):
             self._few_steps += 1
             if self._rows is not None or len(self) <= SMALL or self._few_steps >= PATIENCE:
-                return self._by_rows([rows or [] for rows in few], after, until, events)
+                if count == 1 and self._is_alone and self._added is None:
+                    return self._by_one_row(few, until)
+                return self._by_rows([few.get(p, []) for p in range(len(self._inputs))], after, until, events)
         else:
             self._few_steps = 0
         inputs = [
@@ -182,8 +193,6 @@ class Detecting:
         self, few: Sequence[Sequence[Row]], after: int, until: int, events: Pool, *, are_named: bool = False
     ) -> list[Row] | None:
         rows = self._as_rows()
-        if self._is_alone and self._added is None and sum(map(len, few)) == 1:
-            return self._by_one_row(few, until, are_named=are_named)
         occurrences: dict[Any, dict[int, dict[int, Instance]]] = {}
         tied: dict[tuple[Any, int, int], list[Row]] = {}
         for p, (own, given) in enumerate(zip(self._inputs, few, strict=True)):
@@ -213,18 +222,14 @@ class Detecting:
                 self._added.append(of_rows(made))
         return [{self._starts: start, self._ends: stop, **values} for start, stop, values in found] or None
 
-    def _by_one_row(self, few: Sequence[Sequence[Row]], until: int, *, are_named: bool) -> list[Row] | None:
+    def _by_one_row(self, few: Mapping[int, Sequence[Row]], until: int) -> list[Row] | None:
         """The same for one event, of which nobody has to be told."""
-        p = next(k for k, rows in enumerate(few) if rows)
-        own = self._inputs[p]
-        named = few[p] if are_named else own.rows(few[p])
-        if not named:
+        ((p, (row,)),) = few.items()
+        one = self._inputs[p].instance(row)
+        if one is None:
             return None
-        row = named[0]
-        values = {n: row[n] for n in own.variables if n in row}
         rows = self._as_rows()
-        key = rows.key_of(row) if own.is_keyed else ()
-        found = rows.step_one(key, p, (row[BEGIN], row[END], values), until)
+        found = rows.step_one(rows.key_of(one[2]) if self._inputs[p].is_keyed else (), p, one, until)
         return None if found is None else [{self._starts: found[0], self._ends: found[1], **found[2]}]
 
     def _as_rows(self) -> RowStep:
@@ -306,6 +311,9 @@ class Detecting:
             self._kept = of_stored(self._shape, batch.take(deaths > bound))
 
 
+_BEGIN, _END = begin(EVENT), end(EVENT)
+
+
 class _Input:
     """How the tuples of a primitive are read."""
 
@@ -314,8 +322,9 @@ class _Input:
         self.variables: tuple[str, ...] = (*(plan.shared if plan.keyed[p] else ()), *plan.own[p])
         own = {new: old for old, new in leaf.names.items()}
         self._shared = plan.shared if self.is_keyed else ()
-        stamps = {BEGIN: begin(EVENT), END: end(EVENT), REFERENCE: reference(EVENT)}
-        self._names: list[tuple[str, str]] = [*stamps.items(), *((v, own.get(v, v)) for v in self.variables)]
+        stamps = {BEGIN: _BEGIN, END: _END, REFERENCE: reference(EVENT)}
+        self._own: list[tuple[str, str]] = [(v, own.get(v, v)) for v in self.variables]
+        self._names: list[tuple[str, str]] = [*stamps.items(), *self._own]
 
     def rows(self, given: Sequence[Row]) -> list[Row]:
         """Tuples under the names of the rule; a shared variable that is null meets nothing."""
@@ -323,6 +332,14 @@ class _Input:
         if not self._shared:
             return found
         return [row for row in found if all(row[v] is not None for v in self._shared)]
+
+    def instance(self, row: Row) -> Instance | None:
+        """One of them as an instance."""
+        values = {new: row[old] for new, old in self._own if old in row}
+        for name in self._shared:
+            if values[name] is None:
+                return None
+        return row[_BEGIN], row[_END], values
 
     def columns(self, given: Sequence[Batch]) -> Batch:
         """The same by columns."""
