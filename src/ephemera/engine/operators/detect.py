@@ -20,7 +20,17 @@ from ephemera.engine.operators.detect_columns import ColumnStep
 from ephemera.engine.operators.detect_keys import SharedHash
 from ephemera.engine.operators.detect_kept import KeptRecords, deaths_by
 from ephemera.engine.operators.detect_rows import UNKEYED, Instance, RowStep
-from ephemera.engine.operators.detect_state import BEGIN, END, REFERENCE, SLOT, Kept, Shape, of_stored
+from ephemera.engine.operators.detect_state import (
+    BEGIN,
+    END,
+    REFERENCE,
+    SLOT,
+    Kept,
+    Shape,
+    hashes_of,
+    of_stored,
+    with_hashes,
+)
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints, stack
 from ephemera.kernels.history import FAR, History, Run
 from ephemera.kernels.keys import all_distinct, hash_columns
@@ -38,6 +48,8 @@ PATIENCE = 4
 
 MUCH = 64
 """With so many times fewer events than there are records, only the records of their values are touched."""
+MUCH_TO_COUNT = 8
+"""The same where values are no numbers, which are merged by themselves."""
 MOST_SERVED = 1 << 22
 """Events that serve all values are taken in portions of which no more rows are made."""
 
@@ -128,7 +140,9 @@ class Detecting:
             batches = [of_rows(one) if isinstance(one, list) else one for one in found]
             return stack(batches) if batches else None
         count = sum(map(len, inputs))
-        is_apart = self._is_alone and bool(self._plan.shared) and 0 < MUCH * count < len(self)
+        is_apart = self._is_alone and bool(self._plan.shared) and 0 < self._much(inputs) * count < len(self)
+        if is_apart:
+            inputs = [with_hashes(batch, hashes_of(self._plan.shared, batch)) for batch in inputs]
         kept = self._touched(inputs, until) if is_apart else self._as_columns()
         try:
             step = ColumnStep(self._shape, kept, inputs, pick, after, until)
@@ -141,17 +155,21 @@ class Detecting:
             self._added.append(done.added)
         return done.found.renamed({BEGIN: self._starts, END: self._ends}) if len(done.found) else None
 
+    def _much(self, inputs: Sequence[Batch]) -> int:
+        are_numbers = all(b.columns[v].kind == "int" for b in inputs if len(b) for v in self._plan.shared)
+        return MUCH if are_numbers and len(self._plan.shared) == 1 else min(MUCH, MUCH_TO_COUNT)
+
     def _touched(self, inputs: Sequence[Batch], until: int) -> Kept:
         """The records of the values that come; those of others stay apart."""
         if self._rows is not None or len(self._kept):
-            self._apart.put(self._as_columns().stored())
+            self._apart.put(self._as_columns().stored(with_hashes=True))
             self._kept = self._shape.nothing
-        hashes = np.concatenate([self._apart.hashes(batch) for batch in inputs if len(batch)])
+        hashes = np.concatenate([hashes_of(self._plan.shared, batch) for batch in inputs])
         return of_stored(self._shape, self._apart.take(hashes, until))
 
     def _give_back(self, kept: Kept, *, is_apart: bool) -> None:
         if is_apart:
-            self._apart.put(kept.stored())
+            self._apart.put(kept.stored(with_hashes=True))
         else:
             self._kept = kept
 

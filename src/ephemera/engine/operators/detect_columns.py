@@ -15,7 +15,17 @@ import numpy as np
 from ephemera.algebra.transform import Time
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.engine.operators.detect_keys import SharedValues
-from ephemera.engine.operators.detect_state import BEGIN, END, Kept, Shape, column_of, narrowed, stored_parts
+from ephemera.engine.operators.detect_state import (
+    BEGIN,
+    END,
+    HASH,
+    Kept,
+    Shape,
+    column_of,
+    narrowed,
+    stored_parts,
+    without,
+)
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, concat, constant, ints, stack
 from ephemera.kernels.instances import EMPTY, Axis, Evaluation, Instances, latest_of_each, records
 from ephemera.kernels.keys import meeting
@@ -181,7 +191,7 @@ class ColumnStep:
             if self._shape.serves_all:
                 is_new |= self._keys.is_new[self._keys_of(rows)]
             new.append(batch.take(is_new))
-        parts = stored_parts(self._shape, new)
+        parts = [without(part, HASH) for part in stored_parts(self._shape, new)]
         return stack(parts) if parts else None
 
     def _keys_of(self, rows: Instances) -> Ints:
@@ -190,7 +200,7 @@ class ColumnStep:
     def _records(self, number: int, rows: Instances) -> Batch:
         """Records with the variables that may still be reported; nobody asks for those of mere times."""
         kept = self._shape.parts[number]
-        return self._batch(rows, self._told & kept, sorted(kept))
+        return self._keys.with_hashes(self._batch(rows, self._told & kept, sorted(kept)), self._keys_of(rows))
 
     def _batch(self, rows: Instances, told: frozenset[int], shown: Sequence[int] | range) -> Batch:
         ends = ints(self._axis.times_of(rows.ends))

@@ -12,10 +12,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ephemera.engine.operators.detect_state import BEGIN, SLOT
+from ephemera.algebra.attributes import Variable
+from ephemera.engine.operators.detect_state import BEGIN, HASH, SLOT, hashes_of, with_hashes, without
 from ephemera.kernels.columns import Batch, Hashes, Ints, Mask, stack
 from ephemera.kernels.history import FAR
-from ephemera.kernels.keys import hash_columns
 
 ROOM = 8
 """So many bits of the table there are for each key of a step."""
@@ -54,7 +54,7 @@ class _Run:
         else:
             self.alive[rows] = False
         self.left -= len(rows)
-        return self.batch.take(rows)
+        return with_hashes(self.batch.take(rows), self.hashes[rows])
 
     def rest(self) -> Batch:
         return self.batch if self.alive is None else self.batch.take(self.alive)
@@ -63,7 +63,7 @@ class _Run:
 class KeptRecords:
     """The records of values of the shared variables."""
 
-    def __init__(self, shared: Sequence[str], deaths: Deaths, empty: Batch) -> None:
+    def __init__(self, shared: Sequence[Variable], deaths: Deaths, empty: Batch) -> None:
         self._shared, self._deaths, self._empty = shared, deaths, empty
         self._runs: list[_Run] = []
 
@@ -73,10 +73,6 @@ class KeptRecords:
     @property
     def nbytes(self) -> int:
         return sum(run.batch.nbytes for run in self._runs)
-
-    def hashes(self, batch: Batch) -> Hashes:
-        """What keys are told apart by."""
-        return hash_columns([batch.columns[v] for v in self._shared], len(batch))
 
     def whole(self) -> Batch:
         """All of them."""
@@ -90,7 +86,7 @@ class KeptRecords:
         """More records, of keys of which there are none."""
         if not len(batch):
             return
-        self._runs.append(_Run(batch, self.hashes(batch), self._deaths))
+        self._runs.append(_Run(without(batch, HASH), hashes_of(self._shared, batch), self._deaths))
         while len(self._runs) > 1 and self._runs[-2].left <= self._runs[-1].left:
             one, other = self._runs[-2:]
             self._runs[-2:] = [self._run(stack([one.rest(), other.rest()]), _rest(one), _rest(other))]

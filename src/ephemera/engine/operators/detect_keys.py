@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ephemera.engine.operators.detect_state import Shape, column_of
-from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, concat, constant, ints
-from ephemera.kernels.keys import hash_columns, numbered, same
+from ephemera.engine.operators.detect_state import HASH, Shape, column_of, hashes_of, with_hashes
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Hashes, Ints, concat, constant, ints
+from ephemera.kernels.keys import numbered, same
 
 WIDEST = 32
 """Numbers of so many bits are sorted in two passes."""
@@ -35,6 +35,7 @@ class SharedValues:
         self._first: int | None = None
         """The value of the first number, if values are numbered by themselves."""
         self._values: Mapping[str, Column] = {}
+        self._hashes: Hashes | None = None
         self._rows_of: Ints = np.empty(0, dtype=np.int64)
         """Else for each number a row of the values that has it."""
         self.is_plain = True
@@ -66,21 +67,34 @@ class SharedValues:
 
     def _count(self, batches: Sequence[Batch], kept: int) -> None:
         """Values that are equal get one number."""
-        total = sum(map(len, batches))
         self._values = {v: concat([column_of(b, v) for b in batches]) for v in self._shared}
         columns = list(self._values.values())
         self.is_plain = all(c.kind in ("int", "text") for c in columns)
-        numbering, numbers = numbered(hash_columns(columns, total))
-        self._rows_of = numbering.rows
-        if not all(bool(same(c, c.take(self._rows_of[numbers])).all()) for c in columns):
-            raise SharedHash
+        self._hashes = np.concatenate([hashes_of(self._shared, b) for b in batches])
+        numbering, numbers = numbered(self._hashes)
+        self._rows_of = rows = numbering.rows
+        others = rows.take(numbers)
+        if kept and all(HASH in b.columns for b in batches[:kept] if len(b)):  # these were compared when they came
+            known = sum(map(len, batches[:kept]))
+            checked = (np.maximum(others, np.arange(len(others))) >= known).nonzero()[0]
+            others = others.take(checked)
+            columns = [c.take(checked) for c in columns]
+        for c, whole in zip(columns, self._values.values(), strict=True):
+            if not same(c, whole.take(others)).all():
+                raise SharedHash
         self.numbers = np.split(numbers, np.cumsum([len(b) for b in batches])[:-1])
-        self.count = len(self._rows_of) + self._serves_all
+        self.count = len(rows) + self._serves_all
         if self._serves_all:
             self.is_new = np.ones(self.count, dtype=np.bool_)
             self.is_new[-1] = False
             for own in self.numbers[:kept]:
                 self.is_new[own] = False
+
+    def with_hashes(self, batch: Batch, numbers: Ints) -> Batch:
+        """The batch with the hashes of some numbers, if they are known and each has one."""
+        if self._hashes is None or self._serves_all:
+            return batch
+        return with_hashes(batch, self._hashes.take(self._rows_of.take(numbers)))
 
     def columns(self, numbers: Ints) -> dict[str, Column]:
         """The values of some numbers; the last one has none if it is for values that have not come yet."""
@@ -88,10 +102,10 @@ class SharedValues:
             return {self._shared[0]: ints(numbers + self._first)}
         if not len(self._rows_of):
             return {v: constant(UNBOUND, len(numbers)) for v in self._shared}
-        rows = self._rows_of[np.minimum(numbers, len(self._rows_of) - 1)]
+        rows = self._rows_of.take(np.minimum(numbers, len(self._rows_of) - 1))
         found = {v: values.take(rows) for v, values in self._values.items()}
         waits = numbers >= len(self._rows_of)
-        if waits.any():
+        if self._serves_all and waits.any():
             places = np.where(waits, len(numbers), np.arange(len(numbers)))
             found = {v: concat([c, constant(UNBOUND, 1)]).take(places) for v, c in found.items()}
         return found

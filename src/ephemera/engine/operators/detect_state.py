@@ -17,10 +17,13 @@ from ephemera.algebra.detector import Detector
 from ephemera.algebra.nodes import Primitive
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
-from ephemera.kernels.columns import UNBOUND, Batch, Column, Mask, constant, ints, stack
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Hashes, Mask, constant, ints, stack
+from ephemera.kernels.keys import hash_columns
 
 SLOT = hidden("slot")
 BEGIN, END, REFERENCE = hidden("s"), hidden("e"), hidden("ref")
+HASH = hidden("hash")
+"""The hash of the shared variables, where it is known; those of records that have it were told apart by it before."""
 
 _FILLERS: dict[str, int | float | str] = {"int": 0, "float": 0.0, "text": ""}
 """What stands where nobody asks for a value, so that the columns of stored rows stay of one kind."""
@@ -75,9 +78,12 @@ class Kept:
         """About how much room they take."""
         return sum(batch.nbytes for batch in (*self.keyed, *(self.unkeyed or ())))
 
-    def stored(self) -> Batch:
-        """All of them as rows of one batch."""
-        parts = stored_parts(self.shape, self.keyed) + stored_parts(self.shape, self.unkeyed or ())
+    def stored(self, *, with_hashes: bool = False) -> Batch:
+        """All of them as rows of one batch; with their hashes if all have them and somebody wants them."""
+        parts = [part for slots in (self.keyed, self.unkeyed or ()) for part in stored_parts(self.shape, slots)]
+        if with_hashes and all(HASH in part.columns for part in parts):
+            return stack(parts) if parts else self.shape.empty
+        parts = [without(part, HASH) for part in parts]
         return stack(parts) if parts else self.shape.empty
 
     def and_more(self, others: Kept) -> Kept:
@@ -119,7 +125,7 @@ def _slots(shape: Shape, batch: Batch, shared: Sequence[Variable]) -> tuple[Batc
     slots = batch[SLOT]
     for number in range(len(shape.limits)):
         rows = (slots == number).nonzero()[0]
-        names = [n for n in (BEGIN, END, *shared, *shape.variables(number)) if n in batch.columns]
+        names = [n for n in (BEGIN, END, HASH, *shared, *shape.variables(number)) if n in batch.columns]
         mine = Batch({n: batch.columns[n] for n in names}, len(batch)).take(rows)
         found.append(Batch({n: narrowed(c) for n, c in mine.columns.items()}, len(mine)))
     return tuple(found)
@@ -136,7 +142,28 @@ def _is_keyed(shape: Shape, batch: Batch) -> Mask | None:
 
 
 def _both(one: Batch, other: Batch) -> Batch:
-    return stack([part for part in (one, other) if len(part)] or [one])
+    if len(one) and len(other):
+        return stack([without(one, HASH), without(other, HASH)])
+    return one if len(one) else other
+
+
+def without(batch: Batch, name: str) -> Batch:
+    """The batch without a column."""
+    if name not in batch.columns:
+        return batch
+    return Batch({n: c for n, c in batch.columns.items() if n != name}, len(batch))
+
+
+def hashes_of(shared: Sequence[Variable], batch: Batch) -> Hashes:
+    """What values of the shared variables are told apart by."""
+    if HASH in batch.columns:
+        return batch[HASH].view(np.uint64)
+    return hash_columns([column_of(batch, v) for v in shared], len(batch))
+
+
+def with_hashes(batch: Batch, hashes: Hashes) -> Batch:
+    """The batch with these hashes."""
+    return batch.with_columns({HASH: Column(hashes.view(np.int64), "int")})
 
 
 def narrowed(c: Column) -> Column:
