@@ -17,8 +17,8 @@ from ephemera.algebra.detector import Detector
 from ephemera.algebra.nodes import Primitive
 from ephemera.base.tree import find
 from ephemera.engine.operators.detect_columns import ColumnStep
-from ephemera.engine.operators.detect_keys import SharedHash
 from ephemera.engine.operators.detect_kept import KeptRecords, deaths_by
+from ephemera.engine.operators.detect_keys import SharedHash
 from ephemera.engine.operators.detect_rows import UNKEYED, Instance, RowStep
 from ephemera.engine.operators.detect_state import (
     BEGIN,

@@ -36,7 +36,7 @@ Pick: TypeAlias = Callable[[int, Batch, Ints, Ints], Ints]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """What a step gives: the instances that are reported, what is kept then, and what of that is new, as stored rows."""
+    """What a step gives: the instances that are reported, what is kept, and what of that is new, as stored rows."""
 
     found: Batch
     kept: Kept

@@ -18,6 +18,9 @@ WIDEST = 32
 """Numbers of so many bits are sorted in two passes."""
 
 
+_NONE: Ints = np.empty(0, dtype=np.int64)
+
+
 class SharedHash(Exception):
     """Two values of the shared variables have the same hash: it is for those to go on who compare values."""
 
@@ -52,16 +55,15 @@ class SharedValues:
         """Whether values are numbered by themselves."""
         if self._serves_all or len(self._shared) > 1:
             return False
-        columns = [column_of(b, self._shared[0]) for b in batches]
-        filled = [c for c in columns if len(c)]
+        filled = [c for b in batches if len(c := column_of(b, self._shared[0]))]
         if not filled or any(c.kind != "int" for c in filled):
             return False
         first = min(int(c.values.min()) for c in filled)
         count = max(int(c.values.max()) for c in filled) - first + 1
         if count.bit_length() > bits:
             return False
-        empty = np.empty(0, dtype=np.int64)
-        self.numbers = [c.values - first if len(c) else empty for c in columns]
+        columns = (column_of(b, self._shared[0]) for b in batches)
+        self.numbers = [np.asarray(c.values, dtype=np.int64) - first if len(c) else _NONE for c in columns]
         self._first, self.count = first, count
         return True
 

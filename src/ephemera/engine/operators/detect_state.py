@@ -7,7 +7,7 @@ values of the shared variables leave records of their own, which belong to value
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import starmap
 
 import numpy as np
@@ -36,10 +36,13 @@ class Shape:
         self.expression, self.shared = plan.expression, plan.shared
         self.keyed, self.own, self.reported = plan.keyed, plan.own, plan.reported
         self.limits, self.marks, self.serves_all = plan.limits, plan.marks, plan.serves_all
-        self.parts: tuple[frozenset[int], ...] = tuple(
-            frozenset() if slot.is_time else plan.held.intersection(p.input for p in find(slot.operand, Primitive))
-            for slot in plan.slots
-        ) + (frozenset(),) * plan.marks
+        self.parts: tuple[frozenset[int], ...] = (
+            tuple(
+                frozenset() if slot.is_time else plan.held.intersection(p.input for p in find(slot.operand, Primitive))
+                for slot in plan.slots
+            )
+            + (frozenset(),) * plan.marks
+        )
         """For each slot, and for when values came, the primitives that are told of in its records."""
         self.own_reported = frozenset(p for p in plan.reported if plan.own[p])
         self.held_variables = [v for p in sorted(plan.held) for v in plan.own[p]]

@@ -44,7 +44,7 @@ class RowJoin:
 
     @staticmethod
     def can(plan: RulePlan) -> bool:
-        """Whether a rule may be joined row by row; what is found of an algebra expression has what the rule asks for."""
+        """Whether a rule may be joined row by row: what an algebra expression finds alone has all that is asked for."""
         is_detected = len(plan.leaves) == len(plan.detections) == 1
         return (is_detected or all(leaf.variables == leaf.sure for leaf in plan.leaves)) and not any(
             True
