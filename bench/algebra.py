@@ -2,7 +2,7 @@
 
 `((A; B)[2h] - D)` for each key: a B with the latest A before it, no longer than two hours ago, and no D between them.
 Only the engine is measured, in CPU seconds: events are given as columns, as to the queries of the engine's benchmark.
-Both run in turn in several rounds, of which the best counts: the first run of a process also makes what later ones find.
+Both run in turn in several rounds, of which the best counts: the first run of a process makes what later ones find.
 Then events are sent one at a time, and what a send takes and how the process grows is told. With `--spark` the
 expression runs on Spark with two cores instead, over Parquet files, beside Q3 of the benchmark there, warm, the fastest
 of three.
