@@ -2,11 +2,13 @@
 
 `((A; B)[2h] - D)` for each key: a B with the latest A before it, no longer than two hours ago, and no D between them.
 Only the engine is measured, in CPU seconds: events are given as columns, as to the queries of the engine's benchmark.
+Both run in turn in several rounds, of which the best counts: the first run of a process makes what later ones find.
 Then events are sent one at a time, and what a send takes and how the process grows is told. With `--spark` the
 expression runs on Spark with two cores instead, over Parquet files, beside Q3 of the benchmark there, warm, the fastest
 of three.
 
-scripts/bench algebra [--events 1000000 5000000] [--keys 1000] [--live 1000000] [--batch 100000] [--spark]
+scripts/bench algebra [--events 1000000 5000000] [--keys 1000] [--live 1000000] [--batch 100000]
+    [--rounds 3] [--spark]
 """
 
 from __future__ import annotations
@@ -133,6 +135,7 @@ def main() -> None:
     options.add_argument("--events", type=int, nargs="*", default=[1_000_000, 5_000_000])
     options.add_argument("--keys", type=int, default=1_000)
     options.add_argument("--batch", type=int, default=100_000)
+    options.add_argument("--rounds", type=int, default=3)
     options.add_argument("--live", type=int, default=1_000_000)
     options.add_argument("--spark", action="store_true")
     chosen = options.parse_args()
@@ -143,12 +146,16 @@ def main() -> None:
     for events in chosen.events:
         stream = keyed(chosen.keys, events)
         right = expected(stream)
-        for name, program in (("algebra", ALGEBRA), ("rule", RULE)):
-            seconds, count, total, kept = measure(program, stream, chosen.batch)
-            if (count, total) != right:
-                raise SystemExit(f"{name} has {count} answers of sum {total}; right is {right}")
+        best: dict[str, tuple[float, int]] = {}
+        for _ in range(chosen.rounds):
+            for name, program in (("algebra", ALGEBRA), ("rule", RULE)):
+                seconds, count, total, kept = measure(program, stream, chosen.batch)
+                if (count, total) != right:
+                    raise SystemExit(f"{name} has {count} answers of sum {total}; right is {right}")
+                best[name] = min(best.get(name, (seconds, kept)), (seconds, kept))
+        for name, (seconds, kept) in best.items():
             share = seconds / events * 1_000_000
-            print(f"{events:>10,}{name:>10}{seconds:>9.2f}s{share:>10.2f}s{count:>12,}{kept:>10,}", flush=True)
+            print(f"{events:>10,}{name:>10}{seconds:>9.3f}s{share:>10.3f}s{right[0]:>12,}{kept:>10,}", flush=True)
     if chosen.live:
         one_by_one(keyed(chosen.keys, chosen.live))
 

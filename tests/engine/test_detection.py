@@ -17,8 +17,8 @@ import pytest
 import ephemera
 from ephemera.algebra import instances
 from ephemera.engine.operators import detect
-from ephemera.engine.operators.detect_columns import BEGIN, SLOT
 from ephemera.engine.operators.detect_kept import KeptRecords
+from ephemera.engine.operators.detect_state import BEGIN, SLOT
 from ephemera.kernels.columns import Batch
 from tests.engine import algebra_cases
 from tests.engine.algebra_cases import make, plain, reference, reference_parts
@@ -234,6 +234,7 @@ def test_records_of_keys_that_do_not_come_are_left_alone(monkeypatch: pytest.Mon
         return found
 
     monkeypatch.setattr(KeptRecords, "take", counted)
+    monkeypatch.setattr(detect, "MUCH", 2)
     dice = Random(7)
     keys = [k if k % 3 == 0 else f"k{k}" if k % 3 == 1 and many else float(k) for k in range(400)]
     text = (

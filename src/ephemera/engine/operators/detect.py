@@ -16,20 +16,21 @@ from ephemera.algebra.attributes import EVENT, as_written, begin, end, reference
 from ephemera.algebra.detector import Detector
 from ephemera.algebra.nodes import Primitive
 from ephemera.base.tree import find
-from ephemera.engine.operators.detect_columns import (
+from ephemera.engine.operators.detect_columns import ColumnStep
+from ephemera.engine.operators.detect_kept import KeptRecords, deaths_by
+from ephemera.engine.operators.detect_keys import SharedHash
+from ephemera.engine.operators.detect_rows import UNKEYED, Instance, RowStep
+from ephemera.engine.operators.detect_state import (
     BEGIN,
     END,
     REFERENCE,
     SLOT,
-    ColumnStep,
     Kept,
-    SharedHash,
-    empty_rows,
-    mask_of,
-    stacked,
+    Shape,
+    hashes_of,
+    of_stored,
+    with_hashes,
 )
-from ephemera.engine.operators.detect_kept import KeptRecords, deaths_by
-from ephemera.engine.operators.detect_rows import UNKEYED, Instance, RowStep
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, ints, stack
 from ephemera.kernels.history import FAR, History, Run
 from ephemera.kernels.keys import all_distinct, hash_columns
@@ -45,8 +46,10 @@ SMALL = 4096
 PATIENCE = 4
 """More of them do when few events have come so often."""
 
-MUCH = 2
+MUCH = 64
 """With so many times fewer events than there are records, only the records of their values are touched."""
+MUCH_TO_COUNT = 8
+"""The same where values are no numbers, which are merged by themselves."""
 MOST_SERVED = 1 << 22
 """Events that serve all values are taken in portions of which no more rows are made."""
 
@@ -73,8 +76,10 @@ class Detecting:
         used = {p.input for p in find(detector.expression, Primitive)}
         self._histories = [histories[leaf.source] if p in used else None for p, leaf in enumerate(plan.inputs)]
         """None for an input of which the expression, made smaller, has nothing left."""
-        self._kept = Kept(empty_rows(detector), empty_rows(detector))
-        self._apart = KeptRecords(detector.shared, self._deaths, empty_rows(detector))
+        self._read = [(p, history) for p, history in enumerate(self._histories) if history is not None]
+        self._shape = Shape(detector)
+        self._kept = self._shape.nothing
+        self._apart = KeptRecords(detector.shared, self._deaths, self._shape.empty)
         """The records by columns as long as much fewer events come than there are records."""
         self._rows: RowStep | None = RowStep(detector)
         """The records as rows, if they are rows."""
@@ -82,7 +87,7 @@ class Detecting:
         self._added: list[Batch] | None = None
         """The records that were added since somebody asked for that; None if nobody ever did."""
         self._starts, self._ends = begin(name), end(name)
-        self._is_alone = not detector.serves_all
+        self._is_alone = not self._shape.serves_all
         """Whether an event counts for one value of the shared variables only."""
 
     def __len__(self) -> int:
@@ -91,15 +96,22 @@ class Detecting:
     @property
     def nbytes(self) -> int:
         """About how much room the records take, if they are columns."""
-        kept = self._kept.keyed.nbytes + self._kept.unkeyed.nbytes + self._apart.nbytes
-        return 0 if self._rows is not None else kept
+        return 0 if self._rows is not None else self._kept.nbytes + self._apart.nbytes
 
     # ---- a step --------------------------------------------------------------------------------------------
 
     def step(self, seen: int, after: int, until: int, events: Pool) -> list[Row] | Batch | None:
         """The instances that end after one time and until another, from what came after a tick."""
-        few = [history.few_since(seen) if history is not None else [] for history in self._histories]
-        count = sum(len(rows) if rows is not None else FAR for rows in few)
+        few: dict[int, list[Row]] = {}
+        count = 0
+        for p, history in self._read:
+            rows = history.few_since(seen)
+            if rows is None:
+                count = FAR
+                break
+            if rows:
+                few[p] = rows
+                count += len(rows)
         if not count:
             if self._rows is not None:
                 self._rows.expire(until)
@@ -107,7 +119,9 @@ class Detecting:
         if count <= FEW or (self._rows is not None and count < FAR and count * 5 < len(self)):
             self._few_steps += 1
             if self._rows is not None or len(self) <= SMALL or self._few_steps >= PATIENCE:
-                return self._by_rows([rows or [] for rows in few], after, until, events)
+                if count == 1 and self._is_alone and self._added is None:
+                    return self._by_one_row(few, until)
+                return self._by_rows([few.get(p, []) for p in range(len(self._inputs))], after, until, events)
         else:
             self._few_steps = 0
         inputs = [
@@ -126,30 +140,36 @@ class Detecting:
             batches = [of_rows(one) if isinstance(one, list) else one for one in found]
             return stack(batches) if batches else None
         count = sum(map(len, inputs))
-        is_apart = self._is_alone and bool(self._plan.shared) and 0 < MUCH * count < len(self)
+        is_apart = self._is_alone and bool(self._plan.shared) and 0 < self._much(inputs) * count < len(self)
+        if is_apart:
+            inputs = [with_hashes(batch, hashes_of(self._plan.shared, batch)) for batch in inputs]
         kept = self._touched(inputs, until) if is_apart else self._as_columns()
         try:
-            done = ColumnStep(self._plan, kept, inputs, pick, after, until).result()
+            step = ColumnStep(self._shape, kept, inputs, pick, after, until)
         except SharedHash:
             self._give_back(kept, is_apart=is_apart)
             return self._by_rows([batch.rows() for batch in inputs], after, until, events, are_named=True)
+        done = step.result(tells_added=self._added is not None)
         self._give_back(done.kept, is_apart=is_apart)
         if self._added is not None and done.added is not None:
             self._added.append(done.added)
         return done.found.renamed({BEGIN: self._starts, END: self._ends}) if len(done.found) else None
 
+    def _much(self, inputs: Sequence[Batch]) -> int:
+        are_numbers = all(b.columns[v].kind == "int" for b in inputs if len(b) for v in self._plan.shared)
+        return MUCH if are_numbers and len(self._plan.shared) == 1 else min(MUCH, MUCH_TO_COUNT)
+
     def _touched(self, inputs: Sequence[Batch], until: int) -> Kept:
         """The records of the values that come; those of others stay apart."""
-        kept = Kept(empty_rows(self._plan), empty_rows(self._plan))
         if self._rows is not None or len(self._kept):
-            self._apart.put(self._as_columns().keyed)
-            self._kept = kept
-        hashes = np.concatenate([self._apart.hashes(batch) for batch in inputs if len(batch)])
-        return Kept(self._apart.take(hashes, until), kept.unkeyed)
+            self._apart.put(self._as_columns().stored(with_hashes=True))
+            self._kept = self._shape.nothing
+        hashes = np.concatenate([hashes_of(self._plan.shared, batch) for batch in inputs])
+        return of_stored(self._shape, self._apart.take(hashes, until))
 
     def _give_back(self, kept: Kept, *, is_apart: bool) -> None:
         if is_apart:
-            self._apart.put(kept.keyed)
+            self._apart.put(kept.stored(with_hashes=True))
         else:
             self._kept = kept
 
@@ -191,8 +211,6 @@ class Detecting:
         self, few: Sequence[Sequence[Row]], after: int, until: int, events: Pool, *, are_named: bool = False
     ) -> list[Row] | None:
         rows = self._as_rows()
-        if self._is_alone and self._added is None and sum(map(len, few)) == 1:
-            return self._by_one_row(few, until, are_named=are_named)
         occurrences: dict[Any, dict[int, dict[int, Instance]]] = {}
         tied: dict[tuple[Any, int, int], list[Row]] = {}
         for p, (own, given) in enumerate(zip(self._inputs, few, strict=True)):
@@ -222,46 +240,33 @@ class Detecting:
                 self._added.append(of_rows(made))
         return [{self._starts: start, self._ends: stop, **values} for start, stop, values in found] or None
 
-    def _by_one_row(self, few: Sequence[Sequence[Row]], until: int, *, are_named: bool) -> list[Row] | None:
+    def _by_one_row(self, few: Mapping[int, Sequence[Row]], until: int) -> list[Row] | None:
         """The same for one event, of which nobody has to be told."""
-        p = next(k for k, rows in enumerate(few) if rows)
-        own = self._inputs[p]
-        named = few[p] if are_named else own.rows(few[p])
-        if not named:
+        ((p, (row,)),) = few.items()
+        one = self._inputs[p].instance(row)
+        if one is None:
             return None
-        row = named[0]
-        values = {n: row[n] for n in own.variables if n in row}
         rows = self._as_rows()
-        key = rows.key_of(row) if own.is_keyed else ()
-        found = rows.step_one(key, p, (row[BEGIN], row[END], values), until)
+        found = rows.step_one(rows.key_of(one[2]) if self._inputs[p].is_keyed else (), p, one, until)
         return None if found is None else [{self._starts: found[0], self._ends: found[1], **found[2]}]
 
     def _as_rows(self) -> RowStep:
         if self._rows is None:
             kept = self._as_columns()
             self._rows = RowStep(self._plan)
-            self._rows.take_in(kept.keyed.rows() + kept.unkeyed.rows())
-            self._kept = Kept(empty_rows(self._plan), empty_rows(self._plan))
+            self._rows.take_in(kept.stored().rows())
+            self._kept = self._shape.nothing
         return self._rows
 
     def _as_columns(self) -> Kept:
         if self._rows is not None:
             made = self._rows.given()
             self._rows = None
-            self._kept = self._parted(of_rows(made)) if made else Kept(empty_rows(self._plan), empty_rows(self._plan))
+            self._kept = of_stored(self._shape, of_rows(made)) if made else self._shape.nothing
         elif len(self._apart):
-            self._kept = Kept(self._apart.whole(), empty_rows(self._plan))
+            self._kept = of_stored(self._shape, self._apart.whole())
             self._apart.clear()
         return self._kept
-
-    def _parted(self, batch: Batch) -> Kept:
-        mine = mask_of(batch, self._plan)
-        others = {n: c for n, c in batch.columns.items() if n not in self._plan.shared}
-        empty = empty_rows(self._plan)
-        return Kept(
-            stack([batch.take(mine), empty]) if mine.any() else empty,
-            stack([Batch(others, len(batch)).take(~mine), empty]) if not mine.all() else empty,
-        )
 
     # ---- state ---------------------------------------------------------------------------------------------
 
@@ -280,7 +285,7 @@ class Detecting:
     def checkpoint(self) -> list[Run]:
         """All records, as one run."""
         kept = self._as_columns()
-        return [Run(stack([kept.keyed, kept.unkeyed]), 0, 0, {})] if len(kept) else []
+        return [Run(kept.stored(), 0, 0, {})] if len(kept) else []
 
     def added(self) -> Batch | None:
         """The records that were added since this was last asked; from the first time on they are written down."""
@@ -291,10 +296,7 @@ class Detecting:
         """Takes back records of an earlier life; it may have some already, and some may be followed by others."""
         if not len(batch):
             return
-        kept = self._as_columns()
-        more = self._parted(batch)
-        empty = empty_rows(self._plan)
-        self._kept = Kept(stacked([kept.keyed, more.keyed], empty), stacked([kept.unkeyed, more.unkeyed], empty))
+        self._kept = self._as_columns().and_more(of_stored(self._shape, batch))
 
     def expiry(self, batch: Batch) -> Ints | None:
         """The bound from which on each of some records is dead: too old, or followed by others that count instead."""
@@ -306,8 +308,8 @@ class Detecting:
         hashes = hash_columns(shared, len(batch)) if shared else np.zeros(len(batch), dtype=np.uint64)
         order = np.lexsort((ends, hashes, slots))
         is_followed = (slots[order][1:] == slots[order][:-1]) & (hashes[order][1:] == hashes[order][:-1])
-        deaths = self._deaths(batch)
-        for number, (label, _) in enumerate(self._plan.limits):
+        deaths = self._deaths(slots, batch[BEGIN])
+        for number, (label, _) in enumerate(self._shape.limits):
             mine = slots == number
             if label is not None:
                 rows = order[:-1][is_followed & mine[order][:-1]]
@@ -315,19 +317,19 @@ class Detecting:
                 deaths[rows] = np.minimum(deaths[rows], ends[others] + label)
         return deaths
 
-    def _deaths(self, batch: Batch) -> Ints:
+    def _deaths(self, slots: Ints, begins: Ints) -> Ints:
         """The bound from which on each of some records is too old."""
-        return deaths_by(self._plan.limits, batch[SLOT], batch[BEGIN])
+        return deaths_by(self._shape.limits, slots, begins)
 
     def expire(self, bound: int) -> None:
         """Drops what is dead at a bound."""
-        kept = self._as_columns()
+        batch = self._as_columns().stored()
+        deaths = self.expiry(batch)
+        if deaths is not None and len(batch):
+            self._kept = of_stored(self._shape, batch.take(deaths > bound))
 
-        def alive(batch: Batch) -> Batch:
-            deaths = self.expiry(batch)
-            return batch if deaths is None or not len(batch) else batch.take(deaths > bound)
 
-        self._kept = Kept(alive(kept.keyed), alive(kept.unkeyed))
+_BEGIN, _END = begin(EVENT), end(EVENT)
 
 
 class _Input:
@@ -338,8 +340,9 @@ class _Input:
         self.variables: tuple[str, ...] = (*(plan.shared if plan.keyed[p] else ()), *plan.own[p])
         own = {new: old for old, new in leaf.names.items()}
         self._shared = plan.shared if self.is_keyed else ()
-        stamps = {BEGIN: begin(EVENT), END: end(EVENT), REFERENCE: reference(EVENT)}
-        self._names: list[tuple[str, str]] = [*stamps.items(), *((v, own.get(v, v)) for v in self.variables)]
+        stamps = {BEGIN: _BEGIN, END: _END, REFERENCE: reference(EVENT)}
+        self._own: list[tuple[str, str]] = [(v, own.get(v, v)) for v in self.variables]
+        self._names: list[tuple[str, str]] = [*stamps.items(), *self._own]
 
     def rows(self, given: Sequence[Row]) -> list[Row]:
         """Tuples under the names of the rule; a shared variable that is null meets nothing."""
@@ -347,6 +350,14 @@ class _Input:
         if not self._shared:
             return found
         return [row for row in found if all(row[v] is not None for v in self._shared)]
+
+    def instance(self, row: Row) -> Instance | None:
+        """One of them as an instance."""
+        values = {new: row[old] for new, old in self._own if old in row}
+        for name in self._shared:
+            if values[name] is None:
+                return None
+        return row[_BEGIN], row[_END], values
 
     def columns(self, given: Sequence[Batch]) -> Batch:
         """The same by columns."""

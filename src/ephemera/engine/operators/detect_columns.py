@@ -1,272 +1,226 @@
 """This module takes a step of an algebra expression by columns: many events, all values of shared variables at once.
 
-What is kept are the records of each slot (`algebra/detector`) as rows: the slot, when the instance starts and ends, the
-shared variables, and what else is bound in it. Events that serve all values of the shared variables leave records of
-their own, which belong to values that have not come yet; a value that is new begins with these.
+What is kept are the records of each slot (`detect_state`), in the order of the numbers that values of the shared
+variables had in the step before (`detect_keys`), and of their ends: so they are seldom sorted, only merged with what
+is new. A value that is new begins with the records of events that serve all values.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
-from ephemera.algebra.attributes import hidden
-from ephemera.algebra.detector import Detector, Slot
-from ephemera.algebra.nodes import Primitive
 from ephemera.algebra.transform import Time
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.base.tree import find
-from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, Mask, concat, constant, ints, stack
-from ephemera.kernels.instances import Axis, Evaluation, Instances, Records, latest_of_each, records
-from ephemera.kernels.keys import hash_columns, meeting, numbered, same
-
-SLOT = hidden("slot")
-BEGIN, END, REFERENCE = hidden("s"), hidden("e"), hidden("ref")
-
-SPARSE = 1 << 12
-"""So many numbers are given to few keys without counting them."""
+from ephemera.engine.operators.detect_keys import SharedValues
+from ephemera.engine.operators.detect_state import (
+    BEGIN,
+    END,
+    HASH,
+    Kept,
+    Shape,
+    column_of,
+    narrowed,
+    stored_parts,
+    without,
+)
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, concat, constant, ints, stack
+from ephemera.kernels.instances import EMPTY, Axis, Evaluation, Instances, latest_of_each, records
+from ephemera.kernels.keys import meeting
 
 Pick: TypeAlias = Callable[[int, Batch, Ints, Ints], Ints]
 """Of some rows of a primitive, in groups by numbers, of which each starts and ends together: the row that is picked."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kept:
-    """The records that are kept."""
-
-    keyed: Batch
-    unkeyed: Batch
-    """Those of values of the shared variables that have not come yet."""
-
-    def __len__(self) -> int:
-        return len(self.keyed) + len(self.unkeyed)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Step:
-    """What a step gives: the instances that are reported, what is kept then, and what of that is new."""
+    """What a step gives: the instances that are reported, what is kept, and what of that is new, as stored rows."""
 
     found: Batch
     kept: Kept
     added: Batch | None
 
 
-class SharedHash(Exception):
-    """Two values of the shared variables have the same hash: it is for those to go on who compare values."""
-
-
 class ColumnStep:
     """One step; `after` is the bound before it, `until` that behind it."""
 
     def __init__(  # noqa: PLR0913, PLR0917 - a step has these parts
-        self, plan: Detector, kept: Kept, inputs: Sequence[Batch], pick: Pick, after: int, until: int
+        self, shape: Shape, kept: Kept, inputs: Sequence[Batch], pick: Pick, after: int, until: int
     ) -> None:
-        self._plan = plan
-        self._kept = kept
-        self._inputs = inputs
+        self._shape, self._kept, self._inputs = shape, kept, inputs
         self._after, self._until = after, until
-        self._keyed = len(kept.keyed)
-        self._first = len(kept)
-        """The place of the first row of an input, behind what is kept."""
-        self._number_keys()
-        told = [p for p in plan.reported if plan.own[p] or (plan.keyed[p] and not self._is_plain)]
-        self._told = frozenset(told) if plan.shared else frozenset(p for p in plan.reported if plan.own[p])
-        slots = plan.slots
+        self._unkeyed = kept.unkeyed or ()
+        self._columns: dict[tuple[int, str], Column] = {}
+        every = (*kept.keyed, *self._unkeyed, *inputs)
+        self._axis = Axis([own for batch in every for own in _times(batch)])
+        known = [batch for batch, keyed in zip(inputs, shape.keyed, strict=True) if keyed]
+        self._keys = SharedValues(shape, [*kept.keyed, *known], len(kept.keyed), self._axis.room)
+        self._axis.fit(self._keys.count)
+        self._told = shape.own_reported
+        """The primitives of which it matters which events are parts of an instance."""
+        if not self._keys.is_plain:
+            self._told |= {p for p in shape.reported if shape.keyed[p]}
         primitives = self._primitives(pick)
-        held = [self._held(number, slot) for number, slot in enumerate(slots)]
-        marked = [self._held(len(slots), None)] if plan.marks else []
-        evaluation = Evaluation(plan, primitives, [*held, *marked], self._count)
+        slots = [self._held(number) for number in range(len(shape.limits))]
+        evaluation = Evaluation(shape.expression, primitives, slots, self._axis)
         self._found = evaluation.found
-        left = evaluation.records + [records(one, self._came(primitives), evaluation.axis) for one in marked]
-        self._left = [
-            self._alive(label, within, found, number)
-            for number, ((label, within), found) in enumerate(zip(plan.limits, left, strict=True))
-        ]
-
-    # ---- keys ----------------------------------------------------------------------------------------------
-
-    def _number_keys(self) -> None:
-        """Numbers the values of the shared variables; the last number is that of those that have not come yet."""
-        shared, kept = self._plan.shared, self._kept.keyed
-        parts = [kept, *(b for b, keyed in zip(self._inputs, self._plan.keyed, strict=True) if keyed)]
-        total = sum(map(len, parts))
-        if not shared:
-            self._numbers: Ints = np.zeros(total, dtype=np.int64)
-            self._count, self._is_new, self._is_plain = 1, np.zeros(1, dtype=np.bool_), True
-            return
-        self._values = {v: concat([_column(b, v) for b in parts]) for v in shared}
-        columns = list(self._values.values())
-        self._is_plain = all(c.kind in ("int", "text") for c in columns)
-        narrow = None if self._plan.serves_all else _narrow_range(columns)
-        if narrow is not None:
-            self._numbers, count = narrow
-            self._one_of: Ints = np.zeros(count, dtype=np.int64)
-            self._one_of[self._numbers] = np.arange(total)
-        else:
-            numbering, self._numbers = numbered(hash_columns(columns, total))
-            self._one_of = numbering.rows
-            if not all(bool(same(c, c.take(self._one_of[self._numbers])).all()) for c in columns):
-                raise SharedHash
-        self._count = len(self._one_of) + self._plan.serves_all
-        self._is_new = np.ones(self._count, dtype=np.bool_)
-        self._is_new[self._numbers[: len(kept)]] = False
-        if self._plan.serves_all:
-            self._is_new[-1] = False
+        left = evaluation.records
+        if shape.marks:
+            left = [*left, records(slots[-1], self._came(primitives), self._axis)]
+        self._left = [self._alive(*limit, found) for limit, found in zip(shape.limits, left, strict=True)]
 
     # ---- what comes in -------------------------------------------------------------------------------------
 
     def _primitives(self, pick: Pick) -> dict[int, Instances]:
         found: dict[int, Instances] = {}
-        begun = self._keyed
-        for p, (batch, keyed) in enumerate(zip(self._inputs, self._plan.keyed, strict=True)):
-            rows: Ints = np.arange(len(batch))
-            if keyed:
-                keys = self._numbers[begun : begun + len(batch)]
-                begun += len(batch)
-            elif self._plan.shared:
-                keys, rows = np.repeat(np.arange(self._count), len(batch)), np.tile(rows, self._count)
+        numbers = iter(self._keys.numbers[len(self._kept.keyed) :])
+        count = self._keys.count
+        for p, (batch, keyed) in enumerate(zip(self._inputs, self._shape.keyed, strict=True)):
+            begins, ends = _times(batch)
+            if keyed or not self._shape.shared:
+                keys = next(numbers) if keyed else np.zeros(len(batch), dtype=np.int64)
+                rows: Ints | None = None
             else:
-                keys = np.zeros(len(batch), dtype=np.int64)
-            every = Instances(keys, batch[BEGIN][rows], batch[END][rows], {p: rows})
-            found[p] = self._picked(p, batch, every, pick)
+                keys, rows = np.repeat(np.arange(count), len(batch)), np.tile(np.arange(len(batch)), count)
+                begins, ends = begins[rows], ends[rows]
+            found[p] = self._picked(p, batch, self._axis.instances(keys, begins, ends, {}), rows, pick)
         return found
 
-    def _picked(self, p: int, batch: Batch, every: Instances, pick: Pick) -> Instances:
-        axis = Axis(self._count, [every.begins, every.ends])
-        chosen, tied = latest_of_each(every, axis)
-        one = every.take(chosen)
-        rows = one.parts[p].copy()
+    def _picked(self, p: int, batch: Batch, every: Instances, rows: Ints | None, pick: Pick) -> Instances:
+        chosen, tied = latest_of_each(every, self._axis)
+        one = every if chosen is None else every.take(chosen)
+        if p not in self._told and not len(tied):
+            return one
+        of_all = np.arange(len(every)) if rows is None else rows
+        places = of_all if chosen is None else of_all.take(chosen)
         if len(tied):
-            places = axis.of(one.keys, one.ends).searchsorted(axis.of(every.keys[tied], every.ends[tied]))
-            groups, numbers = np.unique(places, return_inverse=True)
-            rows[groups] = pick(p, batch, every.parts[p][tied], numbers)
-        parts = {p: rows + self._first} if p in self._told else {}
-        return Instances(one.keys, one.begins, one.ends, parts)
+            groups, numbers = np.unique(one.ends.searchsorted(every.ends[tied]), return_inverse=True)
+            places = places.copy()
+            places[groups] = pick(p, batch, of_all[tied], numbers)
+        return Instances(one.starts, one.ends, {p: places + self._first(p)} if p in self._told else {})
 
     def _came(self, primitives: Mapping[int, Instances]) -> Instances:
         """When events came that know the shared variables."""
-        known = [one for p, one in primitives.items() if self._plan.keyed[p]]
-        ends = np.concatenate([one.ends for one in known])
-        return Instances(np.concatenate([one.keys for one in known]), ends, ends, {})
+        ends = np.concatenate([one.ends for p, one in primitives.items() if self._shape.keyed[p]])
+        return Instances(ends, ends, {})
 
-    def _held(self, number: int, slot: Slot | None) -> Instances:
-        """The records of a slot that were kept, for all keys; without a slot when the last events of each came."""
-        keyed, unkeyed = self._kept.keyed, self._kept.unkeyed
-        rows = (keyed[SLOT] == number).nonzero()[0]
-        keys, begins, ends = self._numbers[rows], keyed[BEGIN][rows], keyed[END][rows]
-        if self._plan.serves_all:
-            others = (unkeyed[SLOT] == number).nonzero()[0]
-            served = np.append(self._is_new.nonzero()[0], self._count - 1)
+    def _held(self, number: int) -> Instances:
+        """The records of a slot that were kept, for all keys."""
+        batch, keys = self._kept.keyed[number], self._keys.numbers[number]
+        begins, ends = _times(batch)
+        rows: Ints | None = None
+        if self._unkeyed and len(self._unkeyed[number]):
+            others = self._unkeyed[number]
+            served = np.append(self._keys.is_new.nonzero()[0], self._keys.count - 1)
             keys = np.concatenate([keys, np.repeat(served, len(others))])
-            begins = np.concatenate([begins, np.tile(unkeyed[BEGIN][others], len(served))])
-            ends = np.concatenate([ends, np.tile(unkeyed[END][others], len(served))])
-            rows = np.concatenate([rows, np.tile(others + self._keyed, len(served))])
-        told = () if slot is None or slot.is_time else self._told & {p.input for p in find(slot.operand, Primitive)}
-        return Instances(keys, begins, ends, dict.fromkeys(told, rows))
+            begins = np.concatenate([begins, np.tile(others[BEGIN], len(served))])
+            ends = np.concatenate([ends, np.tile(others[END], len(served))])
+            rows = np.concatenate([np.arange(len(batch)), len(batch) + np.tile(np.arange(len(others)), len(served))])
+        told = self._told & self._shape.parts[number]
+        if told and rows is None:
+            rows = np.arange(len(batch))
+        parts = {p: self._base(p, number) + rows for p in told if rows is not None}
+        return self._axis.instances(keys, begins, ends, parts)
+
+    # ---- rows of primitives: of the slots that keep it, and then those that come -----------------------------
+
+    def _sources(self, p: int) -> list[Batch]:
+        mine = [k for k, parts in enumerate(self._shape.parts) if p in parts]
+        kept = [batch for k in mine for batch in (self._kept.keyed[k], *self._unkeyed[k : k + 1])]
+        return [*kept, self._inputs[p]]
+
+    def _first(self, p: int) -> int:
+        """The place of the first row that comes."""
+        return sum(map(len, self._sources(p)[:-1]))
+
+    def _base(self, p: int, number: int) -> int:
+        """The place of the first row of a slot."""
+        mine = [k for k, parts in enumerate(self._shape.parts) if p in parts and k < number]
+        return sum(len(self._kept.keyed[k]) + sum(map(len, self._unkeyed[k : k + 1])) for k in mine)
+
+    def _own_values(self, p: int, variable: str, places: Ints) -> Column:
+        """The values of a variable where the rows of a primitive are."""
+        every = self._columns.get((p, variable))
+        if every is None:
+            every = concat([column_of(batch, variable) for batch in self._sources(p) if len(batch)] or [_NOTHING])
+            self._columns[p, variable] = every
+        if len(places) and places.min() < 0:
+            every = concat([every, constant(UNBOUND, 1)])
+            places = np.where(places < 0, len(every) - 1, places)
+        return narrowed(every.take(places))
 
     # ---- what is left --------------------------------------------------------------------------------------
 
-    def _alive(self, label: Time, within: Time, found: Records, number: int) -> tuple[int, Instances]:
+    def _alive(self, label: Time, within: Time, found: Instances) -> Instances:
         """The records of a slot that may still matter."""
-        rows = found.rows
-        alive = np.ones(len(rows), dtype=np.bool_)
-        if label is not None and len(rows):
-            followed = rows.keys[1:] == rows.keys[:-1]
-            alive[:-1] = ~(followed & (rows.ends[1:] <= self._until - label))
-        if within is not None:
-            alive &= rows.begins > self._until - within
-        return number, rows if alive.all() else rows.take(alive)
+        axis = self._axis
+        if label is not None and len(found) > 1:
+            followed = axis.are_of_one_key(found.ends[1:], found.ends[:-1])
+            in_time = axis.until(found.ends[1:], self._until - label)
+            if in_time is not None:
+                followed &= in_time
+            found = found.taken(np.append(~followed, True))
+        if within is None:
+            return found
+        is_old = axis.until(found.starts, self._until - within)
+        return EMPTY if is_old is None else found.taken(~is_old)
 
-    def result(self) -> Step:
+    def result(self, *, tells_added: bool = True) -> Step:
         """What the step gives."""
-        found = self._batch(self._found, self._plan.reported)
-        slots = self._plan.slots
-        parts: list[Batch] = []
-        others: list[Batch] = []
-        added: list[Batch] = []
-        for number, rows in self._left:
-            if not len(rows):
-                continue
-            is_new = (rows.ends > self._after) | self._is_new[rows.keys]
-            made = self._records(rows, is_time=number >= len(slots) or slots[number].is_time)
-            made = made.with_columns({SLOT: ints(np.full(len(rows), number))})
-            if self._plan.serves_all:
-                waits = rows.keys == self._count - 1
-                others.append(made.take(waits))
-                parts.append(made.take(~waits))
-            else:
-                parts.append(made)
-            if is_new.any():
-                added.append(made.take(is_new))
-        empty = empty_rows(self._plan)
-        new = stack(added) if added else None
-        kept = Kept(stacked(parts, empty), stacked([_without_keys(b, self._plan) for b in others], empty))
-        return Step(found, kept, new)
+        left = [self._records(number, rows) for number, rows in enumerate(self._left)]
+        added = self._added(left) if tells_added else None
+        found = self._batch(self._found, self._told, range(len(self._inputs)))
+        if not self._shape.serves_all:
+            return Step(found, Kept(self._shape, tuple(left), None), added)
+        waits = [self._keys_of(rows) == self._keys.count - 1 for rows in self._left]
+        shared = self._shape.shared
+        others = [
+            Batch({n: c for n, c in batch.columns.items() if n not in shared}, len(batch)).take(mask)
+            for batch, mask in zip(left, waits, strict=True)
+        ]
+        mine = tuple(batch.take(~mask) for batch, mask in zip(left, waits, strict=True))
+        return Step(found, Kept(self._shape, mine, tuple(others) if any(map(len, others)) else None), added)
 
-    def _records(self, rows: Instances, *, is_time: bool) -> Batch:
+    def _added(self, left: Sequence[Batch]) -> Batch | None:
+        """The records that are new."""
+        new: list[Batch] = []
+        for batch, rows in zip(left, self._left, strict=True):
+            is_new = batch[END] > self._after
+            if self._shape.serves_all:
+                is_new |= self._keys.is_new[self._keys_of(rows)]
+            new.append(batch.take(is_new))
+        parts = [without(part, HASH) for part in stored_parts(self._shape, new)]
+        return stack(parts) if parts else None
+
+    def _keys_of(self, rows: Instances) -> Ints:
+        return self._axis.keys_of(rows.ends)
+
+    def _records(self, number: int, rows: Instances) -> Batch:
         """Records with the variables that may still be reported; nobody asks for those of mere times."""
-        told = frozenset[int]() if is_time else self._plan.reported
-        batch = self._batch(rows, told, self._plan.held)
-        if not is_time:
-            return batch
-        names = {v: _column(self._inputs[p], v) for p in self._plan.held for v in self._plan.own[p]}
-        fillers: dict[str, int | float | str] = {
-            "int": 0,
-            "float": 0.0,
-            "text": "",
-        }  # so that the columns stay of one kind
-        return batch.with_columns({v: constant(fillers.get(c.kind, UNBOUND), len(rows)) for v, c in names.items()})
+        kept = self._shape.parts[number]
+        return self._keys.with_hashes(self._batch(rows, self._told & kept, sorted(kept)), self._keys_of(rows))
 
-    def _batch(self, rows: Instances, told: frozenset[int], shown: Iterable[int] | None = None) -> Batch:
-        columns: dict[str, Column] = {BEGIN: ints(rows.begins), END: ints(rows.ends)}
+    def _batch(self, rows: Instances, told: frozenset[int], shown: Sequence[int] | range) -> Batch:
+        ends = ints(self._axis.times_of(rows.ends))
+        columns = {BEGIN: ends if rows.starts is rows.ends else ints(self._axis.times_of(rows.starts)), END: ends}
         columns |= self._shared_values(rows, told)
-        for p in range(len(self._inputs)) if shown is None else shown:
+        for p in shown:
             places = rows.parts.get(p)
-            for variable in self._plan.own[p]:
+            for variable in self._shape.own[p]:
                 if p not in told or places is None:
                     columns[variable] = constant(UNBOUND, len(rows))
                 else:
                     columns[variable] = self._own_values(p, variable, places)
         return Batch(columns, len(rows))
 
-    def _own_values(self, p: int, variable: str, places: Ints) -> Column:
-        """The values of a variable where the rows of a primitive are."""
-        new = _column(self._inputs[p], variable)
-        old = (places < self._first).nonzero()[0]
-        if not len(old):
-            return new.take(places - self._first)
-        kept = concat([_column(self._kept.keyed, variable), _column(self._kept.unkeyed, variable)])
-        asked = places[old]
-        if len(kept) and asked.min() >= 0:
-            few = _narrowed(kept.take(asked))
-            if len(old) == len(places):
-                return few
-            if few.kind == new.kind and few.kind != "any":  # most rows are new: those that are not are put among them
-                values = new.values.take(np.maximum(places - self._first, 0))
-                values[old] = few.values
-                return Column(values, few.kind)
-        every = concat([kept, new, constant(UNBOUND, 1)])
-        return _narrowed(every.take(np.where(places < 0, len(every) - 1, places)))
-
     def _shared_values(self, rows: Instances, told: frozenset[int]) -> dict[str, Column]:
-        if not self._plan.shared:
+        if not self._shape.shared:
             return {}
-        real = np.minimum(rows.keys, len(self._one_of) - 1) if len(self._one_of) else rows.keys
-        found: dict[str, Column] = {}
-        for variable, values in self._values.items():
-            if not len(self._one_of):
-                found[variable] = constant(UNBOUND, len(rows))
-                continue
-            found[variable] = values.take(self._one_of[real])
-            if not self._is_plain:
-                found[variable] = self._met(variable, rows, told, found[variable])
-            if self._plan.serves_all:
-                waits = rows.keys >= len(self._one_of)
-                if waits.any():
-                    every = concat([found[variable], constant(UNBOUND, 1)])
-                    found[variable] = every.take(np.where(waits, len(rows), np.arange(len(rows))))
+        found = self._keys.columns(self._keys_of(rows))
+        if not self._keys.is_plain:
+            found = {v: self._met(v, rows, told, c) for v, c in found.items()}
         return found
 
     def _met(self, variable: str, rows: Instances, told: frozenset[int], known: Column) -> Column:
@@ -274,7 +228,7 @@ class ColumnStep:
         met: Column | None = None
         for p in sorted(told):
             places = rows.parts.get(p)
-            if places is not None and self._plan.keyed[p]:
+            if places is not None and self._shape.keyed[p]:
                 one = self._own_values(p, variable, places)
                 met = one if met is None else meeting(met, one)
         if met is None:
@@ -283,57 +237,12 @@ class ColumnStep:
         if not lacks.any():
             return met
         both = concat([met, known])
-        return _narrowed(both.take(np.where(lacks, np.arange(len(met)) + len(met), np.arange(len(met)))))
+        return narrowed(both.take(np.where(lacks, np.arange(len(met)) + len(met), np.arange(len(met)))))
 
 
-def _narrow_range(columns: Sequence[Column]) -> tuple[Ints, int] | None:
-    """Numbers for whole numbers that lie close together, and how many there are; some may be nobody's."""
-    (one, *others) = columns
-    if others or one.kind != "int" or not len(one):
-        return None
-    first = int(one.values.min())
-    span = int(one.values.max()) - first + 1
-    return (np.asarray(one.values, dtype=np.int64) - first, span) if span <= max(len(one), SPARSE) else None
+_NOTHING = Column(np.empty(0, dtype=object), "any")
 
 
-def _column(batch: Batch, name: str) -> Column:
-    return batch.columns[name] if name in batch.columns else constant(UNBOUND, len(batch))
-
-
-def _narrowed(c: Column) -> Column:
-    """A column of the narrowest kind, as columns of values that were read are."""
-    if c.kind != "any":
-        return c
-    kinds = {type(v) for v in c.values}
-    if kinds in ({int}, {float}, {str}):
-        kind, dtype = {int: ("int", np.int64), float: ("float", np.float64), str: ("text", object)}[kinds.pop()]
-        return Column(c.values.astype(dtype), kind)  # type: ignore[arg-type]
-    return c
-
-
-def _without_keys(batch: Batch, plan: Detector) -> Batch:
-    return Batch({n: c for n, c in batch.columns.items() if n not in plan.shared}, len(batch))
-
-
-def stacked(parts: Sequence[Batch], empty: Batch) -> Batch:
-    """All rows of some batches; what is empty leaves columns of their kind."""
-    filled = [part for part in parts if len(part)]
-    return stack(filled) if filled else empty
-
-
-def empty_rows(plan: Detector) -> Batch:
-    """No records."""
-    names = [SLOT, BEGIN, END]
-    columns: Mapping[str, Column] = {name: ints(np.empty(0, dtype=np.int64)) for name in names}
-    variables = [*plan.shared, *(v for p in plan.held for v in plan.own[p])]
-    return Batch({**columns, **{v: Column(np.empty(0, dtype=object), "any") for v in variables}}, 0)
-
-
-def mask_of(batch: Batch, plan: Detector) -> Mask:
-    """Which of some records belong to values of the shared variables that have come."""
-    if not plan.shared or not plan.serves_all:
-        return np.ones(len(batch), dtype=np.bool_)
-    if plan.shared[0] not in batch.columns:
-        return np.zeros(len(batch), dtype=np.bool_)
-    values = batch.columns[plan.shared[0]].tolist()
-    return np.fromiter((v is not UNBOUND for v in values), dtype=np.bool_, count=len(batch))
+def _times(batch: Batch) -> tuple[Ints, Ints]:
+    """When its rows begin and end; one array if they are points for certain."""
+    return batch[BEGIN], batch[END]

@@ -8,15 +8,22 @@ other keys, too, which changes nothing. What was taken, and what is dead, stays 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
+from ephemera.algebra.attributes import Variable
+from ephemera.engine.operators.detect_state import BEGIN, HASH, SLOT, hashes_of, with_hashes, without
 from ephemera.kernels.columns import Batch, Hashes, Ints, Mask, stack
 from ephemera.kernels.history import FAR
-from ephemera.kernels.keys import hash_columns
 
 ROOM = 8
 """So many bits of the table there are for each key of a step."""
+SAMPLE = 512
+"""By about so many records it is told when half of a run is dead."""
+
+Deaths: TypeAlias = Callable[[Ints, Ints], Ints]
+"""By slots and begins from which bound on each of some records is dead, if no other follows it."""
 
 
 class _Run:
@@ -24,11 +31,12 @@ class _Run:
 
     __slots__ = ("alive", "batch", "half_dead", "hashes", "left")
 
-    def __init__(self, batch: Batch, hashes: Hashes, deaths: Ints) -> None:
+    def __init__(self, batch: Batch, hashes: Hashes, deaths: Deaths) -> None:
         self.batch, self.hashes = batch, hashes
-        middle = (len(deaths) - 1) // 2
-        self.half_dead = int(np.partition(deaths, middle)[middle])
-        """The bound from which on half of all are dead."""
+        step = -(-len(batch) // SAMPLE)
+        some = np.sort(deaths(batch[SLOT][::step], batch[BEGIN][::step]))
+        self.half_dead = int(some[(len(some) - 1) // 2])
+        """The bound from which on about half of all are dead."""
         self.alive: Mask | None = None
         """None if all are."""
         self.left = len(batch)
@@ -46,7 +54,7 @@ class _Run:
         else:
             self.alive[rows] = False
         self.left -= len(rows)
-        return self.batch.take(rows)
+        return with_hashes(self.batch.take(rows), self.hashes[rows])
 
     def rest(self) -> Batch:
         return self.batch if self.alive is None else self.batch.take(self.alive)
@@ -55,8 +63,7 @@ class _Run:
 class KeptRecords:
     """The records of values of the shared variables."""
 
-    def __init__(self, shared: Sequence[str], deaths: Callable[[Batch], Ints], empty: Batch) -> None:
-        """`deaths` says from which bound on each of some records is dead, if no other follows it."""
+    def __init__(self, shared: Sequence[Variable], deaths: Deaths, empty: Batch) -> None:
         self._shared, self._deaths, self._empty = shared, deaths, empty
         self._runs: list[_Run] = []
 
@@ -66,10 +73,6 @@ class KeptRecords:
     @property
     def nbytes(self) -> int:
         return sum(run.batch.nbytes for run in self._runs)
-
-    def hashes(self, batch: Batch) -> Hashes:
-        """What keys are told apart by."""
-        return hash_columns([batch.columns[v] for v in self._shared], len(batch))
 
     def whole(self) -> Batch:
         """All of them."""
@@ -83,7 +86,7 @@ class KeptRecords:
         """More records, of keys of which there are none."""
         if not len(batch):
             return
-        self._runs.append(_Run(batch, self.hashes(batch), self._deaths(batch)))
+        self._runs.append(_Run(without(batch, HASH), hashes_of(self._shared, batch), self._deaths))
         while len(self._runs) > 1 and self._runs[-2].left <= self._runs[-1].left:
             one, other = self._runs[-2:]
             self._runs[-2:] = [self._run(stack([one.rest(), other.rest()]), _rest(one), _rest(other))]
@@ -101,13 +104,13 @@ class KeptRecords:
     def _without_dead(self, run: _Run, bound: int) -> _Run | None:
         if bound < run.half_dead and 2 * run.left > len(run.batch):
             return run
-        keep = self._deaths(run.batch) > bound
+        keep = self._deaths(run.batch[SLOT], run.batch[BEGIN]) > bound
         if run.alive is not None:
             keep &= run.alive
         return self._run(run.batch.take(keep), run.hashes[keep]) if keep.any() else None
 
     def _run(self, batch: Batch, *hashes: Hashes) -> _Run:
-        return _Run(batch, np.concatenate(hashes) if len(hashes) > 1 else hashes[0], self._deaths(batch))
+        return _Run(batch, np.concatenate(hashes) if len(hashes) > 1 else hashes[0], self._deaths)
 
 
 def _rest(run: _Run) -> Hashes:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from ephemera.algebra.detector import Detector
 from ephemera.algebra.nodes import Composition, Detected, Limit, Never, Primitive
-from ephemera.engine.operators.detect_columns import BEGIN, END, SLOT
+from ephemera.engine.operators.detect_state import BEGIN, END, SLOT
 from ephemera.kernels.columns import UNBOUND
 from ephemera.kernels.tail import Row, plain_key
 from ephemera.terms.values import merged

@@ -44,8 +44,9 @@ class RowJoin:
 
     @staticmethod
     def can(plan: RulePlan) -> bool:
-        """Whether a rule may be joined row by row."""
-        return all(leaf.variables == leaf.sure for leaf in plan.leaves) and not any(
+        """Whether a rule may be joined row by row: what an algebra expression finds alone has all that is asked for."""
+        is_detected = len(plan.leaves) == len(plan.detections) == 1
+        return (is_detected or all(leaf.variables == leaf.sure for leaf in plan.leaves)) and not any(
             True
             for order in plan.orders
             for f in (*order.tests, *(f for probe in order.probes for f in probe.tests))
