@@ -379,7 +379,20 @@ class Program:
             from ephemera.deliver.delivery import Delivery, Wanted
 
             messenger = Delivery([self._planned(asked)], Wanted.of(deliver, outbox)).start()
-        return self._engine(asked, world, stamp=stamp, now=now, lenient=lenient, messenger=messenger)
+        return self._engine(
+            asked,
+            world,
+            stamp=stamp,
+            now=now,
+            lenient=lenient,
+            messenger=messenger,
+            allow_unbounded=allow_unbounded,
+        )
+
+    def planned_live(self, emit: Iterable[str], *, allowed: bool) -> Compiled:
+        """The program as a live engine goes on with it; engines ask for that, people need not."""
+        self._judge("live", allowed=allowed)
+        return self._planned(emit)
 
     def _engine(self, emit: Iterable[str], world: World, *, points: Points | None = None, **options: Any) -> LiveEngine:
         """An engine that is asked for some events, of which the program may have none."""

@@ -231,6 +231,11 @@ def records_of(point: str, expression: str) -> str:
     return f"{point}/{expression}#"
 
 
+def reserve_of(label: str) -> str:
+    """The history of events of a type that are kept for rules that come later."""
+    return f"RESERVE {label}"
+
+
 def as_written(name: str) -> str:
     """What the author of a rule calls a variable."""
     return name[1:-1] if name[0] == "`" else name

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
-from ephemera.algebra.attributes import constant, is_constant, is_joined, place_of, records_of
+from ephemera.algebra.attributes import constant, is_constant, is_joined, place_of, records_of, reserve_of
 from ephemera.algebra.fingerprint import Print, declared_as, digest, hashed
 from ephemera.algebra.nodes import Calendar, Detection, Input, Match, Plan, Point, Rename
 from ephemera.base.lazy_dataclass import dataclass
@@ -70,7 +70,10 @@ def state_names(plan: Plan, prints: Mapping[str, Print], alike: Mapping[str, Seq
             columns[name] = columns[join]
         else:
             queries[name] = digest([_query(point, plan, feeding), sorted(readers[name]) if _is_made(point) else []])
-    return StateNames(rules, histories | _distinct(queries), columns)
+    catalogue = plan.catalogue
+    kept = {label: declared_as(catalogue, label) if label in catalogue.events else None for label in catalogue.reserves}
+    reserved = {reserve_of(label): digest(["reserve", label, declared]) for label, declared in kept.items()}
+    return StateNames(rules, histories | _distinct(queries) | reserved, columns)
 
 
 def stored_joins(plan: Plan) -> dict[str, tuple[str, ...]]:

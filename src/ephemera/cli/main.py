@@ -164,6 +164,12 @@ def _fmt(programs: tuple[Path, ...], only_check: bool) -> None:
     help="Run the program in this process, over --input or what it declares: what was seen beside what was expected.",
 )
 @click.option("--input", "inputs", multiple=True, metavar="PATH", help="With --analyze: events, as `run` reads them.")
+@click.option(
+    "--change",
+    metavar="OLD",
+    type=click.Path(path_type=Path),
+    help="What would become of each rule, and what would be lacking, if a program that runs were changed to this one.",
+)
 @_format
 @_allow_unbounded
 def _explain(  # noqa: PLR0917 - its options
@@ -173,6 +179,7 @@ def _explain(  # noqa: PLR0917 - its options
     emit: tuple[str, ...],
     analyze: bool,
     inputs: tuple[str, ...],
+    change: Path | None,
     form: str,
     allow_unbounded: bool,
 ) -> None:
@@ -180,6 +187,12 @@ def _explain(  # noqa: PLR0917 - its options
     from ephemera.cli.programs import explain_program
 
     machine = form == "json"
+    if change is not None:
+        from ephemera.cli.change import explain_change
+
+        others = bool(points or analyze or inputs) or stage != "rules"
+        explain_change(change, program, emit, with_others=others, machine=machine, allow_unbounded=allow_unbounded)
+        return
     if analyze or inputs:
         from ephemera.cli.analyze import analyze_program
 

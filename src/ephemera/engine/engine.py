@@ -75,7 +75,7 @@ class Engine:
         self._plan = plan.plan
         self._part = part
         self.sources: Watermarks = sources_of(plan.catalogue)
-        self._clock = Clock(plan, world.calendars, self.sources)
+        self.clock = Clock(plan, world.calendars, self.sources)
         self._attributes = {label: plan.catalogue.attributes(label) for label in plan.catalogue.events}
         self._laid_out = plan.lanes
         self.lanes: dict[frozenset[str], Lane] = {}
@@ -83,7 +83,7 @@ class Engine:
         """For each lane the events that wait for its bound to pass them."""
         mine = part.mine if part is not None else {}
         for names, lane in plan.lanes.of(plan.rules if part is None else part.rules).items():
-            self.lanes[names] = Lane(lane, plan, world.tables, self._clock, mine)
+            self.lanes[names] = Lane(lane, plan, world.tables, self.clock, mine)
             self.waiting_parts[names] = WaitingEvents(plan.plan.early)
         judges = part is None or part.judges
         self.separations = {
@@ -97,6 +97,8 @@ class Engine:
         """How many answers there were."""
         self.awaited = set(plan.awaited)
         """The types of events from outside that have not come yet."""
+        self.outside: set[str] | None = set()
+        """The types of which events came from outside; None if that is not known."""
         self.matched: set[int] = set()
         """The numbers of the rules that have given something, or a head without a value."""
         self.by_rule: Counter[str] | None = None
@@ -190,6 +192,8 @@ class Engine:
         One that no stream carries also waits in all lanes if rules derive it, and in those that ask for any label.
         """
         self.awaited.discard(part.label)
+        if self.outside is not None:
+            self.outside.add(part.label)
         separation = self.separations.get(part.label)
         if separation is None:
             self._admit(part)
@@ -258,7 +262,7 @@ class Engine:
             for name, event in lane.few:
                 rule = self._plan.points[name].rule
                 self.matched.add(rule or 0)
-                if names != CLOCK and self._clock.asks_for(rule, event.time.end):
+                if names != CLOCK and self.clock.asks_for(rule, event.time.end):
                     found.few.append(event)
             if self.by_rule is not None and names != CLOCK:
                 self._count(derived, lane.few)
@@ -277,7 +281,7 @@ class Engine:
         wanted: list[Events] = []
         if point.kind == "rule":  # a stored join is for other rules only
             self.matched.add(point.rule or 0)
-            wanted = self._clock.asked(point.rule, parts) if names != CLOCK else []
+            wanted = self.clock.asked(point.rule, parts) if names != CLOCK else []
         if is_message(lane.builders[name].head):
             found.messages += [(point.rule or 0, p) for p in distinct(wanted)]
             return
@@ -294,10 +298,10 @@ class Engine:
         by_rule = self.by_rule if self.by_rule is not None else Counter[str]()
         for name, parts in derived.items():
             point = self._plan.points[name]
-            given = distinct(self._clock.asked(point.rule, parts)) if point.kind == "rule" else parts
+            given = distinct(self.clock.asked(point.rule, parts)) if point.kind == "rule" else parts
             by_rule[name] += sum(map(len, given))
         for name, event in set(few):
-            by_rule[name] += self._clock.asks_for(self._plan.points[name].rule, event.time.end)
+            by_rule[name] += self.clock.asks_for(self._plan.points[name].rule, event.time.end)
 
     # ---- what waits, and what is kept of it ----------------------------------------------------------------
 
@@ -346,6 +350,7 @@ class Engine:
         self.sources.advance(counted["bounds"])
         self.sources.limit(counted.get("first", self.sources.first), self.sources.ended)
         self.given = counted["given"]
+        self.outside = None
 
     # ---- what became of events -----------------------------------------------------------------------------
 

@@ -68,8 +68,8 @@ class Lane:
         self._tester = Tester(physical.catalogue, clock.calendars)
         self._filter = Filter(self._tester, with_events)
         self.histories = {name: History(one.stamps, one.reach, one.needed) for name, one in plan.histories.items()}
-        self._queries = {name: self._query(name, (mine or {}).get(name)) for name in plan.queries}
-        self._timers = [
+        self.queries = {name: self._query(name, (mine or {}).get(name)) for name in plan.queries}
+        self.timers = [
             AbsoluteTimer(timer, self.histories[name], physical.catalogue.attributes)
             for name, timer in plan.timers.items()
         ]
@@ -88,7 +88,7 @@ class Lane:
         has_choice = any(len(rule.leaves) > 2 for rule in rules)
         self.reordering = Reordering(physical, self.rules, self.histories) if has_choice else None
         self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars, self.histories)
-        self._settled = 0
+        self.settled = 0
         """The tick at the end of the last step: whatever a rule was not visited for until then is nothing to it."""
         self._upkeep = Upkeep(self.histories, plan.queries, self._agenda.emptied)
         self._numbers = {name: number for number, name in enumerate(self.builders)}
@@ -98,6 +98,8 @@ class Lane:
         self._days = StepEvents(0, -1)
         """The days of calendars in this step: only queries by the name of a calendar see them."""
         self.bound = -FAR
+        self.since = -FAR
+        """What ended by then may not have come here, since the lane came later."""
         self.tick = 0
         self.references = 0
         self.derived_references = -1
@@ -106,7 +108,7 @@ class Lane:
         self.unused = 0
         self.few: list[tuple[str, Event]] = []
         """Answers of this step that nobody reads, one by one."""
-        self._used = Used(0, 0)
+        self.used = Used(0, 0)
         """Which of the events from outside of this step some query has matched."""
 
     # ---- what there is -------------------------------------------------------------------------------------
@@ -178,13 +180,13 @@ class Lane:
     def step(self, released: Sequence[Events], bound: int) -> dict[str, list[Events]]:
         """What the rules of the lane derive between the last bound and this one, from what was released by then."""
         if self.plan.days:
-            self._tell_the_days(bound)
+            self.tell_the_days(bound)
         pool = StepEvents(self.references, self.derived_references)
         given = sum(map(len, released))
         new = pool.add(released, derived=False)
         self.released += given
         self.duplicates += given - new
-        self._used = Used(self.references, new)
+        self.used = Used(self.references, new)
         self.tick += 1
         self._tell_the_time(bound)
         if self.detectors is not None:
@@ -196,15 +198,15 @@ class Lane:
         for place in self._agenda:
             members, is_cycle = self.plan.schedule[place]
             if is_cycle:
-                self._take_turns(members, pool, bound, derived)
+                self.take_turns(members, pool, bound, derived)
             else:
                 for name in members:
                     self._member(name, pool, bound, derived)
         self.bound = bound
-        self.unused += new - self._used.count
+        self.unused += new - self.used.count
         self.references = pool.next_reference
         self.derived_references = min(pool.next_derived, self.derived_references)
-        self._settled = self.tick
+        self.settled = self.tick
         self._upkeep.step(self.bound, self.tick)
         if self.reordering is not None:
             self.reordering.step(self.released, bound)
@@ -217,13 +219,13 @@ class Lane:
     @property
     def kept(self) -> int:
         """How many events from outside some history still holds."""
-        found = [batch[REFERENCE] for name in self._queries for batch in self.histories[name].batches()]
+        found = [batch[REFERENCE] for name in self.queries for batch in self.histories[name].batches()]
         if not found:
             return 0
         references = np.unique(np.concatenate(found))
         return int(np.count_nonzero(references >= 0))
 
-    def _take_turns(
+    def take_turns(
         self, members: Sequence[str], pool: StepEvents, bound: int, derived: dict[str, list[Events]]
     ) -> None:
         growing = [s for n in members if (s := self._series.get(self._plan.points[n].rule or 0)) is not None]
@@ -256,13 +258,13 @@ class Lane:
     def _member(self, name: str, pool: StepEvents, bound: int, derived: dict[str, list[Events]]) -> int:
         """One point's part of a step; how many new tuples or events it gave."""
         self.tick += 1
-        query = self._queries.get(name)
+        query = self.queries.get(name)
         if query is not None:
             events = self._asked(name, pool)
             matched = query.step(events, self.tick) if events else None
             if matched is None:
                 return 0
-            self._used.mark(matched)
+            self.used.mark(matched)
             self._agenda.matched(name, matched)
             self._upkeep.grown(name)
             return len(matched)
@@ -280,7 +282,7 @@ class Lane:
     def _rule(self, name: str, pool: StepEvents, bound: int, derived: dict[str, list[Events]]) -> int:
         """A rule's part of a step; how many new events it gave."""
         rule = self.rules[name]
-        rule.seen = max(rule.seen, self._settled)
+        rule.seen = max(rule.seen, self.settled)
         if self.detectors is not None and rule.plan.detections:
             span, events_of = (self.bound, bound), _Pools(pool, self._days)
             if not self.detectors.step(rule.plan, rule.seen, span, self.tick, events_of):
@@ -301,7 +303,7 @@ class Lane:
             derived.update((members[number].name, [events]) for number, events in made)
             return 0
         new = 0
-        for member, batch in self._by_member(name, found):
+        for member, batch in self.by_member(name, found):
             events = self.builders[member].step(batch)
             self._worked[member] = None
             if events:
@@ -311,7 +313,7 @@ class Lane:
                     self._agenda.came(events)
         return new
 
-    def _by_member(self, name: str, batch: Batch) -> list[tuple[str, Batch]]:
+    def by_member(self, name: str, batch: Batch) -> list[tuple[str, Batch]]:
         """What a rule found, by the rules that it stands for."""
         parameters = self._parameters[name]
         if parameters is None:
@@ -332,7 +334,7 @@ class Lane:
         label = self._labels[query]
         return (self._days if label in self._physical.calendars else pool).unread(query, label)
 
-    def _tell_the_days(self, bound: int) -> None:
+    def tell_the_days(self, bound: int) -> None:
         """The days of calendars since the last step."""
         self._days = StepEvents(0, self.derived_references)
         days = [day for name in self.plan.days for day in self._clock.days(name, self.bound, bound)]
@@ -341,7 +343,7 @@ class Lane:
 
     def _tell_the_time(self, until: int) -> None:
         """The events of absolute timers since the last step."""
-        for timer in self._timers:
+        for timer in self.timers:
             timer.step(self._clock.timers(timer.pattern, self.bound, until), self.tick)
 
     # ---- state ---------------------------------------------------------------------------------------------
@@ -358,16 +360,14 @@ class Lane:
             "totals": [self.released, self.duplicates, self.unused],
             "histories": {names.histories[name]: history.counts for name, history in self.histories.items()},
             "rules": {names.rules[name]: rule.counts for name, rule in self.rules.items()},
+            **({"since": self.since} if self.since > -FAR else {}),
         }
 
     def restore(self, counted: Mapping[str, Any]) -> None:
         """Stands where another stood, once the operators have its rows."""
         names = self.state_names
         self.bound, self.tick, self.references = counted["bound"], counted["tick"], counted["references"]
-        self._settled = self.tick
-        self._agenda.restart()
-        self._upkeep.restart()
-        self.derived_references = counted["derived_references"]
+        self.derived_references, self.since = counted["derived_references"], counted.get("since", -FAR)
         self.released, self.duplicates, self.unused = counted["totals"]
         if self.detectors is not None:
             self.detectors.count_on(counted["instances"])
@@ -375,6 +375,13 @@ class Lane:
             history.count_on(*counted["histories"][names.histories[name]])
         for name, rule in self.rules.items():
             rule.count_on(*counted["rules"][names.rules[name]])
+        self.settle()
+
+    def settle(self) -> None:
+        """Everything that is here has been seen; what came to be here otherwise than by steps is looked at."""
+        self.settled = self.tick
+        self._agenda.restart()
+        self._upkeep.restart()
 
     def expire(self) -> None:
         """Drops what is dead where it stands."""

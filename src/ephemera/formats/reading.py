@@ -123,8 +123,10 @@ class Keys:
         }
 
     def add(self, told: Mapping[str, Any]) -> None:
-        """What was noted elsewhere."""
+        """What was noted elsewhere; types that this does not know count nothing."""
         for label, (count, lacking, others) in told.items():
+            if label not in self._counts:
+                continue
             self._counts[label] += count
             self._lacking[label].intersection_update(lacking)
             self._others[label] |= dict.fromkeys(others)

@@ -177,6 +177,8 @@ class History:
         self.relevant = relevant
         """How far before the bound a tuple may end and still matter; None is any time."""
         self.collected = 0
+        self.since = -FAR
+        """What ended by then may be missing, or wrong: rules that came later needed more than was kept."""
         self.next_number = 0
         self._added: list[Batch] | None = None
         """What was appended since somebody asked for that; None if nobody ever did."""
@@ -289,12 +291,12 @@ class History:
 
     @property
     def counts(self) -> list[int]:
-        """How many tuples it has dropped, and how many runs it has made."""
-        return [self.collected, self.next_number]
+        """How many tuples it has dropped and how many runs made; and from when on it is complete, if not always."""
+        return [self.collected, self.next_number, *([self.since] if self.since > -FAR else [])]
 
-    def count_on(self, collected: int, next_number: int) -> None:
+    def count_on(self, collected: int, next_number: int, since: int = -FAR) -> None:
         """Counts on from there."""
-        self.collected, self.next_number = collected, next_number
+        self.collected, self.next_number, self.since = collected, next_number, since
 
     def expiry(self, batch: Batch) -> Ints | None:
         """The bound from which on no reader asks for each of some tuples; None if some reader always may."""

@@ -46,7 +46,7 @@ class Lanes:
     def of(self, rules: Container[str]) -> dict[frozenset[str], LanePlan]:
         """The lanes of some of the rules."""
         restricted = {sources: _restricted(lane, rules) for sources, lane in self.plans.items()}
-        return {sources: lane for sources, lane in restricted.items() if lane.uses}
+        return {sources: lane for sources, lane in restricted.items() if lane.histories}
 
 
 def lanes_of(given: Rewritten, rules: Mapping[str, RulePlan], calendars: Set[str], written: Plan) -> Lanes:

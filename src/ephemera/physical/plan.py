@@ -22,6 +22,7 @@ from ephemera.physical.decompose import rule_plan
 from ephemera.physical.lanes import Lanes, by_the_clock, lanes_of
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.placement import Placement, stages
+from ephemera.physical.reserves import reserving
 from ephemera.rewrite import ALL_REWRITES, EVERY_JOIN, NO_JOINS, REWRITES, SPREADING
 from ephemera.rewrite.drop_unasked import needed
 from ephemera.rewrite.optimize import Rewrite, Rewritten, optimize, optimize_more
@@ -53,6 +54,11 @@ class PhysicalPlan:
     """The rewritten plan before joins were stored."""
     rewrites: tuple[Rewrite, ...] = ALL_REWRITES
     """What was done to it, or is where it runs in several places."""
+
+    @cached_property
+    def reserving(self) -> PhysicalPlan:
+        """The same with whole events that are kept for rules that come later, where such may come."""
+        return replace(self, lanes=reserving(self.lanes, self.catalogue)) if self.catalogue.reserves else self
 
     @cached_property
     def distributed(self) -> PhysicalPlan:
@@ -152,6 +158,12 @@ class Compiled:
         changed = replace(self, plan=plan, facts=derive(plan))
         return changed._planned_anew(self.physical.calendars, self.physical.rewritten.statistics)
 
+    def live(self) -> Compiled:
+        """The same for events as they come, with whole events that are kept for rules that come later."""
+        arriving = self.as_they_come()
+        physical = arriving.physical.reserving
+        return arriving if physical is arriving.physical else replace(arriving, physical=physical)
+
     def carrying(self, only: str | None) -> Compiled:
         """The same as a stream is read by it that carries one type, or several."""
         resolved = self.rules.resolved
@@ -182,6 +194,21 @@ def prepare(  # noqa: PLR0913 - what a plan is made of, most of it optional
     chosen = rewrites if points is None else EVERY_JOIN if points == "joins" else NO_JOINS
     physical = physical_plan(rules, plan, facts, calendars, chosen, emit=asked)
     return Compiled(rules, plan, facts, Limits(needed(plan, asked), facts), physical)
+
+
+def planned_with(compiled: Compiled, rewrites: Sequence[Rewrite]) -> Compiled:
+    """The same program as it runs after other rewrites."""
+    own = compiled.physical
+    planned = physical_plan(
+        compiled.rules,
+        compiled.plan,
+        compiled.facts,
+        own.calendars,
+        rewrites,
+        emit=own.emit,
+        statistics=own.rewritten.statistics,
+    )
+    return replace(compiled, physical=planned)
 
 
 def physical_plan(  # noqa: PLR0913 - what a plan is made of, most of it optional

@@ -39,7 +39,8 @@ def narrow_columns(given: Rewritten) -> Rewritten:
 
 def wanted(plan: Plan) -> dict[str, frozenset[str]] | None:
     """For each label the attributes that rules need; None if a rule reads events of any label."""
-    found: dict[str, frozenset[str]] = {}
+    reserved = plan.catalogue.reserves
+    found = {label: frozenset(plan.catalogue.attributes(label) or ()) for label in reserved}
     for point in plan.points.values():
         if point.kind != "rule":
             continue

@@ -16,6 +16,7 @@ from ephemera.rules.apart import check_apart, declared_apart
 from ephemera.rules.findings import Findings, Vocabulary
 from ephemera.rules.nodes import Catalogue, Resolved, Schema, Source
 from ephemera.rules.places import check_places
+from ephemera.rules.reserves import read_reserves
 from ephemera.rules.transports import check_messages, read_transports
 from ephemera.syntax.format_declarations import attribute as format_attribute
 from ephemera.syntax.nodes import (
@@ -61,6 +62,9 @@ def declare(program: Program, findings: Findings, *, namespaces: Namespaces = NO
         namespaces=namespaces,
         transports=read_transports(program, partial(length_of, unit=unit, findings=findings), findings),
         writes=_writes(program, rules, findings, complete=complete),
+        reserves=read_reserves(
+            program, events, _derived(rules), partial(length_of, unit=unit, findings=findings), findings
+        ),
         local=LocalTime(zone, is_declared=any(isinstance(s, TimeZone) for s in program.statements)),
     )
     _check_renamed(program, catalogue, findings)

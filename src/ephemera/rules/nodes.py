@@ -125,6 +125,8 @@ class Catalogue:
     """What a time without a zone means."""
     writes: tuple[tuple[tuple[str, ...], str], ...] = ()
     """Which derived events are written where, as it is declared."""
+    reserves: Mapping[str, int] = field(default_factory=dict)
+    """How long events of some types are kept whole for rules that come later, in microseconds."""
     only: str | None = None
     """Where it is the catalogue of one stream: the one type that this carries, which is that of whatever names none."""
 

@@ -23,7 +23,20 @@ MOST_EXPECTED = 6
 ENDINGS = ("ON", "END", "where", "having")
 """The words before which every bracket of a term is closed."""
 _FARTHEST_CLOSER = 1_000
-_STATEMENT_WORDS = (";", "END", "DETECT", "RAISE", "STRATUM", "NAMESPACE", "EVENT", "STREAM", "TABLE", "TIME", "WRITE")
+_STATEMENT_WORDS = (
+    ";",
+    "END",
+    "DETECT",
+    "RAISE",
+    "STRATUM",
+    "NAMESPACE",
+    "EVENT",
+    "STREAM",
+    "TABLE",
+    "TIME",
+    "WRITE",
+    "RESERVE",
+)
 _OPENER_OF = {")": "(", "]": "[", "}": "{"}
 
 

@@ -21,6 +21,7 @@ from ephemera.syntax.nodes import (
     Namespace,
     PerAttribute,
     Rate,
+    Reserve,
     Setting,
     Stream,
     Table,
@@ -33,7 +34,7 @@ from ephemera.syntax.nodes import (
 from ephemera.syntax.terms import label
 from ephemera.terms.nodes import Bool, Duration, Label, Number, Text
 
-DECLARATIONS = ("TIME", "NAMESPACE", "EVENT", "STREAM", "TABLE", "TRANSPORT", "WRITE")
+DECLARATIONS = ("TIME", "NAMESPACE", "EVENT", "STREAM", "TABLE", "TRANSPORT", "WRITE", "RESERVE")
 TYPES = ("int", "float", "string", "bool", "time", "any")
 
 
@@ -51,6 +52,8 @@ def declaration(c: Cursor) -> Declaration:
             found = _stream(c, start)
         case "WRITE":
             found = _write(c, start)
+        case "RESERVE":
+            found = _reserve(c, start)
         case "TRANSPORT":
             found = _transport(c, start)
         case _:
@@ -232,6 +235,13 @@ def _write(c: Cursor, start: int) -> Write:
     location = text(c, "an address or a path in quotes")
     c.expect(";")
     return Write(labels, location, span=c.span_from(start))
+
+
+def _reserve(c: Cursor, start: int) -> Reserve:
+    name = label(c, "an event type")
+    length = duration(c)
+    c.expect(";")
+    return Reserve(name, length, span=c.span_from(start))
 
 
 def _labels(c: Cursor) -> tuple[Label, ...]:

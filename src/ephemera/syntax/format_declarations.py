@@ -13,6 +13,7 @@ from ephemera.syntax.nodes import (
     EventType,
     FromEnvironment,
     Namespace,
+    Reserve,
     Setting,
     Stream,
     Table,
@@ -46,6 +47,8 @@ def declaration(declared: Declaration, attributes: Callable[[str, EventType | Ta
         case Write(labels, location):
             named = Hanging("WRITE", tuple(Item(label(name)) for name in labels), "")
             return row(named, f" TO {quote(location)};")
+        case Reserve(name, length):
+            return f"RESERVE {label(name)} {duration(length, words=True)};"
         case Transport(name, kind, settings):
             lead = f"TRANSPORT {plain(name)} IS {plain(kind)}"
             return row(listed(f"{lead}(", [_setting(s) for s in settings], ")") if settings else lead, ";")

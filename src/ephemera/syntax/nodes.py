@@ -367,6 +367,14 @@ class Write(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Reserve(Node):
+    """``RESERVE order 30 days;``: events of a type are kept whole for rules that come later."""
+
+    label: Label
+    length: Duration
+
+
+@dataclass(frozen=True, slots=True)
 class FromEnvironment(Node):
     """``env("AUDIT_TOKEN")``: a variable of the environment, looked up when a message is sent."""
 
@@ -395,7 +403,7 @@ class Transport(Node):
     settings: tuple[Setting, ...] = ()
 
 
-Declaration: TypeAlias = TimeUnit | TimeZone | Namespace | EventType | Stream | Table | Transport | Write
+Declaration: TypeAlias = TimeUnit | TimeZone | Namespace | EventType | Stream | Table | Transport | Write | Reserve
 Statement: TypeAlias = Declaration | Rule | Stratum
 
 

@@ -16,6 +16,7 @@ from typing import Any, Literal, Protocol
 
 import pyarrow as pa
 
+from ephemera.engine.change.change import Change, Changed, LookBack, changed, check_messages, form_of, replanned
 from ephemera.engine.driver import missed
 from ephemera.engine.engine import Engine, Found, Never, never
 from ephemera.engine.hosts.batch import answer_parts
@@ -50,6 +51,7 @@ from ephemera.formats.json_events import (
     read_time,
     uses_text,
     write_event,
+    write_time,
 )
 from ephemera.formats.reading import Given, Keys, given_message, one, read_event, several
 from ephemera.kernels.event_columns import Events, of_events
@@ -72,6 +74,18 @@ class Messenger(Protocol):
 
     def close(self) -> None:
         """There will be no more."""
+
+
+class Changing(Protocol):
+    """A program that an engine can go on with."""
+
+    def planned_live(self, emit: Iterable[str], *, allowed: bool) -> Compiled:
+        """The program as live engines need it, if it may run live."""
+
+
+LOOK_BACK = ("refuse", "from-now", "available")
+BEGINNING = "the beginning"
+"""From when on answers are exact where nothing has come."""
 
 
 class LiveEngine:
@@ -98,18 +112,19 @@ class LiveEngine:
         now: Clock = wall_clock,
         lenient: bool = False,
         messenger: Messenger | None = None,
+        allow_unbounded: bool = False,
     ) -> None:
-        """`lenient` says that declared attributes which a table does not have as columns are null."""
+        """`lenient` says that declared attributes which a table does not have as columns are null.
+
+        `allow_unbounded` says that a changed program, too, may keep something forever.
+        """
         self.delivery = messenger
         """What delivers messages, if they are delivered at all."""
-        compiled = compiled.as_they_come()
-        self._compiled = compiled
+        compiled = compiled.live()
         self._world = world
         self._lenient = lenient
-        self._keys = Keys(compiled.physical)
-        self._catalogue = compiled.rules.resolved.catalogue
-        self._quick = FlatReader(self._catalogue)
-        self._engine = Engine(compiled.physical, world)
+        self._allow_unbounded = allow_unbounded
+        self._runs(compiled, Engine(compiled.physical, world))
         self._dead: list[DeadLetter] = []
         """Heads that had no value in what was found only when the input turned out to begin earlier."""
         self._received = 0
@@ -127,10 +142,18 @@ class LiveEngine:
         self._silence = IdleSources(idle, self._passing()) if idle else None
         self._as_numbers: bool | None = None
         """Whether the first good event wrote its time as a number."""
-        self._lines: dict[str | None, JsonDecoder] = {}
-        """For lines of any types, and for those of streams that carry one."""
         self._lock = threading.RLock()
         self._clock: BackgroundClock | None = None
+
+    def _runs(self, compiled: Compiled, engine: Engine) -> None:
+        """From now on it runs this."""
+        self._compiled = compiled
+        self._keys = Keys(compiled.physical)
+        self._catalogue = compiled.rules.resolved.catalogue
+        self._quick = FlatReader(self._catalogue)
+        self._engine = engine
+        self._lines: dict[str | None, JsonDecoder] = {}
+        """For lines of any types, and for those of streams that carry one."""
 
     def __repr__(self) -> str:
         stats = self.stats()
@@ -443,6 +466,71 @@ class LiveEngine:
             [(number, part) for number, part in found.messages if gives(part.label)],
         )
 
+    # ---- rules that change ---------------------------------------------------------------------------------
+
+    def change(self, program: Changing, *, look_back: LookBack = "refuse") -> Change:
+        """Goes on with another program: rules that mean the same go on, others end or begin here.
+
+        An added rule is exact from now on if what it needs of the time before is kept. If it is not, the change is
+        refused with what is lacking; or such rules see only what ends from now on (`from-now`), or what there is
+        (`available`). A change that is refused leaves the engine as it was.
+
+        >>> import ephemera
+        >>> first = "EVENT order(id: string); EVENT paid(id: string); a(i) <- o: order(i);"
+        >>> engine = ephemera.compile(first).engine()
+        >>> engine.advance(1)
+        []
+        >>> print(engine.change(ephemera.compile(first + "b(i) <- p: paid(i);")))
+        kept     `a` (rule 1)
+        added    `b` (rule 2), exact from 1 on
+        >>> engine.send({"event": "paid", "time": 2, "data": ["x"]}) + engine.advance(2)
+        [{'event': 'b', 'time': 2, 'data': ['x']}]
+        """
+        if look_back not in LOOK_BACK:
+            raise ValueError(f'look_back is "refuse", "from-now" or "available", and not {look_back!r}')
+        with self._lock:
+            physical = self._compiled.physical
+            wanted = program.planned_live(physical.emit, allowed=self._allow_unbounded)
+            new = wanted.beside(physical.calendars).live()
+            if self.delivery is not None:
+                check_messages(self._compiled, new)
+            done = changed(self._compiled, new, self._engine, self._world, look_back)
+            keys, since = self._keys, self._silence.since if self._silence is not None else None
+            dead = self._engine.take_dead_letters()
+            self._dead += dead
+            close = self._engine.take_close()
+            if close:
+                self._refuse(bad_of_close(close, self._catalogue, as_numbers=self._numbers))
+            self._runs(done.compiled, done.engine)
+            self._keys.add(keys.told())
+            sources = self._catalogue.sources
+            idle = {s.name: s.idle for s in sources if s.idle is not None and self._stamp == "event"}
+            self._silence = IdleSources(idle, self._passing(), since) if idle else None
+            return self._told(done)
+
+    def _told(self, done: Changed) -> Change:
+        """What a change did, as people read it."""
+        both, unit = done.compared, self._catalogue.unit
+        times: dict[str, Any] = {}
+        for rule, exact in done.exact_from.items():
+            (name,) = both.known_as([rule])
+            known = None if exact >= FAR else exact
+            if name in times and (times[name] is None or known is None):
+                times[name] = None
+            elif known is not None:
+                times[name] = max(known, times.get(name, known))
+            else:
+                times[name] = None
+        written = {
+            name: None
+            if time is None
+            else write_time(time, unit, as_numbers=self._numbers)
+            if time > -FAR
+            else BEGINNING
+            for name, time in times.items()
+        }
+        return Change(both.rules_kept(), both.rules_removed(), both.rules_added(), written, done.notes)
+
     # ---- state ---------------------------------------------------------------------------------------------
 
     def snapshot(self, since: Snapshot | None = None) -> Snapshot:
@@ -452,6 +540,7 @@ class LiveEngine:
             sources = self._engine.sources
             more: dict[str, Any] = {"numbers": self._as_numbers, "counts": counts, "stamp": self._stamp}
             more |= {"first": sources.first, "last": sources.last, "world": world_of(self._world)}
+            more |= {"form": form_of(self._compiled)}
             program = program_of(self._compiled, self._world)
             return take(self._engine, program, since.names if since is not None else (), more)
 
@@ -468,6 +557,10 @@ class LiveEngine:
                     f'the snapshot is of an engine with stamp="{more["stamp"]}", and this has stamp="{self._stamp}"; '
                     "make the engine as the other was made"
                 )
+            form = more.get("form")
+            if form is not None and form != form_of(self._compiled):  # it was changed, and is planned as it was then
+                compiled = replanned(self._compiled, form)
+                self._runs(compiled, Engine(compiled.physical, self._world))
             restore(self._engine, program_of(self._compiled, self._world), self._catalogue, snapshot)
             warn_of_changes(more["world"], world_of(self._world), "the snapshot was taken")
             self._as_numbers = more["numbers"]

@@ -25,6 +25,7 @@ from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.keys import joins, paired
+from ephemera.kernels.since import Since
 from ephemera.kernels.tail import Row, of_rows
 from ephemera.physical.join_order import columns_of
 from ephemera.physical.nodes import AbsentRows, Branch, Leaf, RulePlan, WindowPlan
@@ -52,11 +53,14 @@ class RuleJoin:
         parameters: JoinConstants | None = None,
     ) -> None:
         self._parameters = parameters
+        self._every = histories
         self._histories = histories
         self._rows = rows
         self._filter = tests
         self._few: RowJoin | None = None
         self._looked_at = 0
+        self.since: int | None = None
+        """If only what ends after some time counts: that time."""
         self.reorder(plan)
         self.pending = Pending(plan.ends)
         self.seen = 0
@@ -70,7 +74,7 @@ class RuleJoin:
         self.plan = plan
         scope = self._filter.tester.scope
         self._keys = [[ProbeKeys(p, plan.leaves[p.leaf], scope) for p in order.probes] for order in plan.orders]
-        can = RowJoin.can(plan)
+        can = RowJoin.can(plan) and self.since is None
         self._few = RowJoin(plan, self._histories, self._filter.tester, self._parameters) if can else None
 
     @property
@@ -80,13 +84,28 @@ class RuleJoin:
 
     @property
     def counts(self) -> list[int]:
-        """The last tick of which everything was used, and how many pairs of tuples were looked at."""
-        return [self.seen, self.examined]
+        """The last tick of which all was used, how many pairs were looked at, and from when on something counts."""
+        return [self.seen, self.examined, *([] if self.since is None else [self.since])]
 
-    def count_on(self, seen: int, examined: int) -> None:
+    def count_on(self, seen: int, examined: int, since: int | None = None) -> None:
         """Counts on from there."""
         self.seen = seen
         self._looked_at += examined - self.examined
+        self.count_since(since)
+
+    def count_since(self, since: int | None) -> None:
+        """Only what ends after that counts, or everything; what arrives at its begin has to begin after it."""
+        if since == self.since:
+            return
+        self.since = since
+        self._histories = self._every
+        if since is not None:
+            views: dict[str, History] = {}
+            for leaf in self.plan.inputs():
+                history = self._every(leaf.source)
+                views[leaf.source] = Since.of(history, history.stamps[-1], since)
+            self._histories = lambda name: views[name] if name in views else self._every(name)
+        self.reorder(self.plan)
 
     def mark(self) -> Callable[[], None]:
         """Keeps in mind how far it is; what it returns goes back to that."""

@@ -66,6 +66,7 @@ def program_of(compiled: Compiled, world: World) -> dict[str, str]:
     found |= {f"EVENT {label}": _event(schema) for label, schema in catalogue.events.items()}
     found |= {f"TABLE {label}": f"columns {schema.attributes}" for label, schema in catalogue.tables.items()}
     found |= {f"STREAM {source.name}": _stream(source) for source in catalogue.sources}
+    found |= {f"RESERVE {label}": describe(length) for label, length in catalogue.reserves.items()}
     found |= {f"calendar {name}": "is given" for name in sorted(world.calendars)}
     found[DETAILS] = digest(_with_meaning(catalogue))
     return dict(sorted(found.items()))

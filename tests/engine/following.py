@@ -1,0 +1,155 @@
+"""This module follows an engine through changes of its rules, and says what it should have given meanwhile.
+
+In each stretch between two changes an answer is right if the oracle gives it for the program of that stretch, run over
+the whole stream. That counts for each rule from when on the change has called it exact.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import ephemera
+from ephemera.engine.change.change import Change
+from ephemera.engine.change.compared import ChangeRefused
+from ephemera.engine.hosts.live_engine import LiveEngine
+from tests.strategies.changes import Changing
+
+SECOND = 1_000_000
+NEVER = 1 << 62
+
+
+def told(answers: Iterable[Any]) -> set[str]:
+    """Answers, to be compared."""
+    return {json.dumps(answer, sort_keys=True) for answer in answers}
+
+
+def end_of(answer: str) -> int:
+    """When an answer ends, in microseconds."""
+    time = json.loads(answer)["time"]
+    return round(float(time[1] if isinstance(time, list) else time) * SECOND)
+
+
+def label_of(answer: str) -> str:
+    """What an answer is."""
+    return str(json.loads(answer)["event"])
+
+
+def oracle(program: str, events: Sequence[dict[str, Any]]) -> set[str]:
+    """What a program gives over a stream."""
+    return told(ephemera.compile(program).run(events, engine="oracle", allow_unbounded=True))
+
+
+@dataclass
+class Stretch:
+    """What an engine gave between two changes of its rules."""
+
+    number: int
+    begins: dict[str, int]
+    """For each label the time behind which its answers count."""
+    ends: dict[str, int] = field(default_factory=dict)
+
+
+class Follower:
+    """An engine, and what it gave."""
+
+    def __init__(self, case: Changing) -> None:
+        self.case = case
+        self.engine = ephemera.compile(case.program(0)).engine()
+        self.given: set[str] = set()
+        self.exact: dict[tuple[str, str], int] = {}
+        """From when on each rule is exact."""
+        self.stretches = [Stretch(0, dict.fromkeys((label for label, _ in case.rules[0]), -NEVER))]
+        self.changes: list[Change] = []
+        self.refusals: list[str] = []
+        self.immovable: list[str] = []
+        """The changes that could not be made at all: the program before goes on."""
+
+    def send(self, events: Sequence[dict[str, Any]]) -> None:
+        """Some events."""
+        self.given |= told(self.engine.send_many(list(events)))
+
+    def change(self, number: int, look_back: Any = "from-now") -> None:
+        """Another program; if it is not exact at once, it is as told."""
+        program = ephemera.compile(self.case.program(number))
+        before = bounds(self.engine)
+        try:
+            done = self.engine.change(program)
+        except ChangeRefused as error:
+            self.refusals.append(str(error))
+            try:
+                done = self.engine.change(program, look_back=look_back)
+            except ChangeRefused as whole:
+                self.immovable.append(str(whole))
+                return
+        self.changes.append(done)
+        self.stretches[-1].ends = before
+        after = bounds(self.engine)
+        rules = self.case.rules[number]
+        begins = {label: after.get(label, -NEVER) for label, _ in rules}
+        for name in done.added:
+            rule = rules[int(name.rpartition("rule ")[2].rstrip(")")) - 1]
+            time = done.answers_from[name]
+            self.exact[rule] = NEVER if time is None else -NEVER if isinstance(time, str) else round(time * SECOND)
+        self.stretches.append(Stretch(number, begins))
+
+    def restart(self) -> None:
+        """Goes on in another engine, from a snapshot."""
+        number = self.stretches[-1].number
+        snapshot = self.engine.snapshot()
+        self.engine = ephemera.compile(self.case.program(number)).engine().restore(snapshot)
+
+    def finish(self) -> None:
+        """The stream has ended."""
+        self.given |= told(self.engine.finish())
+
+    def wrong(self) -> dict[str, set[str]]:
+        """What lacks of the answers, and what is too much."""
+        lacking: set[str] = set()
+        counted: set[str] = set()
+        every: set[str] = set()
+        for stretch in self.stretches:
+            found = oracle(self.case.program(stretch.number), self.case.events)
+            rules = self.case.rules[stretch.number]
+            for label in {label for label, _ in rules}:
+                first = max(
+                    [stretch.begins[label], *(self.exact.get(rule, -NEVER) for rule in rules if rule[0] == label)]
+                )
+                last = stretch.ends.get(label, NEVER) if stretch.ends else NEVER
+                lacking |= {a for a in found if label_of(a) == label and first < end_of(a) <= last} - self.given
+                every |= {a for a in self.given if label_of(a) == label and stretch.begins[label] < end_of(a) <= first}
+                counted |= {a for a in found if label_of(a) == label and first < end_of(a) <= last}
+        return {"lacking": lacking, "too much": self.given - counted - every}
+
+
+def bounds(engine: LiveEngine) -> dict[str, int]:
+    """For each label how far the rules are that derive it."""
+    found: dict[str, int] = {}
+    for names, lane in engine._engine.lanes.items():
+        for rule in lane.plan.uses:
+            if names:
+                for member in engine.compiled.physical.rewritten.members(rule):
+                    found[str(member.label)] = lane.bound
+    return found
+
+
+def followed(case: Changing, dice: Random, *, restarts: bool = False) -> Follower:
+    """An engine that has gone through all changes of a case."""
+    follower = Follower(case)
+    at = 0
+    for number, moment in enumerate(case.moments, 1):
+        while at < moment:
+            size = min(dice.choice((1, 2, 7, 40)), moment - at)
+            follower.send(case.events[at : at + size])
+            at += size
+        if restarts and dice.random() < 0.3:
+            follower.restart()
+        follower.change(number, dice.choice(("from-now", "available")))
+        if restarts and dice.random() < 0.5:
+            follower.restart()
+    follower.send(case.events[at:])
+    follower.finish()
+    return follower
