@@ -7,9 +7,8 @@ instant as it passes, and with `start` a background clock moves it on, so that a
 from __future__ import annotations
 
 import json
-import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol
@@ -17,14 +16,12 @@ from typing import Any, Literal, Protocol
 import pyarrow as pa
 
 from ephemera.engine.change.change import Change, Changed, LookBack, changed, check_messages, form_of, replanned
-from ephemera.engine.driver import missed
-from ephemera.engine.engine import Engine, Found, Never, never
+from ephemera.engine.engine import Engine, Found
 from ephemera.engine.hosts.batch import answer_parts
+from ephemera.engine.hosts.live_host import LiveHost
 from ephemera.engine.hosts.tables import is_table, to_arrow
 from ephemera.engine.state.identity import program_of, warn_of_changes, world_of
 from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot, load, restore, take
-from ephemera.engine.stats import Held, Stats, held_by, stats_of
-from ephemera.engine.time.event_time import Watermarks
 from ephemera.engine.time.processing_time import (
     BackgroundClock,
     Clock,
@@ -37,7 +34,6 @@ from ephemera.formats.answer_order import AnswerPart
 from ephemera.formats.check_columns import check_columns
 from ephemera.formats.decode_arrow import Reader, bad_events, offer_of, stamped
 from ephemera.formats.decode_json import JsonDecoder
-from ephemera.formats.decoded import Decoded, span_of
 from ephemera.formats.encode_json import json_objects
 from ephemera.formats.flat_reader import FlatReader
 from ephemera.formats.json_events import (
@@ -53,13 +49,12 @@ from ephemera.formats.json_events import (
     write_event,
     write_time,
 )
-from ephemera.formats.reading import Given, Keys, given_message, one, read_event, several
-from ephemera.kernels.event_columns import Events, of_events
+from ephemera.formats.reading import Given, given_message, one, read_event, several
+from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
 from ephemera.kernels.tail import FEW
 from ephemera.physical.plan import Compiled
-from ephemera.rules.nodes import Catalogue
-from ephemera.rules.outcome import DeadLetter, LateEvent, World
+from ephemera.rules.outcome import World
 from ephemera.terms.events import Event
 
 Answer = dict[str, Any]
@@ -88,7 +83,7 @@ BEGINNING = "the beginning"
 """From when on answers are exact where nothing has come."""
 
 
-class LiveEngine:
+class LiveEngine(LiveHost):
     """A program that runs; make one with `Program.engine`.
 
     >>> import ephemera
@@ -120,38 +115,20 @@ class LiveEngine:
         """
         self.delivery = messenger
         """What delivers messages, if they are delivered at all."""
-        compiled = compiled.live()
-        self._world = world
+        super().__init__(compiled.live(), world)
         self._lenient = lenient
         self._allow_unbounded = allow_unbounded
-        self._runs(compiled, Engine(compiled.physical, world))
-        self._dead: list[DeadLetter] = []
-        """Heads that had no value in what was found only when the input turned out to begin earlier."""
-        self._received = 0
-        self._bad_count = 0
-        self.bad: list[BadEvent] = []
-        """What was no event of the program, with the reason; whoever has dealt with it may clear it."""
-        self.late: list[LateEvent] = []
-        """Events that came behind the bound of their source; whoever has dealt with them may clear it."""
-        self._assumed = self._catalogue.local.assumed
         self._stamp = stamp
         is_set = now is wall_clock  # by people, and by what keeps it right
         self._now = MonotonicClock(now, passing if is_set else None)
         self._passing = passing if is_set else self._now
         idle = {s.name: s.idle for s in self._catalogue.sources if s.idle is not None and stamp == "event"}
         self._silence = IdleSources(idle, self._passing()) if idle else None
-        self._as_numbers: bool | None = None
-        """Whether the first good event wrote its time as a number."""
-        self._lock = threading.RLock()
         self._clock: BackgroundClock | None = None
 
     def _runs(self, compiled: Compiled, engine: Engine) -> None:
-        """From now on it runs this."""
-        self._compiled = compiled
-        self._keys = Keys(compiled.physical)
-        self._catalogue = compiled.rules.resolved.catalogue
+        super()._runs(compiled, engine)
         self._quick = FlatReader(self._catalogue)
-        self._engine = engine
         self._lines: dict[str | None, JsonDecoder] = {}
         """For lines of any types, and for those of streams that carry one."""
 
@@ -159,21 +136,6 @@ class LiveEngine:
         stats = self.stats()
         heads = dict.fromkeys(self._catalogue.derived)
         return f"<Engine: derives {', '.join(heads) or 'nothing'}; {stats.received:,} events came>"
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """All that people should know of the input so far."""
-        return (*self.said, *self.warnings)
-
-    @property
-    def said(self) -> tuple[str, ...]:
-        """What is said of the input in any case, such as that times had no zone."""
-        return self._catalogue.local.note_since(self._assumed)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """What is likely wrong with the input: keys that were missing in every event of their type."""
-        return tuple(self._keys.notes())
 
     # ---- events in, answers out ----------------------------------------------------------------------------
 
@@ -205,9 +167,7 @@ class LiveEngine:
         if only not in self._lines:
             self._lines[only] = JsonDecoder(self._compiled.carrying(only), self._keys)
         decoded = self._lines[only].decode(b"\n".join(lines))
-        self._received += decoded.count
-        self._refuse(decoded.bad_events)
-        self._note_form(decoded.as_numbers)
+        self.heed(decoded)
         self._hear(part.label for part in decoded.parts)
         found = self._taken(lambda: self._engine.send_parts(decoded.parts, decoded.rows))
         if self._engine.late:
@@ -216,100 +176,6 @@ class LiveEngine:
             known = {e: given[row] for part, rows in pairs for e, row in zip(part.events(), rows.tolist(), strict=True)}
             self._take_late(lambda event: original_text(known[event]))
         return self._written(found)
-
-    def exchange(self, came: Sequence[tuple[Decoded, Watermarks]], bounds: Callable[[], Mapping[str, int]]) -> Found:
-        """What has come in partitions of sources, each with how far it has come; what is certain then, by columns.
-
-        `bounds` is asked when all of it is in, for how far the sources have come by then.
-        """
-        with self._lock:
-
-            def step() -> Found:
-                for decoded, own in came:
-                    self._engine.receive(decoded.parts, decoded.rows, own)
-                return self._engine.advance(bounds())
-
-            for decoded, _ in came:
-                self.heed(decoded)
-            found = self._taken(step)
-            self._take_late(lambda event: json.dumps(write_event(event, self._catalogue, as_numbers=self._numbers)))
-            self._take_close()
-            return self._asked(found) if self._compiled.physical.emit else found
-
-    # ---- a past that is read first -------------------------------------------------------------------------
-
-    def heed(self, decoded: Decoded) -> None:
-        """Something was read: how much, how it writes times, and what of it is no event."""
-        self._received += decoded.count
-        self._refuse(decoded.bad_events)
-        self._note_form(decoded.as_numbers)
-
-    def load(self, parts: Sequence[Events]) -> None:
-        """Events of which the order means nothing, since all that is there has been read: none of them is late."""
-        ends = span_of(parts)
-        if ends is not None:
-            self._engine.sources.span(*ends)
-        self._engine.load(parts)
-
-    def reach(self, bounds: Mapping[str, int]) -> Found:
-        """The sources have come so far; what is certain then, by columns."""
-        with self._lock:
-            found = self._taken(lambda: self._engine.advance(bounds))
-            self._take_close()
-            return self._asked(found) if self._compiled.physical.emit else found
-
-    def answers(self, found: Found) -> list[Answer]:
-        """What was found, as `send` gives it."""
-        with self._lock:
-            return self._written(found)
-
-    def begin_anew(self) -> None:
-        """Forgets all that has come."""
-        self._engine = Engine(self._compiled.physical, self._world)
-        self._received = self._bad_count = 0
-        self._as_numbers = None
-        self._dead.clear()
-        self.bad.clear()
-        self.late.clear()
-
-    def source_of(self, label: str) -> str:
-        """The source of a type of events."""
-        return self._engine.sources.source(label)
-
-    def watermark(self, source: str) -> int:
-        """How late events of a source may be, in microseconds."""
-        return self._engine.sources.watermarks.get(source, 0)
-
-    @property
-    def last_end(self) -> int | None:
-        """When the last event ends that has come, if one has."""
-        sources = self._engine.sources
-        return None if sources.first is None else sources.last
-
-    @property
-    def compiled(self) -> Compiled:
-        """What it runs."""
-        return self._compiled
-
-    @property
-    def writes_numbers(self) -> bool:
-        """Whether times are written as numbers, by the first good event."""
-        return self._numbers
-
-    @property
-    def sources(self) -> frozenset[str]:
-        """The names of the sources whose bounds it knows."""
-        return frozenset(self._engine.sources.names)
-
-    @property
-    def _numbers(self) -> bool:
-        """Whether times are written as numbers."""
-        return self._as_numbers is not False
-
-    def _note_form(self, as_numbers: bool | None) -> None:
-        """How an event writes its time; the first good one decides."""
-        if self._as_numbers is None:
-            self._as_numbers = as_numbers
 
     def _until_now(self, answers: list[Answer]) -> list[Answer]:
         """The answers to what came; an engine that stamps it closes the instant."""
@@ -349,17 +215,9 @@ class LiveEngine:
         self._take_late(lambda event: json.dumps(write_event(event, self._catalogue, as_numbers=self._numbers)))
         return self._written(found)
 
-    def _refuse(self, bad: Sequence[BadEvent]) -> None:
-        self._bad_count += len(bad)
-        self._engine.came(one.label for one in bad if one.label is not None)
-        self.bad += bad
-
     def _hear(self, labels: Iterable[str]) -> None:
         if self._silence is not None:
             self._silence.heard({self._engine.sources.source(label) for label in labels}, self._passing())
-
-    def _take_late(self, original: Callable[[Event], str]) -> None:
-        self.late += [LateEvent(event, original(event)) for event in self._engine.take_late()]
 
     def tick(self) -> list[Answer]:
         """Looks at the clock: sources that have been silent for their idle time hold no one back; what is certain then.
@@ -384,26 +242,6 @@ class LiveEngine:
 
     def _advanced(self, bound: int) -> list[Answer]:
         return self._written(self._taken(lambda: self._engine.advance(bound)))
-
-    def _taken(self, step: Callable[[], Found]) -> Found:
-        """What is certain after a step, and what was missed if the input turns out to begin earlier."""
-        if not self._compiled.physical.clocked:  # nothing is asked for by the clock alone
-            return step()
-        before = self._engine.sources.copy()
-        found = step()
-        more = missed(self._compiled.physical, self._world, before, self._engine.sources.first)
-        if more is None:
-            return found
-        earlier, engine = more
-        self._engine.count_on(engine.given)
-        self._dead += engine.take_dead_letters()
-        return Found(found.events + earlier.events, found.few + earlier.few, found.messages + earlier.messages)
-
-    def _take_close(self) -> None:
-        """What came too close to others of its type."""
-        close = self._engine.take_close() if self._engine.separations else None
-        if close:
-            self._refuse(bad_of_close(close, self._catalogue, as_numbers=self._numbers))
 
     def finish(self) -> list[Answer]:
         """The input has ended; everything that was pending is decided."""
@@ -434,6 +272,11 @@ class LiveEngine:
             self._now.reach(closed + 1)
         return self._now()
 
+    def answers(self, found: Found) -> list[Answer]:
+        """What was found, as `send` gives it."""
+        with self._lock:
+            return self._written(found)
+
     def _written(self, found: Found) -> list[Answer]:
         self._take_close()
         if self._compiled.physical.emit:
@@ -456,15 +299,6 @@ class LiveEngine:
                 for e in sorted(part.events.events(), key=lambda e: e.key)
             ]
         return answers
-
-    def _asked(self, found: Found) -> Found:
-        """What was found without what nobody asked for."""
-        gives = self._compiled.physical.gives
-        return Found(
-            [part for part in found.events if gives(part.label)],
-            [event for event in found.few if gives(event.term.label)],
-            [(number, part) for number, part in found.messages if gives(part.label)],
-        )
 
     # ---- rules that change ---------------------------------------------------------------------------------
 
@@ -572,39 +406,9 @@ class LiveEngine:
     # ---- what it knows -------------------------------------------------------------------------------------
 
     @property
-    def catalogue(self) -> Catalogue:
-        """What the program declares."""
-        return self._catalogue
-
-    @property
     def has_idle_sources(self) -> bool:
         """Whether sources are declared that hold no one back when they are silent."""
         return self._silence is not None
-
-    def take_dead_letters(self) -> list[DeadLetter]:
-        """The heads that had no value since the last time: the rule, what was bound, and why."""
-        with self._lock:
-            dead, self._dead = self._dead, []
-            return dead + self._engine.take_dead_letters()
-
-    def stats(self) -> Stats:
-        """What is stored, for how long, and what became of all events that came in."""
-        with self._lock:
-            return stats_of(self._engine, self._received, self._bad_count)
-
-    def held(self) -> Held:
-        """How much is stored, which costs little to know."""
-        with self._lock:
-            return held_by(self._engine)
-
-    def never(self, emit: Collection[str] | None = None) -> Never:
-        """What has been lacking so far: types of events that never came, and rules that never matched.
-
-        `emit` names some of the events that are asked for; then only what these need counts.
-        """
-        with self._lock:
-            engine = self._engine
-            return never(self._compiled, engine.awaited, engine.matched, emit)
 
     # ---- time ----------------------------------------------------------------------------------------------
 
