@@ -1,0 +1,39 @@
+"""This module hunts for changes of rules that lose answers, or give too much.
+
+`python -m tests.hunt_changes [cases] [first]`: random programs follow each other in one engine, with one source or with
+two, with restarts from snapshots in between.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from random import Random
+
+from tests.engine.following import followed
+from tests.strategies.changes import make
+
+
+def main() -> int:
+    """Compares each stretch with the oracle; says how much was looked at, or the first case that differs."""
+    warnings.simplefilter("ignore")
+    count, first = (int(sys.argv[1]) if len(sys.argv) > 1 else 200), int(sys.argv[2]) if len(sys.argv) > 2 else 0
+    changes = exact = refused = answers = 0
+    for seed in range(first, first + count):
+        case = make(Random(seed), streams=seed % 3 == 0, changes=1 + seed % 3)
+        follower = followed(case, Random(seed), restarts=seed % 2 == 0)
+        wrong = follower.wrong()
+        if any(wrong.values()):
+            print(f"case {seed}: {wrong}")
+            return 1
+        changes += len(follower.changes)
+        exact += sum(bool(done.added) and not done.notes for done in follower.changes)
+        refused += len(follower.refusals)
+        answers += len(follower.given)
+    told = f"{changes} changes, {exact} of which added rules that were exact at once, {refused} refusals"
+    print(f"{count} cases from seed {first} on, {told}, {answers} answers, nothing found")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
