@@ -64,6 +64,29 @@ def test_live_answers_are_those_of_one_process_and_come_once(
     assert [row[0] for row in rows] == [json.loads(line)["data"][0] for line in here]
 
 
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("ways", [(), ("--engine", "spark")], ids=["local", "spark"])
+def test_a_past_in_files_goes_before_a_topic(
+    kafka: str, postgres: str, fresh: str, tmp_path: Path, ways: tuple[str, ...]
+) -> None:
+    where, table = make_topic(kafka, fresh), f"{postgres}?table={fresh}"
+    events = [order(n, n) for n in range(90)]
+    (tmp_path / "past").mkdir()
+    (tmp_path / "past" / "a.jsonl").write_text("".join(json.dumps(one) + "\n" for one in events[:50]))
+    command = ("run", program_file(tmp_path), *ways, "--input", tmp_path / "past", "--then", where)
+    places = ("--output", table, "--checkpoint", tmp_path / "state", "--trigger", "once")
+    for first, last in ((30, 60), (60, 90), (90, 90)):
+        for partition in (0, 1):
+            found = [one for n, one in enumerate(events[first:last]) if n % 2 == partition]
+            send(kafka, fresh, found or [order(999, 500)], partition)
+        printed(*command, *places)
+    whole = eph.compile(SHOP).engine().send_many([*events, order(999, 500)])
+    with psycopg.connect(postgres) as connection:
+        rows = connection.execute(f"SELECT id FROM {fresh} ORDER BY begin, id").fetchall()
+    assert sorted(row[0] for row in rows) == sorted(answer["data"][0] for answer in whole)
+    assert len(rows) > 50
+
+
 def test_history_is_read_by_many_tasks_and_written_to_systems(
     kafka: str, postgres: str, fresh: str, tmp_path: Path
 ) -> None:
