@@ -135,6 +135,16 @@ def test_a_run_that_was_killed_behind_the_past_goes_on(
     assert answers(tmp_path) == whole(EVENTS)
 
 
+@pytest.mark.parametrize("name", ["past/a.jsonl", "past/[1].jsonl"])
+def test_a_past_may_be_one_file(spark: SparkSession, tmp_path: Path, name: str) -> None:
+    assert spark is not None
+    put(tmp_path, name, EVENTS[:20])
+    put(tmp_path, "past/1.jsonl", [told("order", 1, 77)])  # which the name would fit as a pattern
+    put(tmp_path, "in/a.jsonl", EVENTS[10:])
+    assert command(tmp_path, "--input", f"@{name}", "--then", "@in").exit_code == 0
+    assert answers(tmp_path) == whole(EVENTS)
+
+
 def test_python_reads_a_past_before_it_starts(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path, "past/a.jsonl", EVENTS[:20])
     put(tmp_path, "in/a.jsonl", EVENTS[10:])

@@ -21,7 +21,7 @@ from ephemera.base.scratch import scratch
 from ephemera.cli.files import WRONG_COMMAND, WRONG_PROGRAM, tell
 from ephemera.connect.declared_streams import Place, declared_places, given_places, overlap
 from ephemera.connect.file_source import STANDARD_INPUT, CannotRead, Files, Format, format_of, format_there
-from ephemera.connect.found_files import found_files
+from ephemera.connect.found_files import found_files, literal, only_fitting
 from ephemera.connect.source import Source
 from ephemera.connect.systems.address import is_address
 from ephemera.connect.systems.registry import is_system
@@ -110,6 +110,8 @@ class LiveInput:
         """As Spark finds it."""
         if is_address(self.name):
             return self.name
+        if Path(self.name).is_file():
+            return only_fitting(self.name)
         return literal(self.name) if Path(self.name).is_dir() else str(Path(self.name).absolute())
 
 
@@ -206,11 +208,6 @@ def _declared_format(name: str, declared: str | None) -> Format | None:
     if declared is not None and form is None:
         _refuse(f"cannot read {name}: there is no format `{declared}`; there are {', '.join(sorted(_DECLARED))}")
     return form
-
-
-def literal(path: str) -> str:
-    """A path as it is, where Spark would see a pattern."""
-    return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(Path(path).absolute()))
 
 
 def _refuse(message: str, code: int = WRONG_COMMAND) -> NoReturn:

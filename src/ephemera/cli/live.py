@@ -114,7 +114,7 @@ def run_live(
             _run_to_end(query, signals, printed, past)
             if not signals and not (printed is not None and printed.is_over):
                 streaming = streaming.behind(query)
-                _tell_past(query, programs)
+                _tell_past(query, programs, live)
                 query = None
         if query is None:
             query = _begun(lambda: streaming.start_live(watch))
@@ -145,7 +145,7 @@ def _run_to_end(
         query.stop(in_a_hurry=lambda: len(signals) > 1)
 
 
-def _tell_past(query: LiveQuery, programs: Sequence[Program]) -> None:
+def _tell_past(query: LiveQuery, programs: Sequence[Program], live: LiveWanted) -> None:
     """What the past was, and where it ends."""
     standings = query.host.ledger.standings
     last = max((one.last for one in standings.values() if one.first is not None), default=None)
@@ -153,7 +153,7 @@ def _tell_past(query: LiveQuery, programs: Sequence[Program]) -> None:
     tell(past_line(query.totals.events, last, programs[0].catalogue, as_numbers=as_numbers))
     totals = query.totals
     if totals.bad or totals.dead:
-        tell(letters_line(totals.events, totals.bad, totals.late, totals.dead, kept=True))
+        tell(letters_line(totals.events, totals.bad, totals.late, totals.dead, kept=live.dead_letters is not None))
 
 
 def _await(query: LiveQuery, signals: Sequence[int], printed: _Printed | None) -> None:

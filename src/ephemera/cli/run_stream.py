@@ -55,11 +55,11 @@ def run_stream(
     given = given or [LiveInput(STANDARD_INPUT)]
     places = destinations(outputs, [program.catalogue for program in live], [path.parent for path in paths])
     check_not_fed_back(places, [one.name for one in given])
-    files = past_sources(inputs, live, paths) if past and engine != RunsOn.spark else []
     systems = [*(one.name for one in given if is_system(one.name)), *systems_among(places)]
     if systems and engine != RunsOn.spark and wanted.master is None and all(is_system(one.name) for one in given):
         if follow:
             refuse(f"--follow is for files, and `{systems[0]}` is a system")
+        files = past_sources(inputs, live, paths) if past else []
         _run_between_systems(live, paths, (files, given), wanted, asked, places=places)
         return
     on_spark = _is_on_spark(given, engine, follow=follow)
@@ -91,6 +91,7 @@ def run_stream(
         return
     if asked.first() is not None or wanted.master is not None:
         refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
+    files = past_sources(inputs, live, paths) if past else []
     with delivering([program._planned(wanted.emit, wanted.points) for program in live], wanted.delivery) as delivery:
         _run_here(live, tables, (files, given), wanted, delivery, follow=follow)
 

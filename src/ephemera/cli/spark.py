@@ -25,12 +25,12 @@ from ephemera.base.errors import EphemeraError
 from ephemera.base.installed import lacking_spark
 from ephemera.cli.deliver import NOT_DELIVERED, DeliverWanted, delivering
 from ephemera.cli.files import FAILED, WRONG_COMMAND, WRONG_PROGRAM, tell, utf_8, write_out_bytes
-from ephemera.cli.inputs import Given, file_source, literal, spooled
+from ephemera.cli.inputs import Given, file_source, spooled
 from ephemera.cli.progress import Shown, note_lines, shown_stages, summary_lines, tell_notes, tell_unused, tell_warnings
 from ephemera.cli.signals import exit_code, heed_again, was_stopped
 from ephemera.connect.atomic_files import layout, write_file
 from ephemera.connect.file_source import CannotRead
-from ephemera.connect.found_files import GZIP, ZSTANDARD, is_packed
+from ephemera.connect.found_files import GZIP, ZSTANDARD, is_packed, literal
 from ephemera.connect.written_places import Written
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode_csv import BadFile

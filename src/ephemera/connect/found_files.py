@@ -6,6 +6,7 @@ Names that begin with `_` or `.` are marks, as they are for Spark: folders and p
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
@@ -21,6 +22,21 @@ def found_files(name: str) -> list[str] | None:
     """The files that a name stands for, sorted; None if nothing is there."""
     names = [name] if Path(name).exists() else sorted(glob(name, recursive=True))  # noqa: PTH207 - of any folder
     return [file for one in names for file in _files(Path(one))] if names else None
+
+
+def literal(path: str) -> str:
+    """A path as it is, where Spark would see a pattern."""
+    return re.sub(r"([\\{}\[\]*?])", r"\\\1", str(Path(path).absolute()))
+
+
+def only_fitting(path: str) -> str:
+    """A pattern that only one file fits: as a stream, Spark reads folders and patterns, and no file.
+
+    >>> only_fitting("/shop/2026-03.jsonl")
+    '/shop/[2]026-03.jsonl'
+    """
+    folder, name = os.path.split(literal(path))
+    return f"{folder}/{re.sub('[A-Za-z0-9]', lambda found: f'[{found[0]}]', name, count=1)}"
 
 
 def _files(path: Path) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -14,6 +15,7 @@ from ephemera.connect import sink as any_sink
 from ephemera.connect.atomic_files import CannotWrite
 from ephemera.connect.declared_streams import declared_places, overlap
 from ephemera.connect.file_source import format_there
+from ephemera.connect.found_files import only_fitting
 from ephemera.connect.overwriting import Target, clash_among, inputs_kept, is_local, path_of
 from ephemera.connect.several_sinks import ToSystem
 from ephemera.connect.systems.address import WrongAddress
@@ -71,7 +73,11 @@ def past_of(source: Any, catalogue: Catalogue) -> tuple[Input, ...]:
             f"the past is read from files, and `{wrong.given}` holds none: a system that is read live is read from its "
             "beginning if its address says so, and needs no past"
         )
-    return inputs
+    return tuple(replace(one, given=only_fitting(one.paths[0])) if _is_file(one) else one for one in inputs)
+
+
+def _is_file(given: Input) -> bool:
+    return len(given.paths) == 1 and is_local(given.paths[0]) and Path(given.paths[0]).is_file()
 
 
 def _is_stored(given: Input) -> bool:
