@@ -25,6 +25,7 @@ STREAM horn IDLE 2h WATERMARK 5s TIME heard CARRIES gong, whistle FORMAT csv FRO
 
 TABLE pilot(name: string, since: int) FROM "pilots.parquet" FORMAT parquet;
 TABLE berth-depth(berth: int FROM "no", metres: float);
+RESERVE docked 2 days;
 
 unloaded(s, t) <- d: docked(s, b, t), u: unloading(s, _), d before u, {d, u} within 1d, berth-depth(b, m), m > 8;
 in-fog(s) <- u: unloading(s, c), f: fog(a), u during f;

@@ -108,7 +108,8 @@ def test_a_past_is_not_added_later_nor_left_half_read(spark: SparkSession, tmp_p
     for name in ("check", "out"):
         shutil.rmtree(tmp_path / name)
     assert command(tmp_path, *PAST).exit_code == 0
-    (tmp_path / "check" / "past.json").unlink()  # as if the run had been killed before that was written
+    for name in ("past.json", "progress/0.json", "progress/1.json"):
+        (tmp_path / "check" / name).unlink(missing_ok=True)  # as if the run had been killed in the past
     refused = command(tmp_path, "--mode", "stream", "--input", "@in")
     assert refused.exit_code == 2
     assert "has not been read to its end: start once more as before" in refused.stderr
@@ -124,14 +125,16 @@ def test_a_run_that_was_killed_behind_the_past_goes_on(
     class Killed(BaseException):
         pass
 
-    def killed(_: Checkpoint) -> None:
+    def killed(_: Checkpoint, **_more: object) -> None:
         raise Killed
 
     with monkeypatch.context() as patched:
-        patched.setattr(Checkpoint, "end_past", killed)
+        patched.setattr(Checkpoint, "begin_live", killed)
         with pytest.raises(Killed):
             command(tmp_path, *PAST)
-    assert command(tmp_path, *PAST).exit_code == 0
+    put(tmp_path, "past/b.jsonl", [told("order", 1, 99)])  # too late: the past has been read
+    again = command(tmp_path, *PAST)
+    assert again.stderr.splitlines()[0] == "the past was read by an earlier start; this one goes on live"
     assert answers(tmp_path) == whole(EVENTS)
 
 

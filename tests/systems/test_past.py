@@ -71,7 +71,11 @@ def in_two(program: Program, past: Sequence[dict[str, Any]], live: Sequence[dict
     return sorted(json.dumps(answer) for answer in (*found, *engine.finish()))
 
 
-def test_random_programs_answer_in_two_what_they_answer_at_once() -> None:
+@pytest.mark.parametrize("most", [None, 3], ids=["at once", "in slices"])
+def test_random_programs_answer_in_two_what_they_answer_at_once(
+    monkeypatch: pytest.MonkeyPatch, most: int | None
+) -> None:
+    monkeypatch.setattr("ephemera.connect.live.past.SLICE", most or 100_000)
     dice = Random(11)
     answered = came_again = 0
     for number, case in enumerate(islice((case for case in sample(160) if case is not None), 120)):
@@ -166,14 +170,43 @@ def test_a_past_without_a_column_is_refused() -> None:
         ReadPast([engine], past, noticed, lambda _: None, lambda: None).read()
 
 
+def test_a_past_that_can_be_read_once_is_sorted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ephemera.connect.live.past.SLICE", 3)
+    engine = ephemera.compile(SHOP).engine()
+    noticed = [Noticed(Keys(engine.compiled.physical))]
+    past = [Past(Memory(iter(reversed(EVENTS))))]
+    found: list[Found] = []
+    ReadPast([engine], past, noticed, found.extend, found.clear, window=0).read()
+    given = [answer for one in found for answer in engine.answers(one)]
+    assert sorted(map(json.dumps, given)) == sorted(map(json.dumps, ephemera.compile(SHOP).engine().send_many(EVENTS)))
+
+
+def test_a_run_that_is_stopped_in_its_past_has_written_nothing(tmp_path: Path) -> None:
+    ran = LiveRun(
+        [LiveProgram(ephemera.compile(SHOP).engine(), ephemera.compile(SHOP)._world())],
+        [Read(Given(EVENTS[10:]))],
+        [Written(FileTarget(tmp_path / "answers.jsonl"))],
+        str(tmp_path / "state"),
+        past=[Past(Memory(EVENTS[:20]))],
+    )
+    ran.run(lambda: True, once=True)
+    assert not (tmp_path / "answers.jsonl").exists() or not answers(tmp_path)
+    with pytest.raises(EphemeraError, match="the past of .* has not been read to its end"):
+        run(tmp_path, None, EVENTS[10:])
+    run(tmp_path, EVENTS[:20], EVENTS[10:])
+    (tmp_path / "whole").mkdir()
+    run(tmp_path / "whole", None, EVENTS)
+    assert answers(tmp_path) == answers(tmp_path / "whole")
+
+
 def test_a_silent_source_of_which_only_the_past_is_known_moves_on_by_the_clock() -> None:
     text = "EVENT a(x: int); STREAM s CARRIES a IDLE 10 sec; b(x) <- i: a(x);"
     partitions = Partitions(ephemera.compile(text).catalogue, ["s"], 0)
-    partitions.behind_the_past({"s": 5_000_000})
     second = 1_000_000
-    assert partitions.reached((), 9 * second) == {"s": 5 * second}
-    assert partitions.reached((), 12 * second) == {"s": 7 * second}
-    assert partitions.reached((), 13 * second) == {"s": 8 * second}
+    partitions.behind_the_past({"s": 5 * second}, 100 * second)
+    assert partitions.reached((), 109 * second) == {"s": 5 * second}
+    assert partitions.reached((), 112 * second) == {"s": 7 * second}
+    assert partitions.reached((), 113 * second) == {"s": 8 * second}
 
 
 # ---- from the command line ---------------------------------------------------------------------------------
@@ -218,6 +251,38 @@ def test_lines_follow_a_past(tmp_path: Path) -> None:
 def test_what_can_be_no_past_is_refused(tmp_path: Path, options: list[str], why: str) -> None:
     found = command(tmp_path, *options)
     assert (found.exit_code, why in found.stderr) == (2, True), found.stderr
+
+
+def test_keys_that_the_whole_past_lacks_are_told(tmp_path: Path) -> None:
+    past = [{"event": "order", "time": k, "data": {"ident": k}} for k in range(5)]
+    found = command(tmp_path, "--input", written(tmp_path, "a.jsonl", past), "--then", "-", "--strict")
+    assert "`id` was missing in all 5 events" in found.stderr
+    assert found.exit_code == 1
+
+
+def test_a_mode_that_is_not_live_is_refused_with_a_past(tmp_path: Path) -> None:
+    past = written(tmp_path, "a.jsonl", EVENTS)
+    found = command(tmp_path, "--mode", "batch", "--input", past, "--then", "-")
+    assert (found.exit_code, "--mode batch is not one: leave one of them out" in found.stderr) == (2, True)
+
+
+def test_messages_of_a_past_that_is_out_of_order_are_sent_once_all_of_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("ephemera.connect.live.past.SLICE", 2)
+    monkeypatch.setattr("ephemera.connect.time_order.WINDOW", 0)
+    taken: list[Any] = []
+    text = (
+        SHOP + 'RAISE to(recipient="desk", transport="python") { bell { id { var I } } } ON event l: overdue(var I) END'
+    )
+    engine = ephemera.compile(text).engine(deliver={"desk": taken.append})
+    held: list[Any] = []
+    noticed = [Noticed(Keys(engine.compiled.physical))]
+    ReadPast([engine], [Past(Memory(list(reversed(EVENTS))))], noticed, held.append, held.clear, window=0).read()
+    assert not taken
+    given = [answer for parts in held for one in parts for answer in engine.answers(one)]
+    engine.stop()
+    assert len(taken) == sum(answer["event"] == "bell" for answer in given) > 0
 
 
 def test_a_folder_of_several_formats_is_refused(tmp_path: Path) -> None:

@@ -186,6 +186,7 @@ MARKS = {"@", "#", "$", "$.", "`", ".s", ".e", ".ref", ".event"}
 TAKES_APART = {"startswith", "endswith", "removeprefix", "removesuffix", "partition", "rpartition", "split", "rsplit"}
 OTHER_NAMES = {
     ("engine/state/identity.py", "#"): "names of rules: the second one that derives a label is `label#2`",
+    ("engine/change/compared.py", "#"): "the same, where a message has no label",
     ("algebra/explain.py", "#"): "inputs of an algebra expression, as people read them",
     ("algebra/explain.py", "@"): "a fixed time, as people read it",
     ("connect/systems/address.py", "@"): "what stands behind the user in an address",

@@ -19,7 +19,7 @@ import click
 from ephemera import __version__
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.files import FAILED, no_output, tell
-from ephemera.cli.signals import exit_code, heeded
+from ephemera.cli.signals import exit_code, heed_no_more, heeded
 
 if TYPE_CHECKING:
     from ephemera.algebra.nodes import Points
@@ -314,11 +314,18 @@ def _run(  # noqa: PLR0917 - its options
         keep_memory()
         if engine in ("local", "oracle"):
             do_without_pandas()
+    if options["then"] and mode == "batch" and _was_said("mode"):
+        raise click.UsageError("--then is for live runs, and --mode batch is not one: leave one of them out")
     chosen = None if engine is None else RunsOn(engine)
     given: dict[str, Any] = {"emit": list(emit), "outputs": list(outputs), **options}
     run_command(
         list(programs), list(inputs), engine=chosen, mode=Mode.stream if options["then"] else Mode(mode), **given
     )
+
+
+def _was_said(option: str) -> bool:
+    source = click.get_current_context().get_parameter_source(option)
+    return source is click.core.ParameterSource.COMMANDLINE
 
 
 @app.command("redeliver", short_help="Send the messages again that a run could not deliver.")
@@ -371,8 +378,11 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # help and messages hold signs that a terminal may not have
-    with heeded():
-        app(obj=_OWN_PROCESS)
+    try:
+        with heeded():
+            app(obj=_OWN_PROCESS)
+    finally:
+        heed_no_more()
 
 
 def _open_standard_streams() -> None:

@@ -99,6 +99,12 @@ def heed_again() -> None:
         signal.signal(number, handler)
 
 
+def heed_no_more() -> None:
+    """The process is about to end, as it would: a signal that comes now would end it as one that nobody heeded."""
+    for number in _signals.handlers:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextmanager
 def noted(most: int) -> Iterator[list[int]]:
     """While this lasts, so many signals raise nothing; the list of them grows. They count when it ends."""

@@ -90,22 +90,17 @@ class Stream:
 
     def _read_past(self) -> None:
         """Reads the past; its answers are held until all of it is read, since it may turn out to be in no order."""
-        texts: list[str] = []
-
-        def give(found: Sequence[Found]) -> None:
-            for number, (engine, one) in enumerate(zip(self._engines, found, strict=True)):
-                texts.extend(json.dumps(answer, ensure_ascii=False) + "\n" for answer in engine.answers(one))
-                self._bury(number)
-
-        def begin_anew() -> None:
-            texts.clear()
-            self._undefined = 0
-
+        held: list[Sequence[Found]] = []
         noticed = [Noticed(Keys(engine.compiled.physical)) for engine in self._engines]
-        past = ReadPast(self._engines, self._past, noticed, give, begin_anew, self._lenient)
+        past = ReadPast(self._engines, self._past, noticed, held.append, held.clear, self._lenient)
         with told_of("the past"):
             self._bounds = past.read()
-        self._put("".join(texts))
+        for found in held:
+            for engine, one in zip(self._engines, found, strict=True):
+                self._put("".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in engine.answers(one)))
+        for number, (engine, own) in enumerate(zip(self._engines, noticed, strict=True)):
+            self._bury(number)
+            engine.behind_the_past(own.keys)
         events = max(engine.stats().received for engine in self._engines)
         last = max((end for engine in self._engines if (end := engine.last_end) is not None), default=None)
         as_numbers = all(engine.writes_numbers for engine in self._engines)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import cast
 
+import numpy as np
+
 from ephemera.kernels.history import History, Run
 
 
@@ -28,7 +30,8 @@ class Since:
         return cast("History", cls(history, stamp, bound))
 
     def __len__(self) -> int:
-        return sum(len(run.batch) for run in self.flush())
+        behind = (batch[self._stamp] > self._bound for batch in self._history.batches())
+        return sum(int(np.count_nonzero(one)) for one in behind)
 
     def flush(self) -> list[Run]:
         """The runs, or the parts of them, that count."""

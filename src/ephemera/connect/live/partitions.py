@@ -37,6 +37,8 @@ class Partitions:
         """How far each source has come."""
         self.past: dict[str, int] | None = None
         """How far each had come with the past that was read first, if one was."""
+        self.awaits_past = False
+        """Whether one is to be read before anything else."""
 
     def heard(self, partition: str, labels: Iterable[str], now: int) -> Watermarks:
         """Events of some types come in a partition: how far that has come, which their arrival moves on."""
@@ -59,9 +61,9 @@ class Partitions:
                     self.bounds[name] = min(others)
         return dict(self.bounds)
 
-    def behind_the_past(self, bounds: Mapping[str, int]) -> None:
-        """A past was read first, with which the sources have come so far."""
-        self.past = dict(bounds)
+    def behind_the_past(self, bounds: Mapping[str, int], now: int) -> None:
+        """A past was read first, with which the sources have come so far; it was no silence."""
+        self.past, self.awaits_past, self._began = dict(bounds), False, now
         self.bounds.update(bounds)
 
     @property
@@ -94,13 +96,14 @@ class Partitions:
     def checkpoint(self) -> dict[str, Any]:
         """How far all have come, as JSON has it."""
         partitions = {p: dict(m.bounds) for p, m in self._marks.items()}
-        past = {} if self.past is None else {"past": dict(self.past)}
+        past = {"past": self.past} if self.past is not None or self.awaits_past else {}
         return {"sources": dict(self.bounds), "partitions": partitions, **past}
 
     def restore(self, stored: Mapping[str, Any], now: Callable[[str], str | None] = str) -> None:
         """Stands where another stood; `now` says what its partitions are called now, if they are left."""
         self.bounds = dict(stored["sources"])
         self.past = stored.get("past")
+        self.awaits_past = "past" in stored and self.past is None
         for partition, bounds in stored["partitions"].items():
             name = now(partition)
             if name is not None:

@@ -32,6 +32,10 @@ _Slices = Iterable[tuple[int, Sequence[Sequence[Events]]]]
 """For each program events, with a time before which no more end that have not been given."""
 
 
+class PastStopped(Exception):
+    """Somebody ended the run before all of its past was read; nothing of it has been written."""
+
+
 @dataclass(frozen=True, slots=True)
 class Past:
     """Files that are read first, and by which programs, as which type if their events do not name theirs."""
@@ -53,6 +57,10 @@ class ReadPast:
     begin_anew: Callable[[], None]
     """Drops what has been given so far."""
     lenient: bool = False
+    stop: Callable[[], bool] = lambda: False
+    """Whether somebody wants it to end before all is read."""
+    heard: Callable[[Sequence[Decoded]], None] = lambda _: None
+    """Is told what has been read, program by program."""
     window: int = WINDOW
     inputs: list[Input] = field(default_factory=list)
     """The past as it is read now."""
@@ -61,18 +69,20 @@ class ReadPast:
 
     def read(self) -> list[dict[str, int]]:
         """How far each source of each program has come with all of it."""
-        try:
-            return self._through(lambda: as_they_come(self.inputs, self._heed, self.window))
-        except OutOfOrder:
-            self.begin_anew()
-            for engine in self.engines:
-                engine.begin_anew()
+        if all(one.source.can_reopen for one in self.past):
+            try:
+                return self._through(lambda: as_they_come(self.inputs, self._heed, self.window))
+            except OutOfOrder:
+                self.begin_anew()
+                for engine in self.engines:
+                    engine.begin_anew()
         with scratch("sort") as folder:
             return self._through(lambda: self._sorted(ExternalSort(folder, len(self.engines))))
 
     def _heed(self, found: Sequence[Decoded]) -> None:
         for engine, decoded in zip(self.engines, found, strict=True):
             engine.heed(decoded)
+        self.heard(found)
 
     def _sorted(self, sort: ExternalSort) -> Iterator[tuple[int, list[list[Events]]]]:
         for one in self.inputs:
@@ -90,6 +100,8 @@ class ReadPast:
         loaded = size = 0
         try:
             for first, parts in slices():
+                if self.stop():
+                    raise PastStopped
                 if loaded >= SLICE or size >= WINDOW:
                     self._reach(first - 1)
                     loaded = size = 0

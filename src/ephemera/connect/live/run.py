@@ -12,7 +12,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 from ephemera.base.errors import warned
-from ephemera.connect.live.past import Past
+from ephemera.connect.live.past import Past, PastStopped
 from ephemera.connect.live.reads import Read
 from ephemera.connect.live.report import LiveReport
 from ephemera.connect.live.running import Running
@@ -79,7 +79,10 @@ class LiveRun:
         """Until somebody says stop; with `once`, until all that was there when it began has been read."""
         with ExitStack() as stack:
             running = Running(self, stack)
-            running.begin()
+            try:
+                running.begin(stop)
+            except PastStopped:
+                return self.totals
             while not stop() and not (once and running.has_caught_up()):
                 running.round()
             running.finish()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -93,33 +93,57 @@ class Running:
             if self._checkpoint is not None:
                 self._identities[key] = opened.identity() if isinstance(opened, Identified) else None
 
-    def begin(self) -> None:
+    def begin(self, stop: Callable[[], bool]) -> None:
         """Reads the past, if there is one that has not been read; sources are open, so that nothing falls between."""
-        has_past = any(own.past is not None for own in self._partitions)
+        where = f"the checkpoint `{self._run.checkpoint}`"
+        awaits = any(own.awaits_past for own in self._partitions)
         if not self._run.past:
+            if awaits:
+                raise EphemeraError(
+                    f"the past of {where} has not been read to its end: start once more as before, by `--input PAST "
+                    "--then …`, or begin anew with another checkpoint"
+                )
             return
-        if has_past:
+        if any(own.past is not None for own in self._partitions):
             self._run.tell(ALREADY)
             return
-        if self._run.totals.went_on:
+        if self._run.totals.went_on and not awaits:
             raise EphemeraError(
-                f"the checkpoint `{self._run.checkpoint}` was begun without a past, and goes on without one: leave out "
-                "`--then`, and name with `--input` what is read live; or begin anew with another checkpoint"
+                f"{where} was begun without a past, and goes on without one: leave out `--then`, and name with "
+                "`--input` what is read live; or begin anew with another checkpoint"
             )
-        lenient = any(program.lenient for program in self._run.programs)
-        past = ReadPast(self._engines, self._run.past, self._noticed, self._give, self._forget, lenient)
-        self._past = past
-        for partitions, own in zip(self._partitions, past.read(), strict=True):
-            partitions.behind_the_past(own)
+        if not awaits and self._checkpoint is not None:  # where sources begin is kept, however long this takes
+            for own in self._partitions:
+                own.awaits_past = True
+            self._is_dirty = True
+            self.commit()
+        self._read_past(stop)
         self._is_dirty = True
         self.commit()
         self._run.tell_past()
+
+    def _read_past(self, stop: Callable[[], bool]) -> None:
+        lenient = any(program.lenient for program in self._run.programs)
+        places = (self._run.past, self._noticed, self._give, self._forget)
+        self._past = ReadPast(self._engines, *places, lenient=lenient, stop=stop, heard=self._hear_past)
+        bounds = self._past.read()
+        if self._meter is not None:
+            self._meter.end_round()
+        for partitions, own in zip(self._partitions, bounds, strict=True):
+            partitions.behind_the_past(own, passing())
+
+    def _hear_past(self, found: Sequence[Decoded]) -> None:
+        if self._meter is not None:
+            for decoded, engine in zip(found, self._engines, strict=True):
+                self._meter.read(0, decoded, engine.source_of)
+            self._meter.end_round()
 
     def _forget(self) -> None:
         """Nothing has come of the past yet."""
         self._loads.clear()
         self._form = None
         self._run.totals.answers = self._run.totals.letters = 0
+        self._meter = Meter(self._run.watch) if self._run.watch is not None else None
 
     def _known(self, last: Commit | None) -> Mapping[str, Known]:
         """What the checkpoint knows of the sources; tells of those that are new, or not read any more."""

@@ -49,7 +49,7 @@ from ephemera.formats.json_events import (
     write_event,
     write_time,
 )
-from ephemera.formats.reading import Given, given_message, one, read_event, several
+from ephemera.formats.reading import Given, Keys, given_message, one, read_event, several
 from ephemera.kernels.event_columns import of_events
 from ephemera.kernels.history import FAR
 from ephemera.kernels.tail import FEW
@@ -122,8 +122,7 @@ class LiveEngine(LiveHost):
         is_set = now is wall_clock  # by people, and by what keeps it right
         self._now = MonotonicClock(now, passing if is_set else None)
         self._passing = passing if is_set else self._now
-        idle = {s.name: s.idle for s in self._catalogue.sources if s.idle is not None and stamp == "event"}
-        self._silence = IdleSources(idle, self._passing()) if idle else None
+        self._silence = self._silence_since()
         self._clock: BackgroundClock | None = None
 
     def _runs(self, compiled: Compiled, engine: Engine) -> None:
@@ -176,6 +175,16 @@ class LiveEngine(LiveHost):
             known = {e: given[row] for part, rows in pairs for e, row in zip(part.events(), rows.tolist(), strict=True)}
             self._take_late(lambda event: original_text(known[event]))
         return self._written(found)
+
+    def _silence_since(self, heard: Mapping[str, int] | None = None) -> IdleSources | None:
+        """The sources that may fall silent, as they were heard, or from now on."""
+        idle = {s.name: s.idle for s in self._catalogue.sources if s.idle is not None and self._stamp == "event"}
+        return IdleSources(idle, self._passing(), heard) if idle else None
+
+    def behind_the_past(self, keys: Keys) -> None:
+        """The same; to read the past was no silence."""
+        super().behind_the_past(keys)
+        self._silence = self._silence_since()
 
     def _until_now(self, answers: list[Answer]) -> list[Answer]:
         """The answers to what came; an engine that stamps it closes the instant."""
@@ -337,9 +346,7 @@ class LiveEngine(LiveHost):
                 self._refuse(bad_of_close(close, self._catalogue, as_numbers=self._numbers))
             self._runs(done.compiled, done.engine)
             self._keys.add(keys.told())
-            sources = self._catalogue.sources
-            idle = {s.name: s.idle for s in sources if s.idle is not None and self._stamp == "event"}
-            self._silence = IdleSources(idle, self._passing(), since) if idle else None
+            self._silence = self._silence_since(since)
             return self._told(done)
 
     def _told(self, done: Changed) -> Change:

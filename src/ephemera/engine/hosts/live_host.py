@@ -153,6 +153,10 @@ class LiveHost:
             self._take_close()
             return self._asked(found) if self._compiled.physical.emit else found
 
+    def behind_the_past(self, keys: Keys) -> None:
+        """All of a past has been read, whose events had some keys."""
+        self._keys.add(keys.told())
+
     def begin_anew(self) -> None:
         """Forgets all that has come."""
         self._engine = Engine(self._compiled.physical, self._world)

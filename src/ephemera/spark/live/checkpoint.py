@@ -123,7 +123,7 @@ class Checkpoint:
 
     def begin_past(self) -> bool:
         """The past is read first; False if it has been, by an earlier start."""
-        if self._past() is not None:
+        if self._past() is not None or (self._has_past and self.last >= 0):
             return False
         if not self._has_past and (self._batches() or self._batches(f"{LIVE_LOG}/offsets")):
             raise WrongCheckpoint(
@@ -133,20 +133,23 @@ class Checkpoint:
         self.log = PAST_LOG
         return True
 
-    def end_past(self) -> None:
-        """All of the past has been read: what is read live follows."""
-        content = {"query": self.query, "base": self.last + 1}
-        mark("past ends")
-        self._put(PAST, "past", content)
+    def begin_live(self, *, has_read: bool = False) -> None:
+        """What is read live follows: the past, if there is one, which this start may have read.
 
-    def begin_live(self) -> None:
-        """What is read live follows: the past, if there was one."""
+        A past is one batch. If that was committed all of it has been read, whatever lies there by now.
+        """
         found = self._past()
-        if found is None and self._has_past:
+        if found is None and self._has_past and self.last < 0 and not has_read:
             raise WrongCheckpoint(
                 f"the past of the checkpoint `{self.root}` has not been read to its end: start once more as before, "
                 "by `--input PAST --then …`, or begin anew with another checkpoint"
             )
+        if found is None and (self._has_past or has_read):
+            found = {"query": self.query, "base": self.last + 1}
+            if self.last < 0 and self.positions_of(0) is not None:  # a past that was empty took no batch
+                self._files.remove(f"{self._folder}/{POSITIONS}/0.json")
+            mark("past ends")
+            self._put(PAST, "past", found)
         self.base = 0 if found is None else int(found["base"])
 
     @property

@@ -169,6 +169,11 @@ class Host:
         finally:
             self._turn.release()
 
+    def go_on_from(self, past: Host | None) -> None:
+        """What was noticed while the past was read is known."""
+        for number, keys in past.keys.items() if past is not None else ():
+            self.keys[number].add(keys.told())
+
     @contextmanager
     def paused(self, patience: float, in_a_hurry: Callable[[], bool] = lambda: False) -> Iterator[None]:
         """Lets no other batch begin; waits some seconds for that at hand, unless somebody is in a hurry."""

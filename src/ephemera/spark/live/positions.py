@@ -205,6 +205,24 @@ class Positions:
                 return found
 
 
+def note_begin(ledger: Checkpoint, systems: Mapping[int, InStretches]) -> None:
+    """Writes down where systems begin that are read behind a past: before that is read, however long it takes.
+
+    It stands where the positions of the batch of the past would, which reads no system.
+    """
+    if not systems or ledger.positions_of(0) is not None:
+        return
+    begins = {source_key(one.source): (one, dict(one.begin())) for one in systems.values()}
+    told = {"behind": list[str]()}
+    ledger.note_positions(
+        0,
+        {
+            key: {"first": at, "last": at, **told, "name": one.source.name, "identity": _identity(one.source)}
+            for key, (one, at) in begins.items()
+        },
+    )
+
+
 def _known(positions: Mapping[str, Any]) -> list[Known]:
     """What is known of systems behind a batch; checkpoints of earlier versions only have their names."""
     return [Known(key, one["last"], one.get("name", key), one.get("identity")) for key, one in positions.items()]

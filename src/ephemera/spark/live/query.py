@@ -33,9 +33,9 @@ from ephemera.spark.live.connections import check_targets, inputs_of, old_ways, 
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.host import Host, QuerySinks, spread_live
 from ephemera.spark.live.intake import Heartbeat
-from ephemera.spark.live.positions import MOST, Positions
+from ephemera.spark.live.positions import MOST, Positions, note_begin
 from ephemera.spark.live.report import BatchReport, Totals, as_progress
-from ephemera.spark.live.sources import LiveSource, Ticking, open_inlets, set_ticks
+from ephemera.spark.live.sources import LiveSource, Ticking, open_inlets, set_ticks, systems_among
 from ephemera.spark.read.scan import Input
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.java import GONE, java_ended, told_of_java
@@ -107,8 +107,10 @@ class Streaming:
     """What is read first, all of it, before the inputs are read live."""
     reads_past: bool = False
     """Whether it reads the past, and ends then."""
-    earlier: Totals | None = None
-    """What has been done since the start already."""
+    following: Sequence[Input] = ()
+    """What is read live behind the past that it reads."""
+    earlier: LiveQuery | None = None
+    """What has read the past in this start."""
 
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
         """Starts the query; `watch` is told of each batch. If there is a past, all of it has been read then."""
@@ -122,14 +124,12 @@ class Streaming:
         """Starts to read the past; None if there is none, or if it has been read by an earlier start."""
         if not self.past or self.checkpoint is None or not Checkpoint(self.checkpoint).begin_past():
             return None
-        return replace(self, inputs=self.past, most_files=None, trigger=ONCE, reads_past=True).start_live(watch)
+        first = replace(self, inputs=self.past, following=self.inputs, most_files=None, trigger=ONCE, reads_past=True)
+        return first.start_live(watch)
 
     def behind(self, past: LiveQuery | None) -> Streaming:
         """What is read live when a query has read all of the past, if one had to."""
-        if past is None:
-            return self
-        past.host.ledger.end_past()
-        return replace(self, hold=None, earlier=past.totals)
+        return self if past is None else replace(self, hold=None, earlier=past)
 
     def start_live(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
         """Starts to read the inputs, behind the past if there is one."""
@@ -147,11 +147,8 @@ class Streaming:
         self, checkpoint: str, own: CheckpointLock, taker: Sink | None, watch: Callable[[BatchReport], object] | None
     ) -> LiveQuery:
         ledger = Checkpoint(checkpoint)
-        if self.reads_past:
-            ledger.begin_past()
-        else:
-            ledger.begin_live()
         spreads = spread_live(self.spark, self.jobs, ledger, self.shards)
+        self._begin(ledger)
         forms = forms_of(spreads, self.names)
         delivery = None
         if taker is not None:
@@ -174,7 +171,7 @@ class Streaming:
                 sends=messages is not None,
             )
             table = TableSink(self.table, forms, self.location) if self.table is not None else None
-            totals = Totals() if self.earlier is None else self.earlier.going_on()
+            totals = Totals() if self.earlier is None else self.earlier.totals.going_on()
             is_once = self.trigger == ONCE
             local = [job.compiled.rules.resolved.catalogue.local for job in self.jobs]
             assumed = [one.assumed for one in local]
@@ -193,6 +190,7 @@ class Streaming:
             if inlet.systems:
                 host.positions = _positions(ledger, inlet, None if is_once else self.most, self.tell)
             host.planned = ledger.planned
+            host.go_on_from(self.earlier.host if self.earlier is not None else None)
             writer = inlet.frame.writeStream.foreachBatch(host).option(
                 "checkpointLocation", f"{ledger.root}/{ledger.log}"
             )
@@ -211,6 +209,14 @@ class Streaming:
             undone.pop_all()
         own.is_over = lambda: not query.isActive
         return LiveQuery(query, host, totals, own)
+
+    def _begin(self, ledger: Checkpoint) -> None:
+        """Tells the ledger whether the past is read or what follows it."""
+        if self.reads_past:
+            ledger.begin_past()
+            note_begin(ledger, systems_among(self.jobs, self.following))
+        else:
+            ledger.begin_live(has_read=self.earlier is not None)
 
     def _messages(self, ledger: Checkpoint, forms: Mapping[int, AnswerForm], undone: ExitStack) -> OutboxSink | None:
         """What will deliver messages, which a start that fails closes."""

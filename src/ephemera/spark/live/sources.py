@@ -27,6 +27,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader
 
 from ephemera.base.errors import EphemeraError
 from ephemera.connect.systems.source_names import source_key
+from ephemera.connect.systems.stretches import InStretches
 from ephemera.engine.state.durable_files import Files
 from ephemera.engine.time.processing_time import passing, wall_clock
 from ephemera.formats.check_columns import Offer, check_columns
@@ -126,6 +127,17 @@ def open_inlets(  # noqa: PLR0913 - most of them named
     apart = [frame.select(f.struct("*").alias(column_of(number))) for number, frame in enumerate(frames)]
     union = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), apart)
     return LiveSource(union, tuple(readers), small, places)
+
+
+def systems_among(jobs: Sequence[Job], inputs: Sequence[Input]) -> dict[int, InStretches]:
+    """The systems among some inputs, by their numbers."""
+    return {
+        number: system_at(
+            given.paths[0], given.only, [_catalogue(j) for n, j in enumerate(jobs) if given.is_for(n)]
+        ).opened()
+        for number, given in enumerate(inputs)
+        if given.is_system
+    }
 
 
 def _system(given: Input, jobs: Sequence[Job], numbers: Sequence[int], place: int, *, lenient: bool) -> SystemReader:
