@@ -50,7 +50,9 @@ def test_what_is_killed_in_the_past_or_behind_it_gives_each_answer_once(tmp_path
     kills = [Kill("machine", step) for step in steps]
     ran = run(lambda start: _driver(tmp_path, MASTERS[start % 3], start), kills, tmp_path / "log")
     assert (ran.left, ran.gave_up) == ([], [])
-    assert found(tmp_path) == expected(files, past=True)
+    given, right = found(tmp_path), expected(files, past=True)
+    assert given.answers == right.answers
+    assert given.letters == right.letters  # a past that was committed is not read again for its report
 
 
 def test_a_run_goes_on_with_another_number_of_cores(tmp_path: Path) -> None:

@@ -191,7 +191,7 @@ def test_a_run_that_is_stopped_in_its_past_has_written_nothing(tmp_path: Path) -
     )
     ran.run(lambda: True, once=True)
     assert not (tmp_path / "answers.jsonl").exists() or not answers(tmp_path)
-    with pytest.raises(EphemeraError, match="the past of .* has not been read to its end"):
+    with pytest.raises(EphemeraError, match=r"the past of .* has not been read to its end"):
         run(tmp_path, None, EVENTS[10:])
     run(tmp_path, EVENTS[:20], EVENTS[10:])
     (tmp_path / "whole").mkdir()
