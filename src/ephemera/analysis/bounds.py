@@ -174,18 +174,14 @@ class _Derivation:
         used = [o for o in map(self._origin, self._labels) if isinstance(o, str) and o != CLOCK]
         return list(dict.fromkeys([*(s.name for s in self._catalogue.sources), *used])) or [UNNAMED]
 
-    def _is_early(self, label: str) -> bool:
-        schema = self._catalogue.events.get(label)
-        return schema is not None and schema.arrives_at_begin
-
     def _sources(self, functions: Iterable[BoundFunction]) -> Iterator[SourceBound]:
         used = {limit.source for function in functions for limit in function.limits}
         for source in self._catalogue.sources:
-            early = tuple(filter(self._is_early, source.carries))
+            early = tuple(filter(self._catalogue.arrives_at_begin, source.carries))
             yield SourceBound(source.name, source.carries, early, source.watermark, source.idle)
         if UNNAMED in used:
             labels = tuple(label for label in self._labels if self._origin(label) == UNNAMED)
-            yield SourceBound(UNNAMED, labels, tuple(filter(self._is_early, labels)), 0, None)
+            yield SourceBound(UNNAMED, labels, tuple(filter(self._catalogue.arrives_at_begin, labels)), 0, None)
         if CLOCK in used:
             yield SourceBound(CLOCK, tuple(n for n in self._labels if self._origin(n) == CLOCK), (), 0, None)
 
@@ -225,7 +221,7 @@ class _Derivation:
     def _base(self, label: str | None, name: str) -> _Reach:
         if label is None or name in self._alone:
             return {(source, _END): ZERO for source in self._every()}
-        return {(self._origin(label), _BEGIN if self._is_early(label) else _END): ZERO}
+        return {(self._origin(label), _BEGIN if self._catalogue.arrives_at_begin(label) else _END): ZERO}
 
     def _lonely(self, reach: Mapping[str, _Reach]) -> set[str]:
         """Streams that nothing but what comes from outside can reach."""

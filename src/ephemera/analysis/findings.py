@@ -186,7 +186,7 @@ def _unbounded(normal: NormalRule, plan: Plan, found: Blame, findings: Findings,
 def _begins(normal: NormalRule, plan: Plan, late: str) -> Iterator[str]:
     """What to say of an event that is known at its begin: that alone bounds nothing."""
     labels = {str(label) for e in normal.events if e.name == late and (label := pattern_label(e.pattern)) is not None}
-    if any((schema := plan.catalogue.events.get(label)) and schema.arrives_at_begin for label in labels):
+    if any(map(plan.catalogue.arrives_at_begin, labels)):
         yield f"`{late}` is known when it begins, and used when it has ended"
 
 

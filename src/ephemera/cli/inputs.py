@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from gzip import BadGzipFile
 from itertools import takewhile
 from pathlib import Path
-from typing import NoReturn, TypeAlias
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
@@ -32,14 +32,13 @@ from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.reading import Reading
 from ephemera.program import Program
 
+if TYPE_CHECKING:
+    from ephemera.connect.live.past import Past
+
 _SOCKET = re.compile(r"(socket|tcp)://(.*)")
 _HOST_AND_PORT = re.compile(r"(\[[^\]]+\]|[^:/]+):\d{1,5}/?")
 _PIECE = 65_536
 _DECLARED: dict[str, Format] = {"json": "json", "jsonl": "json", "parquet": "parquet", "csv": "csv", "xml": "xml"}
-
-
-PastSource: TypeAlias = tuple[Source, dict[int, str | None] | None]
-"""Files that are read before a live run goes on, and by which programs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +139,11 @@ def past_inputs(inputs: Sequence[str] | None, programs: Sequence[Program], paths
     return found
 
 
-def past_sources(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[PastSource]:
+def past_sources(inputs: Sequence[str] | None, programs: Sequence[Program], paths: Sequence[Path]) -> list[Past]:
     """The same as sources of this process, each with the programs that read it."""
-    return [(file_source(one), one.readers) for one in found_inputs(inputs, programs, paths)]
+    from ephemera.connect.live.past import Past
+
+    return [Past(file_source(one), one.readers) for one in found_inputs(inputs, programs, paths)]
 
 
 def _live_input(place: Place) -> LiveInput:

@@ -30,7 +30,7 @@ from ephemera.cli.progress import counted, is_shown, letters_line, note_lines, t
 from ephemera.cli.signals import Stopped, exit_code, heed_again, noted
 from ephemera.cli.spark import Rows, Wanted, check_master, check_spark, told
 from ephemera.connect.atomic_files import CannotWrite
-from ephemera.connect.live.past import ALREADY, known_line, past_line
+from ephemera.connect.live.past_told import ALREADY, known_line, past_line
 from ephemera.connect.written_places import Written
 from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
 from ephemera.engine.state.durable_files import Broken, WrongPlace

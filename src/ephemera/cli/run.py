@@ -25,7 +25,6 @@ from ephemera.cli.run_checks import (
     written_systems,
 )
 from ephemera.cli.run_oracle import run_oracle
-from ephemera.cli.run_stream import run_stream
 from ephemera.cli.spark import Wanted, run_on_spark
 from ephemera.connect.found_files import is_packed
 from ephemera.connect.systems.registry import is_system
@@ -93,6 +92,8 @@ def run_command(
             refuse("--until is for runs over a history; live, the clock goes on with the events")
         if engine == RunsOn.oracle:
             refuse("stream mode runs on the engines `spark` and `local`")
+        from ephemera.cli.run_stream import run_stream
+
         run_stream(
             _compiled(programs, "live", wanted, allowed=allow_unbounded),
             programs,

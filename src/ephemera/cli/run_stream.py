@@ -10,7 +10,7 @@ import click
 
 from ephemera.cli.deliver import Delivery, ProgramMessenger, delivering
 from ephemera.cli.files import WRONG_PROGRAM, print_reports
-from ephemera.cli.inputs import LiveInput, PastSource, live_inputs, past_inputs, past_sources
+from ephemera.cli.inputs import LiveInput, live_inputs, past_inputs, past_sources
 from ephemera.cli.live import LiveWanted, check_names, run_live
 from ephemera.cli.outputs import check_not_fed_back, check_outputs
 from ephemera.cli.progress import is_shown, note_lines
@@ -29,6 +29,7 @@ from ephemera.cli.stream import Stream
 from ephemera.connect.atomic_files import NotEmpty
 from ephemera.connect.file_source import STANDARD_INPUT
 from ephemera.connect.found_files import GZIP, is_packed
+from ephemera.connect.live.past import Past
 from ephemera.connect.systems.registry import is_system
 from ephemera.connect.written_places import Destination, destinations
 from ephemera.program import Program
@@ -55,12 +56,13 @@ def run_stream(
     given = given or [LiveInput(STANDARD_INPUT)]
     places = destinations(outputs, [program.catalogue for program in live], [path.parent for path in paths])
     check_not_fed_back(places, [one.name for one in given])
+    read = [one.name for one in (*past, *given)]
     systems = [*(one.name for one in given if is_system(one.name)), *systems_among(places)]
     if systems and engine != RunsOn.spark and wanted.master is None and all(is_system(one.name) for one in given):
         if follow:
             refuse(f"--follow is for files, and `{systems[0]}` is a system")
         files = past_sources(inputs, live, paths) if past else []
-        _run_between_systems(live, paths, (files, given), wanted, asked, places=places)
+        _run_between_systems(live, paths, (files, given), wanted, asked, places=places, read=read)
         return
     on_spark = _is_on_spark(given, engine, follow=follow)
     if on_spark:
@@ -80,7 +82,7 @@ def run_stream(
         asked.dead_letters,
         asked.checkpoint if on_spark else None,
         programs=list(zip(live, paths, strict=True)),
-        inputs=[one.name for one in (*past, *given)],
+        inputs=read,
         writer="live" if on_spark else "stream",
     )
     tables = [
@@ -99,15 +101,13 @@ def run_stream(
 def _run_here(
     live: Sequence[Program],
     tables: Sequence[dict[str, list[dict[str, Any]]]],
-    inputs: tuple[Sequence[PastSource], Sequence[LiveInput]],
+    inputs: tuple[Sequence[Past], Sequence[LiveInput]],
     wanted: Wanted,
     delivery: Delivery | None,
     *,
     follow: bool,
 ) -> None:
     """A live run in this process, behind a past, which may be nothing."""
-    from ephemera.connect.live.past import Past
-
     files, given = inputs
     engines = [
         program._engine(
@@ -127,8 +127,7 @@ def _run_here(
 
     shown = noted if is_shown(wanted=wanted.progress) else None
     try:
-        past = [Past(source, readers) for source, readers in files]
-        stream = Stream(engines, wanted.names, target, wanted.dead_letter, shown, past=past, lenient=wanted.lenient)
+        stream = Stream(engines, wanted.names, target, wanted.dead_letter, shown, past=files, lenient=wanted.lenient)
     except NotEmpty as error:
         refuse(str(error))
     stream.run([(one.name, one.readers(len(live))) for one in given], follow=follow)
@@ -139,15 +138,15 @@ def _run_here(
 def _run_between_systems(
     live: Sequence[Program],
     paths: Sequence[Path],
-    inputs: tuple[Sequence[PastSource], Sequence[LiveInput]],
+    inputs: tuple[Sequence[Past], Sequence[LiveInput]],
     wanted: Wanted,
     asked: LiveWanted,
     *,
     places: Sequence[Destination],
+    read: Sequence[str],
 ) -> None:
     """A live run in this process that reads from systems, behind a past, which may be nothing."""
     from ephemera.cli.systems import run_systems
-    from ephemera.connect.live.past import Past
 
     files, given = inputs
 
@@ -158,14 +157,13 @@ def _run_between_systems(
             place.location,
             asked.dead_letters,
             programs=list(zip(live, paths, strict=True)),
-            inputs=[*(source.name for source, _ in files), *(one.name for one in given)],
+            inputs=read,
             writer="stream",
         )
     tables = [
         declared_tables(program, path.parent, lenient=wanted.lenient) for program, path in zip(live, paths, strict=True)
     ]
-    past = [Past(source, readers) for source, readers in files]
-    run_systems(live, tables, given, wanted, asked, places=places, past=past)
+    run_systems(live, tables, given, wanted, asked, places=places, past=files)
 
 
 def _check_one_place(places: Sequence[Destination], read: str) -> None:

@@ -25,7 +25,8 @@ from ephemera.cli.inputs import told_of
 from ephemera.cli.progress import letters_line, tell_notes, tell_warnings
 from ephemera.cli.signals import exit_code, noted, raise_if_seen
 from ephemera.connect.atomic_files import GrowingFile
-from ephemera.connect.live.past import Past, ReadPast, is_known, known_line, past_line
+from ephemera.connect.live.past import Past, ReadPast, is_known
+from ephemera.connect.live.past_told import known_line, past_line_of
 from ephemera.engine.engine import Found
 from ephemera.engine.hosts.live_engine import LiveEngine
 from ephemera.formats.decode import Noticed
@@ -101,10 +102,7 @@ class Stream:
         for number, (engine, own) in enumerate(zip(self._engines, noticed, strict=True)):
             self._bury(number)
             engine.behind_the_past(own.keys)
-        events = max(engine.stats().received for engine in self._engines)
-        last = max((end for engine in self._engines if (end := engine.last_end) is not None), default=None)
-        as_numbers = all(engine.writes_numbers for engine in self._engines)
-        tell(past_line(events, last, self._engines[0].catalogue, as_numbers=as_numbers))
+        tell(past_line_of(self._engines))
 
     def _tell(self, what: str = "") -> None:
         stats = [engine.stats() for engine in self._engines]

@@ -30,7 +30,8 @@ from ephemera.cli.metrics import check_metrics, offered
 from ephemera.cli.progress import counted, is_shown, letters_line, note_lines, tell_notes, tell_warnings
 from ephemera.cli.signals import exit_code, noted
 from ephemera.connect.atomic_files import CannotWrite, NotEmpty
-from ephemera.connect.live.past import Past, known_line, past_line
+from ephemera.connect.live.past import Past
+from ephemera.connect.live.past_told import known_line, past_line_of
 from ephemera.connect.live.reads import Read
 from ephemera.connect.live.run import PACE, LiveProgram, LiveRun, LiveTotals
 from ephemera.connect.systems.address import WrongAddress
@@ -123,7 +124,7 @@ def run_systems(
         pace,
         tell=tell,
         past=past,
-        tell_past=lambda: _tell_past(engines),
+        tell_past=lambda: tell(past_line_of(engines)),
     )
     with told_systems(), ExitStack() as stack:
         page = stack.enter_context(_metrics(asked.metrics, wanted.names))
@@ -139,13 +140,6 @@ def run_systems(
             totals = run.run(lambda: bool(signals), once=once)
         stopped = bool(signals)
     _tell(programs, engines, totals, wanted, asked, stopped=stopped)
-
-
-def _tell_past(engines: Sequence[LiveEngine]) -> None:
-    events = max(engine.stats().received for engine in engines)
-    last = max((end for engine in engines if (end := engine.last_end) is not None), default=None)
-    as_numbers = all(engine.writes_numbers for engine in engines)
-    tell(past_line(events, last, engines[0].catalogue, as_numbers=as_numbers))
 
 
 def _live(one: LiveInput, programs: Sequence[Program]) -> LiveSource:

@@ -153,7 +153,7 @@ class Engine:
                 by_source.setdefault(sources.source(part.label), []).append(k)
         for name, own in sorted(by_source.items(), key=lambda item: min(int(orders[k].min()) for k in item[1])):
             order = np.argsort(np.concatenate([orders[k] for k in own]))
-            times = np.concatenate([parts[k].batch[BEGIN if self._is_early(parts[k].label) else END] for k in own])
+            times = np.concatenate([parts[k].batch[self._stamp(parts[k].label)] for k in own])
             late = np.empty(len(order), dtype=np.bool_)
             ends = np.concatenate([parts[k].batch[END] for k in own])
             late[order] = ~sources.arrive(name, times[order], ends[order])
@@ -173,13 +173,13 @@ class Engine:
         self.late_count += len(events)
         self.came(event.term.label for event in events)
 
+    def _stamp(self, label: str) -> str:
+        """The stamp by which events of a type arrive."""
+        return BEGIN if self._plan.catalogue.arrives_at_begin(label) else END
+
     def _arrival(self, event: Event) -> int:
         """When an event is known: at its end, or at its begin if its type is declared so."""
-        return event.time.begin if self._is_early(event.term.label) else event.time.end
-
-    def _is_early(self, label: str) -> bool:
-        schema = self._plan.catalogue.events.get(label)
-        return schema is not None and schema.arrives_at_begin
+        return event.time.begin if self._plan.catalogue.arrives_at_begin(event.term.label) else event.time.end
 
     def load(self, parts: Iterable[Events]) -> None:
         """Events of which the order means nothing: all is known, and nothing is late."""

@@ -172,8 +172,7 @@ def distinct(parts: Sequence[Events]) -> list[Events]:
 
 def _apart(flat: Events, terms: Events) -> tuple[Events, Events]:
     """Flat events and terms of a label, of which none are equal: those that were are flat."""
-    begins, ends = set(terms.batch[BEGIN].tolist()), terms.batch[END]
-    rows = np.flatnonzero(np.isin(flat.batch[END], ends) & np.isin(flat.batch[BEGIN], list(begins)))
+    rows = np.flatnonzero(np.isin(flat.batch[END], terms.batch[END]) & np.isin(flat.batch[BEGIN], terms.batch[BEGIN]))
     if not len(rows):
         return flat, terms
     places = dict(zip(flat.take(rows).events(), rows.tolist(), strict=True))

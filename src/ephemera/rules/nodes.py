@@ -144,6 +144,11 @@ class Catalogue:
         schema = self.events.get(label)
         return None if schema is None or schema.attributes is None else schema.columns
 
+    def arrives_at_begin(self, label: str) -> bool:
+        """Whether events of a type are known from their begin on; all others are when they end."""
+        schema = self.events.get(label)
+        return schema is not None and schema.arrives_at_begin
+
     def stamps(self, label: str) -> tuple[str, ...]:
         """The keys or columns that say when an event happens, as its stream declares them; none if it does not.
 

@@ -56,8 +56,7 @@ def _source(event: Event, catalogue: Catalogue) -> tuple[str, int]:
 
 def _known(event: Event, catalogue: Catalogue) -> int:
     """When an event is known: at its end, or at its begin if its type is declared so."""
-    schema = catalogue.events.get(event.term.label)
-    return event.time.begin if schema is not None and schema.arrives_at_begin else event.time.end
+    return event.time.begin if catalogue.arrives_at_begin(event.term.label) else event.time.end
 
 
 def _move_by_the_clock(source: Source, bounds: dict[str, int], heard: int, last: int, now: int) -> None:

@@ -22,10 +22,9 @@ from ephemera.engine.engine import Found
 from ephemera.engine.hosts.live_engine import LiveEngine
 from ephemera.formats.decode import Noticed, decoders_of
 from ephemera.formats.decoded import Decoded
-from ephemera.formats.json_events import write_time
+from ephemera.kernels.columns import Ints
 from ephemera.kernels.event_columns import BEGIN, END, Events, size_of
 from ephemera.kernels.history import FAR
-from ephemera.rules.nodes import Catalogue
 from ephemera.terms.events import Event
 
 _Slices = Iterable[tuple[int, Sequence[Sequence[Events]]]]
@@ -108,7 +107,7 @@ class ReadPast:
                 for engine, seen, own in zip(self.engines, self._seen, parts, strict=True):
                     engine.load(own)
                     for part in own:
-                        _note(part, engine.catalogue, seen, engine.source_of(part.label))
+                        _note(part, engine, seen)
                 loaded += max(sum(map(len, own)) for own in parts)
                 size += sum(size_of(part) for own in parts for part in own)
             for noticed, one in zip(self.noticed, compiled, strict=True):
@@ -128,15 +127,15 @@ class ReadPast:
         return bounds
 
 
-def _arrivals(part: Events, catalogue: Catalogue) -> str:
-    """The stamp by which events of a type arrive."""
-    schema = catalogue.events.get(part.label)
-    return BEGIN if schema is not None and schema.arrives_at_begin else END
+def _arrivals(part: Events, engine: LiveEngine) -> Ints:
+    """When events arrive."""
+    return part.batch[BEGIN if engine.catalogue.arrives_at_begin(part.label) else END]
 
 
-def _note(part: Events, catalogue: Catalogue, seen: dict[str, int], source: str) -> None:
+def _note(part: Events, engine: LiveEngine, seen: dict[str, int]) -> None:
     if len(part):
-        seen[source] = max(seen.get(source, -FAR), int(part.batch[_arrivals(part, catalogue)].max()))
+        source = engine.source_of(part.label)
+        seen[source] = max(seen.get(source, -FAR), int(_arrivals(part, engine).max()))
 
 
 def without_known(decoded: Decoded, engine: LiveEngine, past: Mapping[str, int]) -> Decoded:
@@ -146,32 +145,12 @@ def without_known(decoded: Decoded, engine: LiveEngine, past: Mapping[str, int])
     found = Decoded(decoded.count, bad=decoded.bad)
     for part, rows, form in zip(decoded.parts, decoded.rows, decoded.forms, strict=True):
         bound = past.get(engine.source_of(part.label), -FAR)
-        is_new = part.batch[_arrivals(part, engine.catalogue)] > bound
+        is_new = _arrivals(part, engine) > bound
         found.add(part if is_new.all() else part.take(is_new), rows[np.flatnonzero(is_new)], as_numbers=form)
     return found
 
 
 def is_known(event: Event, engine: LiveEngine, past: Mapping[str, int]) -> bool:
     """Whether the past had an event, or would have had it: it ended by its bounds."""
-    schema = engine.catalogue.events.get(event.term.label)
-    time = event.time.begin if schema is not None and schema.arrives_at_begin else event.time.end
+    time = event.time.begin if engine.catalogue.arrives_at_begin(event.term.label) else event.time.end
     return time <= past.get(engine.source_of(event.term.label), -FAR)
-
-
-# ---- what is told of it ----------------------------------------------------------------------------------------
-
-
-def past_line(events: int, last: int | None, catalogue: Catalogue, *, as_numbers: bool) -> str:
-    """What the past was, and where it ends."""
-    if last is None:
-        return "the past holds no events; all is read live"
-    end = write_time(last, catalogue.unit, as_numbers=as_numbers)
-    return f"the past: {events:,} events, the last of which ends at {end}; from there on they are read live"
-
-
-def known_line(known: int) -> str:
-    """What of the live input the past had, or is too late for it."""
-    return f"passed over as known: {known:,} of what was read live, which ended by the time that the past covers"
-
-
-ALREADY = "the past was read by an earlier start; this one goes on live"

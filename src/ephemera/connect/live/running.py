@@ -16,7 +16,8 @@ from ephemera.base.errors import EphemeraError
 from ephemera.connect.live.checkpoint import Checkpoint, Commit
 from ephemera.connect.live.meter import Meter
 from ephemera.connect.live.partitions import Partitions
-from ephemera.connect.live.past import ALREADY, ReadPast, without_known
+from ephemera.connect.live.past import ReadPast, without_known
+from ephemera.connect.live.past_told import ALREADY
 from ephemera.connect.live.reads import read_once
 from ephemera.connect.live.target_names import TargetName, target_names
 from ephemera.connect.systems.live import (

@@ -17,6 +17,7 @@ from ephemera.engine.change.moved_lanes import Immovable, Start
 from ephemera.engine.change.needs import Needs, lack_texts, needs_of
 from ephemera.engine.change.standing import EngineStanding, lanes_of
 from ephemera.engine.engine import Engine
+from ephemera.formats.json_events import write_time
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled, PhysicalPlan, planned_with
 from ephemera.rewrite import ALL_REWRITES, JOINS, NO_JOINS, SPREADING
@@ -29,6 +30,7 @@ from ephemera.rewrite.store_joins import store_every_join
 from ephemera.rules.outcome import World
 
 LookBack = Literal["refuse", "from-now", "available"]
+BEGINNING = "the beginning"
 WAYS_OUT = (
     'declare `RESERVE` for what is lacking before it is needed, or begin without it: look_back="from-now" has added '
     'rules see only what ends after the change, look_back="available" what is kept'
@@ -73,6 +75,22 @@ class Changed:
     compared: Compared
     exact_from: Mapping[str, int]
     notes: tuple[str, ...]
+
+    def told(self, unit: int, *, as_numbers: bool) -> Change:
+        """What the change did, as people read it; a rule with alternatives is exact when all of them are."""
+        both = self.compared
+        latest: dict[str, int] = {}
+        for rule, exact in self.exact_from.items():
+            (name,) = both.known_as([rule])
+            latest[name] = max(exact, latest.get(name, exact))
+
+        def written(time: int) -> Any:
+            if time >= FAR:
+                return None
+            return write_time(time, unit, as_numbers=as_numbers) if time > -FAR else BEGINNING
+
+        times = {name: written(time) for name, time in latest.items()}
+        return Change(both.rules_kept(), both.rules_removed(), both.rules_added(), times, self.notes)
 
 
 def changed(old: Compiled, new: Compiled, engine: Engine, world: World, look_back: LookBack) -> Changed:

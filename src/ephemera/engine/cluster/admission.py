@@ -59,9 +59,7 @@ class Admission:
         yield from self._spread.route([part for part in good if len(part)])
 
     def _arrivals(self, part: Events) -> Ints:
-        schema = self._catalogue.events.get(part.label)
-        at_begin = schema is not None and schema.arrives_at_begin
-        return part.batch[BEGIN if at_begin else END]
+        return part.batch[BEGIN if self._catalogue.arrives_at_begin(part.label) else END]
 
     def _note(self, source: str, partition: str | None, times: Ints, ends: Ints) -> None:
         """Keeps in mind when events arrived, and when those of them end that came in time."""

@@ -11,11 +11,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, get_args
 
 import pyarrow as pa
 
-from ephemera.engine.change.change import Change, Changed, LookBack, changed, check_messages, form_of, replanned
+from ephemera.engine.change.change import Change, LookBack, changed, check_messages, form_of, replanned
 from ephemera.engine.engine import Engine, Found
 from ephemera.engine.hosts.batch import answer_parts
 from ephemera.engine.hosts.live_host import LiveHost
@@ -40,14 +40,12 @@ from ephemera.formats.json_events import (
     BadEvent,
     Message,
     at_time,
-    bad_of_close,
     decode_line,
     named,
     original_text,
     read_time,
     uses_text,
     write_event,
-    write_time,
 )
 from ephemera.formats.reading import Given, Keys, given_message, one, read_event, several
 from ephemera.kernels.event_columns import of_events
@@ -78,8 +76,6 @@ class Changing(Protocol):
         """The program as live engines need it, if it may run live."""
 
 
-LOOK_BACK = ("refuse", "from-now", "available")
-BEGINNING = "the beginning"
 """From when on answers are exact where nothing has come."""
 
 
@@ -329,7 +325,7 @@ class LiveEngine(LiveHost):
         >>> engine.send({"event": "paid", "time": 2, "data": ["x"]}) + engine.advance(2)
         [{'event': 'b', 'time': 2, 'data': ['x']}]
         """
-        if look_back not in LOOK_BACK:
+        if look_back not in get_args(LookBack):
             raise ValueError(f'look_back is "refuse", "from-now" or "available", and not {look_back!r}')
         with self._lock:
             physical = self._compiled.physical
@@ -339,38 +335,12 @@ class LiveEngine(LiveHost):
                 check_messages(self._compiled, new)
             done = changed(self._compiled, new, self._engine, self._world, look_back)
             keys, since = self._keys, self._silence.since if self._silence is not None else None
-            dead = self._engine.take_dead_letters()
-            self._dead += dead
-            close = self._engine.take_close()
-            if close:
-                self._refuse(bad_of_close(close, self._catalogue, as_numbers=self._numbers))
+            self._dead += self._engine.take_dead_letters()
+            self._take_close()
             self._runs(done.compiled, done.engine)
             self._keys.add(keys.told())
             self._silence = self._silence_since(since)
-            return self._told(done)
-
-    def _told(self, done: Changed) -> Change:
-        """What a change did, as people read it."""
-        both, unit = done.compared, self._catalogue.unit
-        times: dict[str, Any] = {}
-        for rule, exact in done.exact_from.items():
-            (name,) = both.known_as([rule])
-            known = None if exact >= FAR else exact
-            if name in times and (times[name] is None or known is None):
-                times[name] = None
-            elif known is not None:
-                times[name] = max(known, times.get(name, known))
-            else:
-                times[name] = None
-        written = {
-            name: None
-            if time is None
-            else write_time(time, unit, as_numbers=self._numbers)
-            if time > -FAR
-            else BEGINNING
-            for name, time in times.items()
-        }
-        return Change(both.rules_kept(), both.rules_removed(), both.rules_added(), written, done.notes)
+            return done.told(self._catalogue.unit, as_numbers=self._numbers)
 
     # ---- state ---------------------------------------------------------------------------------------------
 

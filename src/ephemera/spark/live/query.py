@@ -105,10 +105,8 @@ class Streaming:
     """Tells people what they should know at once."""
     past: Sequence[Input] = ()
     """What is read first, all of it, before the inputs are read live."""
-    reads_past: bool = False
-    """Whether it reads the past, and ends then."""
-    following: Sequence[Input] = ()
-    """What is read live behind the past that it reads."""
+    following: Sequence[Input] | None = None
+    """Where it reads the past, what is read live when it has ended."""
     earlier: LiveQuery | None = None
     """What has read the past in this start."""
 
@@ -124,7 +122,7 @@ class Streaming:
         """Starts to read the past; None if there is none, or if it has been read by an earlier start."""
         if not self.past or self.checkpoint is None or not Checkpoint(self.checkpoint).begin_past():
             return None
-        first = replace(self, inputs=self.past, following=self.inputs, most_files=None, trigger=ONCE, reads_past=True)
+        first = replace(self, inputs=self.past, following=self.inputs, most_files=None, trigger=ONCE)
         return first.start_live(watch)
 
     def behind(self, past: LiveQuery | None) -> Streaming:
@@ -212,7 +210,7 @@ class Streaming:
 
     def _begin(self, ledger: Checkpoint) -> None:
         """Tells the ledger whether the past is read or what follows it."""
-        if self.reads_past:
+        if self.following is not None:
             ledger.begin_past()
             note_begin(ledger, systems_among(self.jobs, self.following))
         else:
