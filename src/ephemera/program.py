@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from ephemera.connect.live_source import LiveSource
     from ephemera.connect.sink import Sink
     from ephemera.connect.source import Source
-    from ephemera.engine.engine import Never
     from ephemera.engine.hosts.batch import Run
     from ephemera.engine.hosts.live_engine import LiveEngine, Stamp
+    from ephemera.engine.lacking import Never
     from ephemera.formats.answer_list import Answers
     from ephemera.formats.reading import Options, Reading
     from ephemera.physical.explain_analysis import Seen
