@@ -24,6 +24,8 @@ EQUATIONS = [
         "v + (w - u) = 3",
         "concat(v) = concat(w)",
     ),
+    *("abs(v) = w", "floor(v) + w = 9", "round(v) = w", "text(v) = text(w)", "greatest(v, u) = w", "power(v, 2) = w"),
+    *("v in (w, 3)", "coalesce(v, 4) = w", "length(text(v)) = w"),
     *("begin(a) + w = begin(b) + v", "begin(b) - begin(a) = w", "duration(a) = w", "v + w = 9007199254740993"),
     *("v + w = 9223372036854775807", "w = -9223372036854775807 - v", "v + w = 0.0", "v + 1.5 = w"),
 ]
@@ -39,6 +41,7 @@ OTHERS = [
         "v != w + 1",
     ),
     *("v + 1 is null", "not v + w is null", "v + w is not null", "v = w + 1 or v + w = 9", "not (v = w + 1)"),
+    *("v not in (w, 3, 4.0)", "round(v / w) > 1", "not least(v, w) < 3", "sqrt(v) < w", "ceil(v) in (1, w)"),
     *("v < w or w / v > 1", "-v > w", "v - w > -2 and v - w < 2", "end(b) - begin(a) > v"),
 ]
 HEADS = [
@@ -50,6 +53,8 @@ HEADS = [
     "v - w, v",
     "i, j, -v, end(b) - begin(a)",
     "concat(v), w",
+    "text(v), coalesce(w, 0), round(v), floor(w), abs(v)",
+    "greatest(v, w), power(v, 2), sqrt(w)",
 ]
 WINDOWS = [
     "Q{}(v, count(*), sum(w)) <- a: c(i, v), t: extend(a, 6), while t: collect d(j, w) where {{ {} }};\n",

@@ -43,6 +43,7 @@ from ephemera.rules.nodes import (
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import primitives
 from ephemera.syntax.nodes import Comparison, IsNull, Raise
+from ephemera.terms.functions import FUNCTIONS
 from ephemera.terms.nodes import As, Binary, Call, Duration, Label, Name, Negative, Pattern, Var
 
 Fields: TypeAlias = Set[tuple[type, str]]
@@ -154,7 +155,11 @@ def _patterns(normal: NormalRule) -> Iterator[Pattern]:
 def _asks_for_dates(normal: NormalRule) -> bool:
     if any(str(pattern_label(pattern)) == "timer:datetime" for pattern in _patterns(normal)):
         return True
-    return any(call.function == "datetime" for call in find(normal, Call))
+    return any(call.function == "datetime" or _is_zoned(call.function) for call in find(normal, Call))
+
+
+def _is_zoned(function: str) -> bool:
+    return function in FUNCTIONS and FUNCTIONS[function].is_zoned
 
 
 def _computes_lengths(normal: NormalRule) -> bool:

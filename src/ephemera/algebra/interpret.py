@@ -49,9 +49,9 @@ from ephemera.rules.series import Series, series_of
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.addresses import address
 from ephemera.terms.atoms import match_event, match_term
-from ephemera.terms.compute import Undefined
 from ephemera.terms.construct import Origin, Row, construct, value_of
 from ephemera.terms.events import Event, Interval
+from ephemera.terms.functions import Undefined
 from ephemera.terms.nodes import Pattern
 from ephemera.terms.values import Key, Term, Value, equal, key, merged
 

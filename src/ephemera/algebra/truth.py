@@ -22,9 +22,10 @@ from ephemera.algebra.scalar import (
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Comparison, Condition, IsNull
 from ephemera.terms.atoms import match_event
-from ephemera.terms.compute import Scope, Undefined, compare, compute
+from ephemera.terms.compute import Scope, compare, compute
 from ephemera.terms.construct import Origin, Row, value_of
 from ephemera.terms.events import Event, Interval
+from ephemera.terms.functions import Undefined
 from ephemera.terms.values import Value
 
 Tuple = Mapping[str, Any]

@@ -8,15 +8,16 @@ from ephemera.base.tree import find
 from ephemera.rules.findings import Findings, listed
 from ephemera.rules.scope import TIME_FUNCTIONS, bindings, definitions
 from ephemera.syntax.nodes import Rule
+from ephemera.terms import dates, functions, regex
 from ephemera.terms.nodes import Call, Expression, Name, Text, Var
 
 FUNCTIONS = {
+    **{name: (function.fewest, function.most) for name, function in functions.FUNCTIONS.items()},
     "div": (2, 2),
     "mod": (2, 2),
     "subtract": (2, 2),
     "add": (2, None),
     "mult": (2, None),
-    "concat": (1, None),
     "begin": (1, 1),
     "end": (1, 1),
     "duration": (1, 1),
@@ -71,6 +72,22 @@ class _Functions:
                 call.arguments[0].span,
                 help=[Help('write it as in `datetime("2026-09-18T09:00Z")`; a time in a variable needs no `datetime`')],
             )
+
+        elif call.function in ("matches", "format") and isinstance(call.arguments[1], Text):
+            self._constant(call, call.arguments[1])
+
+    def _constant(self, call: Call, constant: Text) -> None:
+        """An expression or a pattern that can be looked at before anything runs."""
+        try:
+            if call.function == "matches":
+                regex.check(constant.value)
+            else:
+                dates.check_pattern(constant.value)
+        except regex.NoRegex as error:
+            self._findings.add(Code.REGEX, str(error), constant.span, help=[Help("it has to match the whole text")])
+        except dates.BadPattern as error:
+            help = Help('write it as in `format(t, "yyyy-MM-dd HH:mm")`')
+            self._findings.add(Code.TYPE_CLASH, str(error), constant.span, help=[help])
 
     def _takes_event(self, call: Call, argument: Expression) -> None:
         if isinstance(argument, Name):

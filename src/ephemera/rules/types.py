@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from typing import TypeAlias, assert_never
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
@@ -48,6 +49,7 @@ from ephemera.syntax.nodes import (
     Limited,
     Rule,
 )
+from ephemera.terms.functions import FUNCTIONS
 from ephemera.terms.nodes import (
     Aggregate,
     Anonymous,
@@ -300,6 +302,8 @@ class _Kinds:
                 return "time" if "time" in kinds else "any" if all(k in UNKNOWN for k in kinds) else "number"
             case Binary():
                 return "number"
+            case Call(function, arguments) if function in ("coalesce", "least", "greatest"):
+                return reduce(union, map(self.of, arguments), "nothing")
             case Call(function, _):
                 return FUNCTION_KINDS.get(function, "any")
             case Aggregate("min" | "max", argument, _, _) if argument is not None:
@@ -343,6 +347,8 @@ class _Kinds:
     def _operation(self, node: Binary | Negative | Call | Aggregate) -> None:
         operands: list[Expression | Construct] = []
         match node:
+            case Call(function, arguments) if function in FUNCTIONS:
+                self._arguments(function, arguments)
             case Binary("+" | "-", left, right) if "time" in (self.of(left), self.of(right)):
                 operands = [side for side in (left, right) if self.of(side) != "time"]
             case Binary(_, left, right):
@@ -365,6 +371,15 @@ class _Kinds:
                 if isinstance(operand, Text):
                     help = as_kind(operand, "number")
                 self._clash(f"{what} takes numbers, and this is a {kind}", operand.span, None, help)
+
+    def _arguments(self, function: str, arguments: Sequence[Expression]) -> None:
+        for place, argument in enumerate(arguments):
+            kind, wanted = self.of(argument), FUNCTIONS[function].kind(place)
+            if wanted not in ("any", kind) and kind not in UNKNOWN:
+                help = Help("`text(…)` writes it as a string" if wanted == "string" else f"give it a {wanted}")
+                if isinstance(argument, Text | Number | Bool):
+                    help = as_kind(argument, wanted)
+                self._clash(f"`{function}` takes a {wanted} here, and this is a {kind}", argument.span, None, help)
 
     def _head(self) -> None:
         head = self._rule.head

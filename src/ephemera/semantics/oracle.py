@@ -26,9 +26,10 @@ from ephemera.semantics.facts import Facts
 from ephemera.syntax.nodes import Derive, Detect, Raise, Rule
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.addresses import Address, address
-from ephemera.terms.compute import Scope, Undefined
+from ephemera.terms.compute import Scope
 from ephemera.terms.construct import Origin, Row, construct, partition, value_of
 from ephemera.terms.events import Event, event_of_both
+from ephemera.terms.functions import Undefined
 from ephemera.terms.nodes import ConstructTerm, Duration
 from ephemera.terms.values import Term
 

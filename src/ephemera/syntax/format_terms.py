@@ -221,10 +221,19 @@ def condition(c: Condition, *, words: bool = False, outer: int = 0) -> Doc:
             return row("not ", condition(inner, words=words, outer=3))
         case AllOf(conditions):
             return _alternation("and ", [condition(m, words=words, outer=2) for m in conditions], outer > 1)
+        case AnyOf(_, True) as either:
+            return _in_list(either, "in")
+        case Not(AnyOf(_, True) as either):
+            return _in_list(either, "not in")
         case AnyOf(conditions):
             return _alternation("or ", [condition(m, words=words, outer=1) for m in conditions], outer > 0)
         case _:
             assert_never(c)
+
+
+def _in_list(either: AnyOf, word: str) -> Doc:
+    members = [member for member in either.conditions if isinstance(member, Comparison)]
+    return row(expression(members[0].left), f" {word} ", listed("(", [expression(m.right) for m in members], ")"))
 
 
 def _alternation(operator: str, members: Sequence[Doc], bracketed: bool) -> Doc:

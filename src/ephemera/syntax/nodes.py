@@ -10,6 +10,7 @@ grammar they come from.
 
 from __future__ import annotations
 
+from dataclasses import field
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
@@ -98,6 +99,8 @@ class AllOf(Node):
 @dataclass(frozen=True, slots=True)
 class AnyOf(Node):
     conditions: tuple[Condition, ...]
+    is_listed: bool = field(default=False, compare=False)
+    """Whether it was written as a list of values: ``x in (1, 2)`` says ``x = 1 or x = 2``."""
 
 
 Condition: TypeAlias = Comparison | IsNull | Relation | Within | Apart | InCalendar | Not | AllOf | AnyOf

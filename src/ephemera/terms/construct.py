@@ -15,8 +15,9 @@ from functools import reduce
 
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
-from ephemera.terms.compute import Scope, Undefined, checked, compute
+from ephemera.terms.compute import Scope, compute
 from ephemera.terms.errors import BadMessage
+from ephemera.terms.functions import Undefined, checked
 from ephemera.terms.match import Substitution, all_merged
 from ephemera.terms.nodes import (
     Aggregate,

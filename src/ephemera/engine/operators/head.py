@@ -39,9 +39,10 @@ from ephemera.rules.nodes import Catalogue
 from ephemera.rules.series import Series
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.addresses import Address, address
-from ephemera.terms.compute import Undefined, compute
+from ephemera.terms.compute import compute
 from ephemera.terms.construct import Origin, Row, construct, once, unified, value_of
 from ephemera.terms.events import Event, Interval
+from ephemera.terms.functions import Undefined
 from ephemera.terms.nodes import Aggregate, Bool, Construct, Expression, Number, Text, Var
 from ephemera.terms.values import Key, Term, Value, key
 
