@@ -217,14 +217,14 @@ def condition(c: Condition, *, words: bool = False, outer: int = 0) -> Doc:
             return row(_names(events), f" apart-by {duration(length, words=words)}")
         case InCalendar(events, calendar):
             return row(_names(events), f" in {label(calendar)}()")
+        case Not(AnyOf(_, True) as none):
+            return _in_list(none, "not in")
         case Not(inner):
             return row("not ", condition(inner, words=words, outer=3))
         case AllOf(conditions):
             return _alternation("and ", [condition(m, words=words, outer=2) for m in conditions], outer > 1)
         case AnyOf(_, True) as either:
             return _in_list(either, "in")
-        case Not(AnyOf(_, True) as either):
-            return _in_list(either, "not in")
         case AnyOf(conditions):
             return _alternation("or ", [condition(m, words=words, outer=1) for m in conditions], outer > 0)
         case _:
