@@ -130,7 +130,9 @@ def _declared(normal: NormalRule, catalogue: Catalogue) -> dict[str, object]:
     labels |= set() if own is None else {own}
     uris = {prefix: uri for uri, prefix in catalogue.namespaces.prefixes.items()}
     prefixes = {label.prefix for label in find(normal, Label)} & set(uris)
+    called = {call.function for call in find(normal, Call)} & set(catalogue.functions)
     return {
+        **{f"function {name}": catalogue.functions[name].meaning for name in called},
         **{f"prefix {prefix}": uris[prefix] for prefix in prefixes},
         **{f"event {label}": declared_as(catalogue, label) for label in labels if label in catalogue.events},
         **{f"table {x}": catalogue.tables[x].attributes for x in labels if x in catalogue.tables},

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
+import click
+
 from ephemera.algebra.nodes import Points
 from ephemera.analysis.unbounded import Use, unbounded_in
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.deliver import DeliverWanted
-from ephemera.cli.files import names_of
+from ephemera.cli.files import WRONG_PROGRAM, names_of
 from ephemera.cli.inputs import found_inputs, input_names
 from ephemera.cli.live import LiveWanted
 from ephemera.cli.outputs import check_not_fed_back, check_outputs
@@ -31,6 +33,7 @@ from ephemera.connect.systems.registry import is_system
 from ephemera.connect.written_places import destinations
 from ephemera.program import Program
 from ephemera.rules.emitted import unknown_emitted
+from ephemera.terms.user_functions import NoFunction, load_all
 
 
 class Mode(StrEnum):
@@ -174,4 +177,10 @@ def _compiled(paths: Sequence[Path], use: Use, wanted: Wanted, *, allowed: bool)
     wrong = unknown_emitted(wanted.emit, [program._rules.resolved for program in programs])
     if wrong is not None:
         refuse(wrong)
+    try:
+        for program in programs:
+            load_all(program.catalogue.functions)
+    except NoFunction as error:
+        click.echo(str(error), err=True)
+        raise click.exceptions.Exit(WRONG_PROGRAM) from None
     return programs

@@ -184,7 +184,9 @@ class RuleParts:
         if any(True for _ in find(expression, (Group, Matches, SameEvent))):
             return False
         called = {call.function for call in find(expression, Call)}
-        return all(function.is_same for name, function in FUNCTIONS.items() if name in called)
+        return all(name not in FUNCTIONS or FUNCTIONS[name].is_same for name in called) and called.isdisjoint(
+            self._plan.catalogue.functions
+        )
 
     def _take(self, e: Expression) -> bool:
         """Takes the positive part apart; whether that could be done."""

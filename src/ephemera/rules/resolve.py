@@ -57,7 +57,7 @@ def resolve(program: Program, findings: Findings, *, complete: bool = True) -> R
             continue
         check_identifiers(rule, findings)
         check_patterns(resolved, number, findings, complete=complete)
-        check_functions(rule, findings)
+        check_functions(rule, resolved.catalogue.functions, findings)
         check_variables(rule, findings)
         check_times(rule, resolved.catalogue, findings)
         if not _has_event(rule.body, resolved.catalogue):

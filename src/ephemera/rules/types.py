@@ -304,6 +304,8 @@ class _Kinds:
                 return "number"
             case Call(function, arguments) if function in ("coalesce", "least", "greatest"):
                 return reduce(union, map(self.of, arguments), "nothing")
+            case Call(function, _) if function in self._catalogue.functions:
+                return kind_of_type(self._catalogue.functions[function].gives)
             case Call(function, _):
                 return FUNCTION_KINDS.get(function, "any")
             case Aggregate("min" | "max", argument, _, _) if argument is not None:
@@ -347,7 +349,7 @@ class _Kinds:
     def _operation(self, node: Binary | Negative | Call | Aggregate) -> None:
         operands: list[Expression | Construct] = []
         match node:
-            case Call(function, arguments) if function in FUNCTIONS:
+            case Call(function, arguments) if function in FUNCTIONS or function in self._catalogue.functions:
                 self._arguments(function, arguments)
             case Binary("+" | "-", left, right) if "time" in (self.of(left), self.of(right)):
                 operands = [side for side in (left, right) if self.of(side) != "time"]
@@ -374,12 +376,16 @@ class _Kinds:
 
     def _arguments(self, function: str, arguments: Sequence[Expression]) -> None:
         for place, argument in enumerate(arguments):
-            kind, wanted = self.of(argument), FUNCTIONS[function].kind(place)
+            kind, wanted = self.of(argument), self._taken(function, place)
             if wanted not in ("any", kind) and kind not in UNKNOWN:
                 help = Help("`text(…)` writes it as a string" if wanted == "string" else f"give it a {wanted}")
                 if isinstance(argument, Text | Number | Bool):
                     help = as_kind(argument, wanted)
                 self._clash(f"`{function}` takes a {wanted} here, and this is a {kind}", argument.span, None, help)
+
+    def _taken(self, function: str, place: int) -> Kind:
+        own = self._catalogue.functions.get(function)
+        return kind_of_type(own.takes[place]) if own is not None else FUNCTIONS[function].kind(place)
 
     def _head(self) -> None:
         head = self._rule.head

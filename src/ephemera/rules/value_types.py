@@ -46,6 +46,7 @@ Type = Literal["nothing", "int", "float", "string", "bool", "time", "instant", "
 """`float` may be whole numbers among doubles, `time` counts whole units, `instant` need not; `nothing` is null."""
 Columns: TypeAlias = Mapping[tuple[str, int], tuple[Type, ...]]
 _OPERATORS = {"add": "+", "mult": "*", "subtract": "-", "div": "div", "mod": "mod"}
+_GIVEN: dict[str, Type] = {"int": "int", "float": "float", "string": "string", "bool": "bool"}
 _DOUBLES = ("sqrt", "exp", "ln")
 _NUMBERS = ("abs", "number", "power", "round")
 """The functions that give numbers of both forms; all others that give numbers give whole ones."""
@@ -258,6 +259,9 @@ class _Inference:
                 for other in others:
                     found = _computed(_OPERATORS[function], found, self._of(other, known))
                 return found
+            case Call(function, _) if function in self._catalogue.functions:
+                gives = self._catalogue.functions[function].gives
+                return "instant" if gives == "time" else _GIVEN.get(gives, "any")
             case Aggregate():
                 return self._aggregate(e, known)
             case _:

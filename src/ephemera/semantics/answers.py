@@ -72,7 +72,7 @@ class Reader:
 
     def scope(self, trace: Trace) -> Scope:
         times = {name: event.time for name, event in trace.items()}
-        return Scope(self.catalogue.unit, self.catalogue.zone, times)
+        return Scope(self.catalogue.unit, self.catalogue.zone, times, functions=self.catalogue.functions)
 
     def holds(self, condition: Condition, variables: Substitution, trace: Trace) -> bool:
         return holds(condition, variables, trace, self.scope(trace), self.calendars) is True

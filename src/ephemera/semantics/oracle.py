@@ -186,7 +186,7 @@ class _Evaluation:
 
     def _passes(self, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> bool:
         """`having`: conditions on the group, after aggregation."""
-        grouped = Scope(scope.unit, scope.zone, scope.times, lambda a: value_of(a, group, answer.origin, scope))
+        grouped = replace(scope, aggregate=lambda a: value_of(a, group, answer.origin, scope))
         variables = group[0].variables
         return all(holds(c, variables, answer.trace, grouped, self._world.calendars) for c in rule.having)
 

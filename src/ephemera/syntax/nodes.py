@@ -406,7 +406,19 @@ class Transport(Node):
     settings: tuple[Setting, ...] = ()
 
 
-Declaration: TypeAlias = TimeUnit | TimeZone | Namespace | EventType | Stream | Table | Transport | Write | Reserve
+@dataclass(frozen=True, slots=True)
+class DeclaredFunction(Node):
+    """``FUNCTION haversine(float, float, float, float): float FROM "geo:haversine";``."""
+
+    name: str
+    takes: tuple[str, ...]
+    gives: str
+    place: str
+
+
+Declaration: TypeAlias = (
+    TimeUnit | TimeZone | Namespace | EventType | Stream | Table | Transport | Write | Reserve | DeclaredFunction
+)
 Statement: TypeAlias = Declaration | Rule | Stratum
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import field
 from fractions import Fraction
 from typing import assert_never
 
@@ -31,6 +32,7 @@ from ephemera.terms.nodes import (
     Text,
     Var,
 )
+from ephemera.terms.user_functions import UserFunction
 from ephemera.terms.values import Time, Value, equal, is_number, less
 from ephemera.terms.zones import LocalTime
 
@@ -48,6 +50,8 @@ class Scope:
     zone: str
     times: Mapping[str, Interval]
     aggregate: Callable[[Aggregate], Value] = no_aggregate
+    functions: Mapping[str, UserFunction] = field(default_factory=dict)
+    """Those that people wrote."""
 
 
 def compute(e: Expression, variables: Mapping[str, Value], scope: Scope) -> Value:
@@ -129,6 +133,8 @@ OPERATORS = {"add": "+", "mult": "*", "subtract": "-", "div": "div", "mod": "mod
 def apply(function: str, arguments: list[Value], scope: Scope) -> Value:
     """A function of values."""
     if function not in OPERATORS:
+        if function in scope.functions:
+            return scope.functions[function](arguments, scope.zone)
         if function not in FUNCTIONS:
             raise Undefined(f"there is no function {function}")
         return FUNCTIONS[function](function, arguments, scope.zone)

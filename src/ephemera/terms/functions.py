@@ -199,7 +199,7 @@ def _extreme(values: Sequence[Value], *, greatest: bool) -> Value:
 
 def _part(name: str) -> Callable[[str, Time], int]:
     def part(zone: str, time: Time) -> int:
-        local = _local(zone, time)
+        local = local_time(zone, time)
         match name:
             case "weekday":
                 return local.isoweekday()
@@ -212,7 +212,8 @@ def _part(name: str) -> Callable[[str, Time], int]:
     return part
 
 
-def _local(zone: str, time: Time) -> datetime:
+def local_time(zone: str, time: Time) -> datetime:
+    """What a calendar and a clock of the zone show."""
     try:
         return local_moment(time, zone)
     except OverflowError:
@@ -221,7 +222,7 @@ def _local(zone: str, time: Time) -> datetime:
 
 def _format(zone: str, time: Time, pattern: str) -> str:
     try:
-        return written_date(_local(zone, time), pattern)
+        return written_date(local_time(zone, time), pattern)
     except BadPattern as error:
         raise Undefined(str(error)) from None
 
