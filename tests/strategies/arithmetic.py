@@ -77,6 +77,8 @@ STREAMS: dict[str, tuple[Any, ...]] = {
     "large": (2**53, 2**53 - 1, 2**53 + 1, float(2**53), 1, 1.0, 0, 2**53 - 8),
     "limits": (2**63 - 1, -(2**63), 2**62, -(2**62), 2.0**63, 2.0**62, 1, -1, 0, 1e308, -1e308),
 }
+WRITTEN = 'FUNCTION gcd(int, int): int FROM "math:gcd";\n'
+"""A function that people wrote."""
 DECLARED = "EVENT c(i: int, v: int);\nEVENT d(j: int, w: int);\nEVENT e(k: int, u: int);\n"
 
 
@@ -84,7 +86,7 @@ DECLARED = "EVENT c(i: int, v: int);\nEVENT d(j: int, w: int);\nEVENT e(k: int, 
 def _programs(draw: DrawFn) -> tuple[str, str, bool]:
     is_declared = draw(st.booleans())
     stream = draw(st.sampled_from(["small", "limits"] if is_declared else list(STREAMS)))
-    text = DECLARED if is_declared else ""
+    text = WRITTEN + (DECLARED if is_declared else "")
     for number in range(draw(st.integers(1, 3))):
         shape = draw(st.sampled_from(["pair", "pair", "triple", "window"]))
         if shape == "window":
@@ -93,7 +95,10 @@ def _programs(draw: DrawFn) -> tuple[str, str, bool]:
         body = PAIRS if shape == "pair" else draw(st.sampled_from(TRIPLES))
         allowed = [c for c in EQUATIONS if "u" not in c.replace("mult", "").replace("sub", "").replace("dur", "")]
         first = draw(st.sampled_from(EQUATIONS if shape == "triple" else allowed))
-        conditions = [first, *draw(st.lists(st.sampled_from(OTHERS), max_size=1))]
+        conditions = [
+            first,
+            *draw(st.lists(st.sampled_from([*OTHERS, "gcd(v, w) > 1", "not gcd(w, v) > 1"]), max_size=1)),
+        ]
         text += body.format(number, draw(st.sampled_from(HEADS)), ", ".join(conditions))
     return text, stream, is_declared
 
