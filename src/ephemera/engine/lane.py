@@ -380,6 +380,12 @@ class Lane:
             rule.count_on(*counted["rules"][names.rules[name]])
         self.settle()
 
+    def number_from(self, tick: int, run: int) -> None:
+        """Steps and runs are numbered from there on, behind those of a lane that this new one takes the place of."""
+        self.tick = self.settled = tick
+        for history in self.histories.values():
+            history.next_number = run
+
     def settle(self) -> None:
         """Everything that is here has been seen; what came to be here otherwise than by steps is looked at."""
         self.settled = self.tick

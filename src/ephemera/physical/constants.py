@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Sequence
 from dataclasses import replace
 
-from ephemera.algebra.attributes import Time, event_of, hidden
+from ephemera.algebra.attributes import Time, event_of, hidden, is_stamp
 from ephemera.algebra.scalar import Every, Formula, Holds, LimitedDistance
 from ephemera.physical.nodes import ConstantRange
 from ephemera.syntax.nodes import Comparison
@@ -78,7 +78,7 @@ def _distance(parts: Iterable[Formula], stamps: frozenset[str]) -> tuple[Constan
 
 def _tells_apart(later: Time, earlier: Time) -> bool:
     """Whether they are stamps of two events: how long one of them lasts is mostly the same for all."""
-    return event_of(later) != event_of(earlier)
+    return is_stamp(later) and is_stamp(earlier) and event_of(later) != event_of(earlier)
 
 
 def _compared(test: Formula, names: Container[str], sure: frozenset[str]) -> tuple[str, str, str] | None:

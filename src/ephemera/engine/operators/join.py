@@ -342,7 +342,7 @@ def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[st
 
 
 def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
-    length: int | Ints = 1
+    length = 1
     if isinstance(timer, RelativeTimer):
         (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, 1)
         length = batch[timer.length] if isinstance(timer.length, str) else timer.length
