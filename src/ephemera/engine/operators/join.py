@@ -21,7 +21,7 @@ from ephemera.engine.operators.join_rows import RowJoin
 from ephemera.engine.operators.probe_keys import Asked, ProbeKeys
 from ephemera.engine.operators.window import Looked, Pending, in_window, look, summarized
 from ephemera.engine.operators.window_values import look_beyond
-from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
+from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints, stack
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.keys import joins, paired
@@ -342,7 +342,7 @@ def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[st
 
 
 def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
-    length = 1
+    length: Array | int = 1
     if isinstance(timer, RelativeTimer):
         (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, 1)
         length = batch[timer.length] if isinstance(timer.length, str) else timer.length
