@@ -148,8 +148,10 @@ class Interpreter:
                 return ({names.get(a, a): v for a, v in t.items()} for t in self.evaluate(inner, source))
             case Imbed(inner, head):
                 return (m for t in self.evaluate(inner, source) for m in self._with_head(t, head))
-            case RelativeTimer(inner, name, kind, anchor, length):
+            case RelativeTimer(inner, name, kind, anchor, int(length)):
                 return _with_timer(self.evaluate(inner, source), name, kind, *offsets(kind, anchor, length))
+            case RelativeTimer():
+                raise InternalError("interpret", f"rules of which each has another {e.name} run as one only in engines")
             case Gap(inner, name, first, last):
                 return _with_timer(self.evaluate(inner, source), name, "gap", (end(first), 0), (begin(last), 0))
             case Merge(inner, name, events):

@@ -20,6 +20,7 @@ import numpy as np
 from ephemera.analysis.sources import UNNAMED
 from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
+from ephemera.engine.first_look import FirstLook
 from ephemera.engine.lacking import UNREAD
 from ephemera.engine.lane import Lane
 from ephemera.engine.operators.head import is_message
@@ -69,7 +70,12 @@ class Engine:
         if plan.calendars != world.calendars.keys():
             raise InternalError("engine", "the plan is for other calendars than there are")
         self._plan = plan.plan
+        self._world = world
         self._part = part
+        self.first: FirstLook | None = None
+        """What looks at the first events, if somebody wants that."""
+        self._letters: list[DeadLetter] = []
+        """Heads that had no value in lanes that another plan has taken the place of."""
         self.sources: Watermarks = sources_of(plan.catalogue)
         self.clock = Clock(plan, world.calendars, self.sources)
         self._attributes = {label: plan.catalogue.attributes(label) for label in plan.catalogue.events}
@@ -191,6 +197,8 @@ class Engine:
         One that no stream carries also waits in all lanes if rules derive it, and in those that ask for any label.
         """
         self._came(part.label)
+        if self.first is not None:
+            self.first.came(part)
         if self.outside is not None:
             self.outside.add(part.label)
         separation = self.separations.get(part.label)
@@ -245,6 +253,8 @@ class Engine:
     def _step(self) -> Found:
         """What is certain where the sources stand."""
         found = Found()
+        if self.first is not None and self.first.is_over:
+            self._decide(self.first)
         for label, separation in self.separations.items():
             source = self.sources.source(label)
             awaited = frozenset((source,)) if source in self._laid_out.every else self._laid_out.every
@@ -255,7 +265,10 @@ class Engine:
             bound = self.sources.bound(names) if names != CLOCK else self.sources.fastest(self._laid_out.every)
             if bound <= lane.bound:
                 continue
-            derived = lane.step(self.release(names, bound), bound)
+            released = self.release(names, bound)
+            if self.first is not None:
+                self.first.stepped(names, released, bound)
+            derived = lane.step(released, bound)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
             for name, event in lane.few:
@@ -291,6 +304,24 @@ class Engine:
         for others in self.waiting_parts:
             if others > names and not (names == CLOCK and others == self._laid_out.every):
                 self.hold(others, parts)
+
+    def _decide(self, first: FirstLook) -> None:
+        """Goes on by the plan that is best for what came first; its lanes stand where those before did."""
+        self.first = None
+        plan = first.better_plan()
+        if plan is None:
+            return
+        self._letters += self.take_dead_letters()
+        ticks = sum(lane.tick for lane in self.lanes.values())
+        runs = max((h.next_number for lane in self.lanes.values() for h in lane.histories.values()), default=0)
+        self._plan, self._laid_out = plan.plan, plan.lanes
+        for names, lane_plan in plan.lanes.plans.items():
+            lane = Lane(lane_plan, plan, self._world.tables, self.clock)
+            lane.number_from(ticks + 1, runs)
+            for released, bound in first.steps.get(names, ()):
+                lane.step(released, bound)
+            lane.take_dead_letters()
+            self.lanes[names] = lane
 
     def _count(self, derived: Mapping[str, Sequence[Events]], few: Sequence[tuple[str, Event]]) -> None:
         """Counts what rules gave in a step, each answer of a rule once, and the tuples of stored joins."""
@@ -361,6 +392,7 @@ class Engine:
         """The heads that had no value since the last time; what the clock tells ahead is found once more."""
         found = {names: lane.take_dead_letters() for names, lane in self.lanes.items()}
         letters = [letter for names, letters in found.items() if names != CLOCK for letter in letters]
+        letters, self._letters = [*self._letters, *letters], []
         self.matched.update(letter.rule for letter in letters)
         return letters
 

@@ -82,7 +82,7 @@ class Lane:
         self.builders: dict[str, HeadBuilder | TupleBuilder] = {}
         self._parameters: dict[str, JoinConstants | None] = {}
         self._alike_heads: dict[str, AlikeHeads] = {}
-        """For rules that stand for several, of whose answers nobody reads any."""
+        """For rules that stand for several."""
         for rule in rules:
             self._wire(rule)
         has_choice = any(len(rule.leaves) > 2 for rule in rules)
@@ -140,8 +140,9 @@ class Lane:
         if self._plan.points[rule.point].kind == "join":
             self.builders[rule.point] = TupleBuilder(rule.heads[rule.point], rule.events)
             return
-        if parameters is not None and rule.gives_rows:
-            self._alike_heads[rule.point] = AlikeHeads(list(rule.heads.values()), rule.events, self._plan.catalogue)
+        heads = list(rule.heads.values())
+        if parameters is not None and AlikeHeads.can(heads):
+            self._alike_heads[rule.point] = AlikeHeads(heads, rule.events, self._plan.catalogue, self._tester)
         for name, head in rule.heads.items():
             series = self._series.get(self._plan.points[name].rule or 0)
             self.builders[name] = HeadBuilder(head, rule.events, self._plan.catalogue, self._tester, series)
@@ -301,7 +302,9 @@ class Lane:
         if made is not None:
             members = self._members(name)
             derived.update((members[number].name, [events]) for number, events in made)
-            return 0
+            read = [events for _, events in made if self.asks_for(events.label)]
+            self._agenda.came(read)
+            return pool.add(read)
         new = 0
         for member, batch in self.by_member(name, found):
             events = self.builders[member].step(batch)
@@ -376,6 +379,12 @@ class Lane:
         for name, rule in self.rules.items():
             rule.count_on(*counted["rules"][names.rules[name]])
         self.settle()
+
+    def number_from(self, tick: int, run: int) -> None:
+        """Steps and runs are numbered from there on, behind those of a lane that this new one takes the place of."""
+        self.tick = self.settled = tick
+        for history in self.histories.values():
+            history.next_number = run
 
     def settle(self) -> None:
         """Everything that is here has been seen; what came to be here otherwise than by steps is looked at."""

@@ -105,7 +105,10 @@ class MovedTuples(MovedHistories):
 
     def _waiting(self, names: frozenset[str], lane: Lane, name: str, member: str) -> Iterator[Batch]:
         """The tuples of one kept rule that wait, as the rule of the new plan has them."""
+        theirs, ours = self.was.rewritten.names, self.now.rewritten.names
         runner = self.runs.get(self.compared.kept[member])
+        if self.now.plan.points[name].kind == "join":  # a join of the old plan that stores the same, if there is one
+            runner = next((own for own, known in theirs.rules.items() if known == ours.rules[name]), runner)
         at = names if names == CLOCK and CLOCK in self.old.lanes else self.standing.old_lane(member)
         old = self.old.lanes.get(at) if at is not None else None
         if runner is None or old is None:
@@ -118,7 +121,6 @@ class MovedTuples(MovedHistories):
         elif lane.rules[name].since is not None:
             raise Immovable(f"{told(self.compared.new.plan, member)} would run together with others that begin later")
         is_join = self.now.plan.points[name].kind == "join" or self.was.plan.points[runner].kind == "join"
-        theirs, ours = self.was.rewritten.names, self.now.rewritten.names
         if (is_join or stored_parts(self.was, runner) or stored_parts(self.now, name)) and theirs.rules[
             runner
         ] != ours.rules[name]:

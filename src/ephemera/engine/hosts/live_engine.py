@@ -15,8 +15,10 @@ from typing import Any, Literal, Protocol, get_args
 
 import pyarrow as pa
 
+from ephemera.analysis.flows import Statistics
 from ephemera.engine.change.change import Change, LookBack, changed, check_messages, form_of, replanned
 from ephemera.engine.engine import Engine, Found
+from ephemera.engine.first_look import as_json, from_json
 from ephemera.engine.hosts.batch import answer_parts
 from ephemera.engine.hosts.live_host import LiveHost
 from ephemera.engine.hosts.tables import is_table, to_arrow
@@ -112,6 +114,7 @@ class LiveEngine(LiveHost):
         self.delivery = messenger
         """What delivers messages, if they are delivered at all."""
         super().__init__(compiled.live(), world)
+        self._look_first()
         self._lenient = lenient
         self._allow_unbounded = allow_unbounded
         self._stamp = stamp
@@ -330,7 +333,8 @@ class LiveEngine(LiveHost):
         with self._lock:
             physical = self._compiled.physical
             wanted = program.planned_live(physical.emit, allowed=self._allow_unbounded)
-            new = wanted.beside(physical.calendars).live()
+            new = wanted.beside(physical.calendars)
+            new = (new.seen(self._seen) if self._seen else new).live()
             if self.delivery is not None:
                 check_messages(self._compiled, new)
             done = changed(self._compiled, new, self._engine, self._world, look_back)
@@ -351,7 +355,7 @@ class LiveEngine(LiveHost):
             sources = self._engine.sources
             more: dict[str, Any] = {"numbers": self._as_numbers, "counts": counts, "stamp": self._stamp}
             more |= {"first": sources.first, "last": sources.last, "world": world_of(self._world)}
-            more |= {"form": form_of(self._compiled)}
+            more |= {"form": form_of(self._compiled), **({"seen": as_json(self._seen)} if self._seen else {})}
             program = program_of(self._compiled, self._world)
             return take(self._engine, program, since.names if since is not None else (), more)
 
@@ -369,8 +373,11 @@ class LiveEngine(LiveHost):
                     "make the engine as the other was made"
                 )
             form = more.get("form")
-            if form is not None and form != form_of(self._compiled):  # it was changed, and is planned as it was then
-                compiled = replanned(self._compiled, form)
+            self._seen = from_json(more["seen"]) if "seen" in more else Statistics()
+            compiled = self._compiled if form is None else replanned(self._compiled, form)
+            compiled = compiled.seen(self._seen).live() if self._seen else compiled
+            self._engine.first = None
+            if compiled is not self._compiled:  # it was changed, or planned by what came, and is planned as it was then
                 self._runs(compiled, Engine(compiled.physical, self._world))
             restore(self._engine, program_of(self._compiled, self._world), self._catalogue, snapshot)
             warn_of_changes(more["world"], world_of(self._world), "the snapshot was taken")

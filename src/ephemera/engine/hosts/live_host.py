@@ -10,8 +10,10 @@ import json
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ephemera.analysis.flows import Statistics
 from ephemera.engine.driver import missed
 from ephemera.engine.engine import Engine, Found
+from ephemera.engine.first_look import FirstLook, is_worthwhile, planned_by
 from ephemera.engine.lacking import Never, never
 from ephemera.engine.stats import Held, Stats, held_by, stats_of
 from ephemera.engine.time.event_time import Watermarks
@@ -19,7 +21,7 @@ from ephemera.formats.decoded import Decoded, span_of
 from ephemera.formats.json_events import BadEvent, bad_of_close, write_event
 from ephemera.formats.reading import Keys
 from ephemera.kernels.event_columns import Events
-from ephemera.physical.plan import Compiled
+from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, LateEvent, World
 from ephemera.terms.events import Event
@@ -30,6 +32,8 @@ class LiveHost:
 
     def __init__(self, compiled: Compiled, world: World) -> None:
         self._world = world
+        self._seen = Statistics()
+        """What the first events said, where it is planned by that."""
         self._runs(compiled, Engine(compiled.physical, world))
         self._dead: list[DeadLetter] = []
         """Heads that had no value in what was found only when the input turned out to begin earlier."""
@@ -50,6 +54,18 @@ class LiveHost:
         self._keys = Keys(compiled.physical)
         self._catalogue = compiled.rules.resolved.catalogue
         self._engine = engine
+
+    def _look_first(self) -> None:
+        """The first events say how it is planned, where nothing else does."""
+        if is_worthwhile(self._compiled):
+            self._engine.first = FirstLook(self._planned)
+
+    def _planned(self, statistics: Statistics) -> PhysicalPlan | None:
+        planned = planned_by(self._compiled, statistics)
+        if planned is None:
+            return None
+        self._compiled, self._seen = planned, statistics
+        return planned.physical
 
     # ---- what it is ----------------------------------------------------------------------------------------
 
@@ -160,7 +176,10 @@ class LiveHost:
 
     def begin_anew(self) -> None:
         """Forgets all that has come."""
+        was_looking = self._engine.first is not None
         self._engine = Engine(self._compiled.physical, self._world)
+        if was_looking:
+            self._look_first()
         self._received = self._bad_count = 0
         self._as_numbers = None
         self._dead.clear()

@@ -79,6 +79,18 @@ class HeadBuilder:
             return distinct(self._plain(batch, self.head.head))
         return distinct(self._grouped(batch, self.head))
 
+    def at_once(self, batch: Batch) -> Events | None:
+        """The events of the tuples of an arrow head, each once; None if columns do not vouch for all of them."""
+        first, last = self._times(batch)
+        if last.max() > LATEST or first.min() < -LATEST or not isinstance(self.head.head, Derive):
+            return None
+        if isinstance(self.head, Group):
+            made = self._by_columns(batch, self.head)
+        else:
+            columns, sure = self._values(self.head.head, batch)
+            made = [self._flat(self.head.head, columns, batch)] if sure is None else None
+        return distinct(made)[0] if made is not None else None
+
     def take_undefined(self) -> list[tuple[Mapping[str, Value], str]]:
         """What was bound where a head had no value since this was last asked, and why."""
         undefined, self._undefined = self._undefined, []

@@ -21,14 +21,14 @@ from ephemera.engine.operators.join_rows import RowJoin
 from ephemera.engine.operators.probe_keys import Asked, ProbeKeys
 from ephemera.engine.operators.window import Looked, Pending, in_window, look, summarized
 from ephemera.engine.operators.window_values import look_beyond
-from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
+from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints, stack
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.keys import joins, paired
 from ephemera.kernels.since import Since
 from ephemera.kernels.tail import Row, of_rows
 from ephemera.physical.join_order import columns_of
-from ephemera.physical.nodes import AbsentRows, Branch, Leaf, RulePlan, WindowPlan
+from ephemera.physical.nodes import AbsentRows, Branch, Leaf, RulePlan, WindowPlan, differ
 
 ROW = hidden("row")
 """The column that tells the tuples of a step apart."""
@@ -235,12 +235,15 @@ class RuleJoin:
 
     def _timed(self, batch: Batch) -> Batch:
         """The tuples with their timers and rows of tables, and what can only be tested then."""
+        parameters = self._parameters
+        if parameters is not None and differ(self.plan.timers):
+            batch, parameters = parameters.joined(batch), None
         for timer in self.plan.timers:
             batch = _with_timer(batch, timer)
         for table in self.plan.tables:
             batch = self._with_table(batch, table)
-        if self._parameters is not None:
-            batch = self._parameters.joined(batch)
+        if parameters is not None:
+            batch = parameters.joined(batch)
         return self._tested(batch, self.plan.tests)
 
     def _with_table(self, batch: Batch, table: Table) -> Batch:
@@ -339,11 +342,13 @@ def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[st
 
 
 def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
+    length: Array | int = 1
     if isinstance(timer, RelativeTimer):
-        (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, timer.length)
+        (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, 1)
+        length = batch[timer.length] if isinstance(timer.length, str) else timer.length
     else:
         (first, forward), (last, onward) = (end(timer.first), 0), (begin(timer.last), 0)
-    opens, closes = _limited(batch[first] + forward), _limited(batch[last] + onward)
+    opens, closes = _limited(batch[first] + forward * length), _limited(batch[last] + onward * length)
     timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
     occurs = opens <= closes
     return timed if occurs.all() else timed.take(occurs)
