@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
+    from ephemera.connect.archive import SourceArchive
     from ephemera.connect.live_sink import LiveSink
     from ephemera.connect.live_source import LiveSource
     from ephemera.connect.sink import Sink
@@ -393,6 +394,12 @@ class Program:
         """The program as a live engine goes on with it; engines ask for that, people need not."""
         self._judge("live", allowed=allowed)
         return self._planned(emit)
+
+    def archive(self, given: Any, *, lenient: bool = False) -> SourceArchive:
+        """Where rules that are added to an engine find their past; engines ask for that, people need not."""
+        from ephemera.connect.archive import archive_of
+
+        return archive_of(given, lenient=lenient)
 
     def _engine(self, emit: Iterable[str], world: World, *, points: Points | None = None, **options: Any) -> LiveEngine:
         """An engine that is asked for some events, of which the program may have none."""

@@ -65,6 +65,8 @@ class Follower:
         self.stretches = [Stretch(0, dict.fromkeys((label for label, _ in case.rules[0]), -NEVER))]
         self.changes: list[Change] = []
         self.refusals: list[str] = []
+        self.inexact: list[str] = []
+        """Added rules that are not exact though an archive had all that they need."""
         self.immovable: list[str] = []
         """The changes that could not be made at all: the program before goes on."""
 
@@ -73,7 +75,7 @@ class Follower:
         self.given |= told(self.engine.send_many(list(events)))
 
     def change(self, number: int, look_back: Any = "from-now") -> None:
-        """Another program; if it is not exact at once, it is as told."""
+        """Another program; if it is not exact at once, it is as told. With an archive it has to be."""
         program = ephemera.compile(self.case.program(number))
         before = bounds(self.engine)
         try:
@@ -94,6 +96,8 @@ class Follower:
             rule = rules[int(name.rpartition("rule ")[2].rstrip(")")) - 1]
             time = done.answers_from[name]
             self.exact[rule] = NEVER if time is None else -NEVER if isinstance(time, str) else round(time * SECOND)
+            if not isinstance(look_back, str) and self.exact[rule] > begins[rule[0]]:
+                self.inexact.append(f"{name} is exact from {time} on, though all that has come is there")
         self.stretches.append(Stretch(number, begins))
 
     def restart(self) -> None:
@@ -136,8 +140,8 @@ def bounds(engine: LiveEngine) -> dict[str, int]:
     return found
 
 
-def followed(case: Changing, dice: Random, *, restarts: bool = False) -> Follower:
-    """An engine that has gone through all changes of a case."""
+def followed(case: Changing, dice: Random, *, restarts: bool = False, archive: bool = False) -> Follower:
+    """An engine that has gone through all changes of a case, maybe with an archive of all that has come."""
     follower = Follower(case)
     at = 0
     for number, moment in enumerate(case.moments, 1):
@@ -147,7 +151,8 @@ def followed(case: Changing, dice: Random, *, restarts: bool = False) -> Followe
             at += size
         if restarts and dice.random() < 0.3:
             follower.restart()
-        follower.change(number, dice.choice(("from-now", "available")))
+        way: Any = dice.choice(("from-now", "available"))
+        follower.change(number, list(case.events[:at]) if archive else way)
         if restarts and dice.random() < 0.5:
             follower.restart()
     follower.send(case.events[at:])

@@ -34,7 +34,7 @@ from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.tail import Row
-from ephemera.physical.nodes import LanePlan, RulePlan
+from ephemera.physical.nodes import HistoryUse, LanePlan, Reader, RulePlan
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import DeadLetter
 from ephemera.rules.patterns import pattern_label
@@ -49,7 +49,7 @@ from ephemera.terms.values import Term, Value
 class Lane:
     """Rules that share a bound."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0915 - all that a lane has
         self,
         plan: LanePlan,
         physical: PhysicalPlan,
@@ -88,6 +88,8 @@ class Lane:
         has_choice = any(len(rule.leaves) > 2 for rule in rules)
         self.reordering = Reordering(physical, self.rules, self.histories) if has_choice else None
         self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars, self.histories)
+        self._later: list[str] = []
+        """The rules that began later than others, as long as that matters."""
         self.settled = 0
         """The tick at the end of the last step: whatever a rule was not visited for until then is nothing to it."""
         self._upkeep = Upkeep(self.histories, plan.queries, self._agenda.emptied)
@@ -208,9 +210,26 @@ class Lane:
         self.derived_references = min(pool.next_derived, self.derived_references)
         self.settled = self.tick
         self._upkeep.step(self.bound, self.tick)
+        if self._later:
+            self._outlive()
         if self.reordering is not None:
             self.reordering.step(self.released, bound)
         return derived
+
+    def _outlive(self) -> None:
+        """Rules that began later than others are like them when what is older matters to them no longer."""
+        for name in self._later:
+            rule = self.rules[name]
+            lasts = later_until(rule.since, self.plan.uses[name])
+            if lasts is not None and self.bound > lasts:
+                rule.count_since(None)
+            for past in rule.pasts.values():
+                past.expire(self.bound)
+        self._note_later()
+
+    def _note_later(self) -> None:
+        self._later = [name for name, rule in self.rules.items() if rule.since is not None]
+        self._agenda.visit(name for name in self._later if self.rules[name].pasts)
 
     def asks_for(self, label: str | None) -> bool:
         """Whether some query is for events of a label, or of any."""
@@ -361,7 +380,30 @@ class Lane:
             "histories": {names.histories[name]: history.counts for name, history in self.histories.items()},
             "rules": {names.rules[name]: rule.counts for name, rule in self.rules.items()},
             **({"since": self.since} if self.since > -FAR else {}),
+            **({"pasts": pasts} if (pasts := self._counted_pasts()) else {}),
         }
+
+    def _counted_pasts(self) -> dict[str, dict[str, list[int]]]:
+        names = self.state_names
+        return {
+            names.rules[name]: {names.histories[source]: past.counts for source, past in self.rules[name].pasts.items()}
+            for name in self._later
+            if self.rules[name].pasts
+        }
+
+    def expect(self, counted: Mapping[str, Any]) -> None:
+        """What another kept beside the histories has its places, so that its rows can be restored."""
+        pasts, names = counted.get("pasts", {}), self.state_names
+        for name, rule in self.rules.items():
+            own: Mapping[str, list[int]] = pasts.get(names.rules[name], {})
+            for source in {leaf.source for leaf in rule.plan.inputs()}:
+                if names.histories[source] in own:
+                    rule.pasts[source] = self.empty_history(source)
+
+    def empty_history(self, name: str) -> History:
+        """One that keeps things as long as a history of the lane."""
+        plan = self.plan.histories[name]
+        return History(plan.stamps, plan.reach, plan.needed)
 
     def restore(self, counted: Mapping[str, Any]) -> None:
         """Stands where another stood, once the operators have its rows."""
@@ -375,6 +417,8 @@ class Lane:
             history.count_on(*counted["histories"][names.histories[name]])
         for name, rule in self.rules.items():
             rule.count_on(*counted["rules"][names.rules[name]])
+            for source, past in rule.pasts.items():
+                past.count_on(*counted["pasts"][names.rules[name]][names.histories[source]])
         self.settle()
 
     def settle(self) -> None:
@@ -382,6 +426,7 @@ class Lane:
         self.settled = self.tick
         self._agenda.restart()
         self._upkeep.restart()
+        self._note_later()
 
     def expire(self) -> None:
         """Drops what is dead where it stands."""
@@ -392,6 +437,18 @@ class Lane:
         self._upkeep.restart()
         self._upkeep.step(self.bound, self.tick)
         self._agenda.restart()
+
+
+def later_until(since: int | None, uses: Sequence[HistoryUse]) -> int | None:
+    """The last bound at which it matters to a rule that it only sees what ends after some time; None is any."""
+    lasts = since
+    for use in uses:
+        for reader in use.needed if use.needed is not None else (Reader(()),):
+            reach = min((time for _, time in reader.times), default=None)
+            if reach is None or since is None or lasts is None:
+                return None
+            lasts = max(lasts, since + max(reach, 0))
+    return lasts
 
 
 class _Pools(NamedTuple):

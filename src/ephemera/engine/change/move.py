@@ -109,7 +109,7 @@ class Move(MovedTuples):
         return bool(rules) and all(p.name in self.start.warm for p in rules)
 
     def _is_late(self, rule: str) -> bool:
-        return any(owner in self.start.exact_from for owner in self._owners(rule))
+        return any(owner in self.start.exact_from or owner in self.start.since for owner in self._owners(rule))
 
 
 def _shapes(physical: PhysicalPlan) -> dict[str, object]:

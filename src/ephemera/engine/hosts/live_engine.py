@@ -15,7 +15,9 @@ from typing import Any, Literal, Protocol, get_args
 
 import pyarrow as pa
 
-from ephemera.engine.change.change import Change, LookBack, changed, check_messages, form_of, replanned
+from ephemera.engine.change.archive import Archive
+from ephemera.engine.change.change import Change, changed, check_messages, form_of, replanned
+from ephemera.engine.change.starts import LookBack
 from ephemera.engine.engine import Engine, Found
 from ephemera.engine.hosts.batch import answer_parts
 from ephemera.engine.hosts.live_host import LiveHost
@@ -74,6 +76,9 @@ class Changing(Protocol):
 
     def planned_live(self, emit: Iterable[str], *, allowed: bool) -> Compiled:
         """The program as live engines need it, if it may run live."""
+
+    def archive(self, given: Any, *, lenient: bool) -> Archive:
+        """Where added rules find their past: files, sources, tables or events."""
 
 
 """From when on answers are exact where nothing has come."""
@@ -307,12 +312,13 @@ class LiveEngine(LiveHost):
 
     # ---- rules that change ---------------------------------------------------------------------------------
 
-    def change(self, program: Changing, *, look_back: LookBack = "refuse") -> Change:
+    def change(self, program: Changing, *, look_back: LookBack | Any = "refuse") -> Change:
         """Goes on with another program: rules that mean the same go on, others end or begin here.
 
         An added rule is exact from now on if what it needs of the time before is kept. If it is not, the change is
         refused with what is lacking; or such rules see only what ends from now on (`from-now`), or what there is
-        (`available`). A change that is refused leaves the engine as it was.
+        (`available`). Anything else is an archive, in which they find their past: a path of files or a folder, one of
+        `sources` or several, a table, or a list of events. A change that is refused leaves the engine as it was.
 
         >>> import ephemera
         >>> first = "EVENT order(id: string); EVENT paid(id: string); a(i) <- o: order(i);"
@@ -325,15 +331,15 @@ class LiveEngine(LiveHost):
         >>> engine.send({"event": "paid", "time": 2, "data": ["x"]}) + engine.advance(2)
         [{'event': 'b', 'time': 2, 'data': ['x']}]
         """
-        if look_back not in get_args(LookBack):
-            raise ValueError(f'look_back is "refuse", "from-now" or "available", and not {look_back!r}')
+        is_way = isinstance(look_back, str) and look_back in get_args(LookBack)
+        past: LookBack | Archive = look_back if is_way else program.archive(look_back, lenient=self._lenient)
         with self._lock:
             physical = self._compiled.physical
             wanted = program.planned_live(physical.emit, allowed=self._allow_unbounded)
             new = wanted.beside(physical.calendars).live()
             if self.delivery is not None:
                 check_messages(self._compiled, new)
-            done = changed(self._compiled, new, self._engine, self._world, look_back)
+            done = changed(self._compiled, new, self._engine, self._world, past, as_numbers=self._numbers)
             keys, since = self._keys, self._silence.since if self._silence is not None else None
             self._dead += self._engine.take_dead_letters()
             self._take_close()

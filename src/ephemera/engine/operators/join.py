@@ -61,6 +61,8 @@ class RuleJoin:
         self._looked_at = 0
         self.since: int | None = None
         """If only what ends after some time counts: that time."""
+        self.pasts: dict[str, History] = {}
+        """What counts of the time before, if something does: for each of its inputs, from an archive."""
         self.reorder(plan)
         self.pending = Pending(plan.ends)
         self.seen = 0
@@ -98,12 +100,14 @@ class RuleJoin:
         if since == self.since:
             return
         self.since = since
+        if since is None:
+            self.pasts = {}
         self._histories = self._every
         if since is not None:
             views: dict[str, History] = {}
             for leaf in self.plan.inputs():
                 history = self._every(leaf.source)
-                views[leaf.source] = Since.of(history, history.stamps[-1], since)
+                views[leaf.source] = Since.of(history, history.stamps[-1], since, self.pasts.get(leaf.source))
             self._histories = lambda name: views[name] if name in views else self._every(name)
         self.reorder(self.plan)
 

@@ -219,6 +219,7 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
         engine.hold(frozenset(part["lane"]), [events])
     for state in manifest["lanes"]:
         lane = engine.lanes[frozenset(state["sources"])]
+        lane.expect(state["counted"])
         tables = tables_of(lane)
         for name, runs in state["runs"].items():
             for run in runs:
