@@ -1,7 +1,8 @@
 """This module hunts for changes of rules that lose answers, or give too much.
 
 `python -m tests.hunt_changes [cases] [first]`: random programs follow each other in one engine, with one source or with
-two, with restarts from snapshots in between. In some of them what rules lack is read from an archive of all that has come.
+two, with restarts from snapshots in between. In some of them what rules lack is read from an archive of all that has
+come.
 """
 
 from __future__ import annotations

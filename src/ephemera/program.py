@@ -26,6 +26,7 @@ from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import Outcome, World
 from ephemera.terms.events import Event
+from ephemera.terms.values import Term
 
 if TYPE_CHECKING:
     import duckdb
@@ -394,6 +395,12 @@ class Program:
         """The program as a live engine goes on with it; engines ask for that, people need not."""
         self._judge("live", allowed=allowed)
         return self._planned(emit)
+
+    def rows(
+        self, tables: Mapping[str, Iterable[Mapping[str, Any]]], *, lenient: bool = False
+    ) -> Mapping[str, Sequence[Term]]:
+        """The rows of declared tables; engines ask for that, people need not."""
+        return self._world(tables, lenient=lenient).tables
 
     def archive(self, given: Any, *, lenient: bool = False) -> SourceArchive:
         """Where rules that are added to an engine find their past; engines ask for that, people need not."""

@@ -40,6 +40,16 @@ class Partitions:
         self.awaits_past = False
         """Whether one is to be read before anything else."""
 
+    def go_on(self, catalogue: Catalogue, names: Iterable[str]) -> None:
+        """The program has changed: all have come as far as they had, and from now on what it declares counts."""
+        self._catalogue, self._names = catalogue, sorted(names)
+        self._idle = {source.name: source.idle for source in catalogue.sources if source.idle is not None}
+        self._moved = {name: until for name, until in self._moved.items() if name in self._idle}
+        for partition, marks in self._marks.items():
+            self._marks[partition] = now = sources_of(catalogue)
+            now.bounds.update(marks.bounds)
+            now.restore(marks.first, marks.last)
+
     def heard(self, partition: str, labels: Iterable[str], now: int) -> Watermarks:
         """Events of some types come in a partition: how far that has come, which their arrival moves on."""
         marks = self._marks.setdefault(partition, sources_of(self._catalogue))

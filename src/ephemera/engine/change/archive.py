@@ -109,8 +109,6 @@ def _read_by(compiled: Compiled, rule: str) -> Iterator[str | None]:
 def exact_from(standing: EngineStanding, wanted: Wanted, found: Found, archive: str) -> Iterator[tuple[str, int]]:
     """The rules that are not exact at once, since the archive begins too late, and from when on they are."""
     began = standing.engine.sources.first
-    if found.first is None and began is not None:
-        raise ChangeRefused(f"there are no events of this program in {archive}, and some have come")
     for rule in sorted(wanted.rules):
         length = wanted.lengths[rule]
         bound = standing.bound(rule)
@@ -122,6 +120,8 @@ def exact_from(standing: EngineStanding, wanted: Wanted, found: Found, archive: 
 
 def check_kept(standing: EngineStanding, wanted: Wanted, found: Found, archive: str, *, as_numbers: bool) -> None:
     """Refuses an archive without events that have come, and that are still kept."""
+    if found.first is None and standing.engine.sources.first is not None:
+        raise ChangeRefused(f"there are no events of this program in {archive}, and some have come")
     physical = standing.both.new.physical
     derived = {*physical.catalogue.derived, *physical.calendars}
     ends: dict[str, list[Ints]] = {}
