@@ -19,6 +19,7 @@ from ephemera.analysis.unbounded import Use, judge, unbounded_in
 from ephemera.base.diagnostic import Report, report
 from ephemera.base.errors import warn
 from ephemera.base.installed import need_spark
+from ephemera.base.span import Source
 from ephemera.engine.time.processing_time import wall_clock
 from ephemera.pipeline import Checked, Stage, sound
 from ephemera.rules.emitted import asked_for, emitted_label
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ephemera.connect.live_sink import LiveSink
     from ephemera.connect.live_source import LiveSource
     from ephemera.connect.sink import Sink
-    from ephemera.connect.source import Source
+    from ephemera.connect.source import Source as EventSource
     from ephemera.engine.engine import Never
     from ephemera.engine.hosts.batch import Run
     from ephemera.engine.hosts.live_engine import LiveEngine, Stamp
@@ -116,7 +117,7 @@ class Program:
     @overload
     def run(
         self,
-        events: Iterable[Mapping[str, Any] | str | bytes] | Source | Sequence[Source],
+        events: Iterable[Mapping[str, Any] | str | bytes] | EventSource | Sequence[EventSource],
         *,
         sink: None = None,
         **options: Unpack[Options],
@@ -396,6 +397,11 @@ class Program:
         self._judge("live", allowed=allowed)
         return self._planned(emit)
 
+    @property
+    def written(self) -> Source:
+        """The program as it was written."""
+        return self._source
+
     def rows(
         self, tables: Mapping[str, Iterable[Mapping[str, Any]]], *, lenient: bool = False
     ) -> Mapping[str, Sequence[Term]]:
@@ -412,7 +418,15 @@ class Program:
         """An engine that is asked for some events, of which the program may have none."""
         from ephemera.engine.hosts.live_engine import LiveEngine
 
-        return LiveEngine(self._planned(emit, points).beside(world.calendars), world, **options)
+        engine = LiveEngine(self._planned(emit, points).beside(world.calendars), world, **options)
+        engine.written = self.written
+        return engine
+
+    def engine_of(self, told: Mapping[str, Any], tables: Mapping[str, Any]) -> LiveEngine:
+        """An engine of the program that a checkpoint is of; who changes checkpoints asks for that, people need not."""
+        before = Program(pipeline.check(Source(told["path"], told["text"]), unbounded=None))
+        rows = {label: given for label, given in tables.items() if label in before.catalogue.tables}
+        return before._engine(told["emit"], before._world(rows), allow_unbounded=True)
 
     def stream(  # noqa: PLR0913 - all of them named
         self,

@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ephemera.base.errors import EphemeraError
-from ephemera.connect.live.checkpoint import Checkpoint, Commit
+from ephemera.connect.live.checkpoint import Checkpoint, Commit, ToldProgram
 from ephemera.connect.live.meter import Meter
 from ephemera.connect.live.partitions import Partitions
 from ephemera.connect.live.past import ReadPast, without_known
@@ -383,6 +383,7 @@ class Running:
                     ],
                     {name: target.position for name, (_, target) in self._targets.items()},
                     loads,
+                    told_programs(self._engines),
                 )
             )
             self._snapshots = list(taken)
@@ -395,6 +396,18 @@ class Running:
         self._is_dirty = False
         self._committed = time.monotonic()
         self._run.totals.commits += 1
+
+
+def told_programs(engines: Sequence[LiveEngine]) -> list[ToldProgram] | None:
+    """What engines run, if the text of all of it is known."""
+    texts = [engine.written for engine in engines]
+    if any(text is None for text in texts):
+        return None
+    return [
+        {"path": text.path, "text": text.text, "emit": sorted(engine.compiled.physical.emit)}
+        for text, engine in zip(texts, engines, strict=True)
+        if text is not None
+    ]
 
 
 def _passing_identity() -> str:

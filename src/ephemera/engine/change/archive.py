@@ -106,7 +106,7 @@ def _read_by(compiled: Compiled, rule: str) -> Iterator[str | None]:
     yield from (base.label for name in all_read(compiled.plan, [rule]) for base in find(points[name].expression, Base))
 
 
-def exact_from(standing: EngineStanding, wanted: Wanted, found: Found, archive: str) -> Iterator[tuple[str, int]]:
+def exact_from(standing: EngineStanding, wanted: Wanted, found: Found) -> Iterator[tuple[str, int]]:
     """The rules that are not exact at once, since the archive begins too late, and from when on they are."""
     began = standing.engine.sources.first
     for rule in sorted(wanted.rules):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ephemera.algebra.nodes import Point
-from ephemera.engine.change.archive import Archive, ReadOnce
+from ephemera.engine.change.archive import ReadOnce
 from ephemera.engine.change.compared import ChangeRefused, Compared, compared
 from ephemera.engine.change.move import Move
 from ephemera.engine.change.moved_lanes import Immovable
@@ -93,7 +93,7 @@ def changed(  # noqa: PLR0913 - all of the change
     new: Compiled,
     engine: Engine,
     world: World,
-    look_back: LookBack | Archive,
+    look_back: LookBack | ReadOnce,
     *,
     as_numbers: bool = True,
 ) -> Changed:
@@ -101,17 +101,16 @@ def changed(  # noqa: PLR0913 - all of the change
     if engine.sources.ended is not None:
         raise ChangeRefused("the input has ended: there is nothing left to change")
     first: Immovable | None = None
-    read = None if isinstance(look_back, str) else ReadOnce(look_back)
     for rewrites in _rewrites(new.physical):
         planned = new if rewrites == new.physical.rewrites else planned_with(new, rewrites).live()
         both = compared(old, planned)
         try:
             standing = EngineStanding(both, engine)
-            if isinstance(look_back, str) or read is None:
+            if isinstance(look_back, ReadOnce):
+                move, notes = from_archive(both, standing, world, look_back, as_numbers=as_numbers)
+            else:
                 start, notes = start_of(both, standing, look_back)
                 move = Move(standing, world, start)
-            else:
-                move, notes = from_archive(both, standing, world, read, as_numbers=as_numbers)
             made = move.made()
         except Immovable as immovable:
             first = first or immovable

@@ -103,7 +103,7 @@ def from_archive(
     wanted = wanted_by(standing, lacking)
     found = archive.read(both.new, wanted)
     check_kept(standing, wanted, found, archive.name, as_numbers=as_numbers)
-    exact = dict(exact_from(standing, wanted, found, archive.name))
+    exact = dict(exact_from(standing, wanted, found))
     warm = needs_of(both, standing.kept, [rule for rule in added if rule not in lacking], standing).warm
     start = Start(frozenset(warm), {rule: standing.bound(rule) for rule in lacking}, exact)
     notes = [f"{told(both.new.plan, rule)} needs more than {archive.name} has, which begins later" for rule in exact]

@@ -16,7 +16,8 @@ from typing import Any, Literal, Protocol, get_args
 
 import pyarrow as pa
 
-from ephemera.engine.change.archive import Archive
+from ephemera.base.span import Source
+from ephemera.engine.change.archive import Archive, ReadOnce
 from ephemera.engine.change.change import Change, changed, check_messages, form_of, replanned
 from ephemera.engine.change.starts import LookBack
 from ephemera.engine.engine import Engine, Found
@@ -79,6 +80,10 @@ class Changing(Protocol):
     def planned_live(self, emit: Iterable[str], *, allowed: bool) -> Compiled:
         """The program as live engines need it, if it may run live."""
 
+    @property
+    def written(self) -> Source:
+        """Its text."""
+
     def rows(self, tables: Mapping[str, Iterable[Mapping[str, Any]]], *, lenient: bool) -> Mapping[str, Sequence[Term]]:
         """The rows of declared tables, as engines need them."""
 
@@ -124,6 +129,8 @@ class LiveEngine(LiveHost):
         self.is_delivered = messenger is not None
         """Whether they are, by that or by somebody else."""
         super().__init__(compiled.live(), world)
+        self.written: Source | None = None
+        """The program as it was written, if that is known."""
         self._lenient = lenient
         self._allow_unbounded = allow_unbounded
         self._stamp = stamp
@@ -346,7 +353,7 @@ class LiveEngine(LiveHost):
         [{'event': 'b', 'time': 2, 'data': ['x']}]
         """
         is_way = isinstance(look_back, str) and look_back in get_args(LookBack)
-        past: LookBack | Archive = look_back if is_way else program.archive(look_back, lenient=self._lenient)
+        past = look_back if is_way else ReadOnce(program.archive(look_back, lenient=self._lenient))
         with self._lock:
             physical = self._compiled.physical
             wanted = program.planned_live(physical.emit, allowed=self._allow_unbounded)
@@ -356,7 +363,7 @@ class LiveEngine(LiveHost):
             rows = program.rows(tables or {}, lenient=self._lenient)
             world = replace(self._world, tables={**self._world.tables, **rows})
             done = changed(self._compiled, new, self._engine, world, past, as_numbers=self._numbers)
-            self._world = world
+            self._world, self.written = world, program.written
             keys, since = self._keys, self._silence.since if self._silence is not None else None
             self._dead += self._engine.take_dead_letters()
             self._take_close()
