@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,12 @@ from ephemera.connect.live.change_checkpoint import change_checkpoint, is_of_one
 from ephemera.connect.live.checkpoint import FORMAT, KIND
 from ephemera.connect.live.reads import Read
 from ephemera.connect.live.run import LiveProgram, LiveRun
+from ephemera.connect.systems.live import Arrived
 from ephemera.connect.written_places import Written
 from ephemera.engine.change.compared import ChangeRefused
 from ephemera.engine.state.checkpoint_lock import CheckpointHeld, hold
 from ephemera.engine.state.durable_files import Posix, seal, unseal
+from ephemera.formats.decode import Objects
 from tests.engine.following import end_of, told
 from tests.engine.following import oracle as oracle_of
 from tests.systems.test_live_run import Crash, Given, Kept
@@ -69,6 +72,43 @@ def test_a_run_goes_on_with_the_new_program_and_each_answer_comes_once(tmp_path:
     run(tmp_path, OLD + MORE, every, kept)
     answers = given_to(kept)
     wanted = {a for a in oracle_of(OLD + MORE, every) if end_of(a) <= 78_999_999}
+    assert told(map(json.loads, answers)) == {a for a in wanted if '"p"' in a or end_of(a) > 38_999_999}
+    assert len(answers) == len(set(answers))
+
+
+@dataclass
+class Pieces(Given):
+    """Events that come ten at a time."""
+
+    def poll(self, _seconds: float) -> list[Arrived]:
+        piece = self.events[self.position : self.position + 10]
+        self.position += len(piece)
+        self.behind = {"0"} if self.position < len(self.events) else set()
+        return [Arrived("0", Objects(list(piece)))] if piece else []
+
+
+def test_a_run_at_work_takes_a_program_between_two_rounds_and_commits_that_at_once(tmp_path: Path) -> None:
+    every, kept = events(80), Kept("kept")
+    program, new = ephemera.compile(OLD), ephemera.compile(OLD + MORE)
+    own = LiveProgram(program.engine(), program._world())
+    found = LiveRun([own], [Read(Pieces(every[:60]))], [Written(kept)], str(tmp_path))
+    texts: list[str] = []
+
+    def changing() -> list[int]:
+        if found.totals.commits and (tmp_path / "commit.json").exists():
+            content = unseal((tmp_path / "commit.json").read_bytes(), KIND, FORMAT, "commit.json")
+            texts.append(content["programs"][0]["text"])
+        if own.engine.stats().received != 40:
+            return []
+        own.engine.change(new, look_back=every[:40])
+        return [0]
+
+    found.changed, found.pace = changing, 0.0
+    found.run(lambda: False, once=True)
+    assert texts == [OLD, OLD, OLD, OLD, OLD + MORE]
+    run(tmp_path, OLD + MORE, every, kept)
+    wanted = {a for a in oracle_of(OLD + MORE, every) if end_of(a) <= 78_999_999}
+    answers = given_to(kept)
     assert told(map(json.loads, answers)) == {a for a in wanted if '"p"' in a or end_of(a) > 38_999_999}
     assert len(answers) == len(set(answers))
 
