@@ -121,7 +121,7 @@ class MovedTuples(MovedHistories):
         elif lane.rules[name].since is not None:
             raise Immovable(f"{told(self.compared.new.plan, member)} would run together with others that begin later")
         is_join = self.now.plan.points[name].kind == "join" or self.was.plan.points[runner].kind == "join"
-        theirs, ours = self.was.rewritten.names, self.now.rewritten.names
+        theirs, ours = self.compared.before.names, self.compared.after.names
         if (is_join or stored_parts(self.was, runner) or stored_parts(self.now, name)) and theirs.rules[
             runner
         ] != ours.rules[name]:
