@@ -2,18 +2,19 @@
 
 A type may have got attributes behind those that it had. A rule that asks nothing of these means what the same rule
 meant without them, so it is told by the declarations before. One that asks for them, or for events as they are, is
-another rule.
+another rule. How late events may be, when a source is silent, and how many events are expected says nothing of rules.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ephemera.algebra.fingerprint import Print, fingerprint
 from ephemera.algebra.nodes import Plan
+from ephemera.base.time import describe
 from ephemera.base.tree import find, rebuild
 from ephemera.rules.nodes import Catalogue, NormalRule, Schema
 from ephemera.terms.nodes import Anonymous, As, Atom, Var
@@ -61,3 +62,28 @@ def _narrowed(normal: NormalRule, grown: Mapping[str, Schema]) -> NormalRule:
 
 def _is_once(argument: object, named: Mapping[str, int]) -> bool:
     return isinstance(argument, Var) and named[argument.name] == 1
+
+
+def redeclared(old: Catalogue, new: Catalogue) -> Iterator[str]:
+    """What is declared otherwise than before, and what becomes of that; what cannot be was refused."""
+    for label, schema in old.events.items():
+        now = new.events.get(label)
+        if now is None:
+            continue
+        if _has_grown(schema, new):
+            names = ", ".join(f"`{name}`" for name in now.names[len(schema.names) :])
+            yield f"`{label}` has {names}, null in what has come before"
+        if now.per_second != schema.per_second:
+            yield f"`{label}` has another `RATE`: how rules are joined may change with it, and no answer"
+    streams = {source.name: source for source in old.sources}
+    for source in new.sources:
+        was = streams.get(source.name)
+        if was is not None and source.watermark != was.watermark:
+            lengths = f"`WATERMARK {describe(source.watermark)}`, before {describe(was.watermark)}"
+            yield f"`{source.name}` has {lengths}: it counts for what comes, and time does not go back"
+        if was is not None and source.idle != was.idle:
+            yield f"`{source.name}` has {_idle(source.idle)}, before {_idle(was.idle)}"
+
+
+def _idle(length: int | None) -> str:
+    return "no `IDLE`" if length is None else f"`IDLE {describe(length)}`"
