@@ -22,10 +22,10 @@ def main() -> int:
     changes = exact = refused = answers = archived = immovable = 0
     for seed in range(first, first + count):
         case = make(Random(seed), streams=seed % 3 == 0, changes=1 + seed % 3, grows=seed % 7 < 3)
-        archive = seed % 5 < 2
+        archive = (1, 0.5, 0, 0, 0)[seed % 5]
         follower = followed(case, Random(seed), restarts=seed % 2 == 0, archive=archive)
         wrong = follower.wrong()
-        if any(wrong.values()) or follower.inexact:
+        if any(wrong.values()) or (archive == 1 and follower.inexact):
             print(f"case {seed}: {wrong} {follower.inexact}")
             return 1
         archived += len(follower.refusals) - len(follower.immovable) if archive else 0

@@ -148,8 +148,8 @@ def bounds(engine: LiveEngine) -> dict[str, int]:
     return found
 
 
-def followed(case: Changing, dice: Random, *, restarts: bool = False, archive: bool = False) -> Follower:
-    """An engine that has gone through all changes of a case, maybe with an archive of all that has come."""
+def followed(case: Changing, dice: Random, *, restarts: bool = False, archive: float = 0) -> Follower:
+    """An engine that has gone through all changes of a case, so likely with an archive of all that has come."""
     follower = Follower(case)
     at = 0
     for number, moment in enumerate(case.moments, 1):
@@ -160,7 +160,8 @@ def followed(case: Changing, dice: Random, *, restarts: bool = False, archive: b
         if restarts and dice.random() < 0.3:
             follower.restart()
         way: Any = dice.choice(("from-now", "available"))
-        follower.change(number, case.shaped(number, case.events[:at]) if archive else way)
+        has_archive = archive == 1 or (archive > 0 and dice.random() < archive)
+        follower.change(number, case.shaped(number, case.events[:at]) if has_archive else way)
         if restarts and dice.random() < 0.5:
             follower.restart()
     follower.send(case.events[at:])

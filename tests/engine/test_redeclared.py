@@ -48,7 +48,7 @@ def narrow(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def test_random_rules_go_on_with_more_attributes_and_other_watermarks(ways: dict[str, Any], count: int) -> None:
     followers: list[Follower] = []
     for seed, case in enumerate(changings(count, grows=True, **ways)):
-        follower = followed(case, Random(seed), restarts=True, archive=seed % 2 == 0)
+        follower = followed(case, Random(seed), restarts=True, archive=seed % 2)
         assert (follower.wrong(), follower.inexact) == ({"lacking": set(), "too much": set()}, []), f"case {seed}"
         followers.append(follower)
     assert sum(len(done.kept) for one in followers for done in one.changes) > count

@@ -110,12 +110,25 @@ def exact_from(standing: EngineStanding, wanted: Wanted, found: Found) -> Iterat
     """The rules that are not exact at once, since the archive begins too late, and from when on they are."""
     began = standing.engine.sources.first
     for rule in sorted(wanted.rules):
-        length = wanted.lengths[rule]
-        bound = standing.bound(rule)
+        length, bound = wanted.lengths[rule], standing.bound(rule)
         first = found.first if found.first is not None else -FAR
-        if first <= (-FAR if length is None else bound - length) or began is None or first <= began:
-            continue
-        yield rule, FAR if length is None else max(first + length, bound)
+        lacks = [late for late in (late_derivers(standing, rule),) if late > bound]
+        if first > (-FAR if length is None else bound - length) and began is not None and first > began:
+            lacks.append(first)
+        if lacks:
+            yield rule, FAR if length is None else max(max(lacks) + length, bound)
+
+
+def late_derivers(standing: EngineStanding, rule: str) -> int:
+    """From when on all kept rules are exact that derive something for an added one."""
+    both, lanes = standing.both, standing.engine.lanes
+    found = [-FAR]
+    for name in all_read(both.new.plan, [rule]):
+        at = standing.old_lane(name)
+        if at is not None and at in lanes:
+            runs = [one for own, one in lanes[at].rules.items() if both.kept[name] in owners_of(both.old.physical, own)]
+            found += [one.exact_from for one in runs if one.exact_from is not None]
+    return max(found)
 
 
 def check_kept(standing: EngineStanding, wanted: Wanted, found: Found, archive: str, *, as_numbers: bool) -> None:

@@ -75,6 +75,9 @@ class Move(MovedTuples):
         """All is seen, and what is dead goes; what is not exact yet is remembered."""
         for name, join in lane.rules.items():
             join.seen = lane.tick
+            exact = [self.start.exact_from[o] for o in self._owners(name) if o in self.start.exact_from]
+            if exact:
+                join.exact_from = max(exact)
             times = {self.start.since[o] for o in self._owners(name) if o in self.start.since}
             others = [o for o in self._owners(name) if o not in self.start.since]
             if times and (others or len(times) > 1):

@@ -116,6 +116,9 @@ class MovedTuples(MovedHistories):
         if at != names and old.bound != lane.bound:
             raise Immovable(self._elsewhere(member))
         rule = old.rules[runner]
+        if rule.exact_from is not None and rule.exact_from > old.bound:
+            now = lane.rules[name]
+            now.exact_from = max(rule.exact_from, now.exact_from if now.exact_from is not None else rule.exact_from)
         if rule.since is not None and rule.since > -FAR:
             self._counted_since(names, name, member, rule)
         elif lane.rules[name].since is not None:

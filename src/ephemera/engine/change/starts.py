@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from typing import Literal
 
 from ephemera.base.time import describe
-from ephemera.engine.change.archive import PastMove, ReadOnce, check_kept, exact_from, notes_of, wanted_by
+from ephemera.engine.change.archive import (
+    PastMove,
+    ReadOnce,
+    check_kept,
+    exact_from,
+    late_derivers,
+    notes_of,
+    wanted_by,
+)
 from ephemera.engine.change.compared import ChangeRefused, Compared, told
 from ephemera.engine.change.move import Move
 from ephemera.engine.change.moved_lanes import Start
@@ -106,7 +114,12 @@ def from_archive(
     exact = dict(exact_from(standing, wanted, found))
     warm = needs_of(both, standing.kept, [rule for rule in added if rule not in lacking], standing).warm
     start = Start(frozenset(warm), {rule: standing.bound(rule) for rule in lacking}, exact)
-    notes = [f"{told(both.new.plan, rule)} needs more than {archive.name} has, which begins later" for rule in exact]
+    late = {rule: late_derivers(standing, rule) > standing.bound(rule) for rule in exact}
+    more, begins = (
+        "reads what is derived by a rule that is not exact yet",
+        f"needs more than {archive.name} has, which begins later",
+    )
+    notes = [f"{told(both.new.plan, rule)} {more if late[rule] else begins}" for rule in exact]
     return PastMove(standing, world, start, wanted, found), (*dict.fromkeys(notes), *notes_of(found, archive.name))
 
 
