@@ -161,6 +161,27 @@ def test_what_reads_a_rule_that_is_not_exact_yet_is_not_exact_before_that_is() -
     assert done.notes == ("`r` (rule 3) reads what is derived by a rule that is not exact yet",)
 
 
+def test_timers_of_the_clock_are_told_in_the_past_and_go_through_further_changes() -> None:
+    declared = "TIME UNIT 1 hour; EVENT a(k: int); EVENT b(k: int);"
+    kept = "w(k) <- i: a(k), j: b(k), i before j, {i, j} within 4;"
+    rule = "d(k) <- t: timer:datetime(hour-of-day: 8), o: a(k), o before t, {o, t} within 20;"
+    rules = rule + "x(k) <- i: d(k), j: b(k), {i, j} within 30;"
+    events = [{"event": "ab"[n % 2], "time": 1_000 + 3 * n, "data": [n % 3]} for n in range(60)]
+    found = ephemera.compile(declared + kept).engine()
+    given = told(found.send_many(events[:30]))
+    (bound,) = {lane.bound for lane in found._engine.lanes.values()}
+    found.change(ephemera.compile(declared + kept + rules), look_back=events[:30])
+    found.change(ephemera.compile(declared + rules + kept))
+    given |= told(found.send_many(events[30:])) | told(found.finish())
+
+    def end(answer: str) -> float:
+        return end_of(answer) * 3_600
+
+    before, after = oracle(declared + kept, events), oracle(declared + kept + rules, events)
+    assert given == {a for a in before if end(a) <= bound} | {a for a in after if end(a) > bound}
+    assert any('"x"' in a for a in given)
+
+
 # ---- archives that do not help -----------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ from ephemera.algebra.attributes import (
     reference,
 )
 from ephemera.engine.change.compared import told
-from ephemera.engine.change.kept_tuples import serves
+from ephemera.engine.change.kept_tuples import Convert, serves
 from ephemera.engine.change.moved_histories import MovedHistories
 from ephemera.engine.change.moved_lanes import Immovable, owners_of, renaming, stored_parts
 from ephemera.engine.lane import Lane
@@ -152,19 +152,31 @@ class MovedTuples(MovedHistories):
     def _past(self, names: frozenset[str], name: str, member: str, old: RuleJoin, source: str) -> History:
         """What a kept rule has of the time before it began, for one of its inputs."""
         at, lane = self.standing.old_lane(member), self.new.lanes[names]
-        query = lane.plan.queries.get(source)
-        if query is not None:
+        origin = next((o for o in self.origins[names].values() if o.lane == at), None)
+        found = lane.empty_history(source)
+        own, way = self._past_of(lane, name, member, old, source)
+        for run in old.pasts[own].checkpoint():
+            batch = way(run.batch)
+            if len(batch):
+                found.restore(origin.moved(batch) if origin is not None else batch, 1)
+        return found
+
+    def _past_of(self, lane: Lane, name: str, member: str, old: RuleJoin, source: str) -> tuple[str, Convert]:
+        """What the old rule calls that, and how it becomes what the new one reads."""
+        query, at = lane.plan.queries.get(source), self.standing.old_lane(member)
+        if query is None:  # a timer of its own
+            theirs, ours = self.compared.before.names, self.compared.after.names
+            leaf = ours.histories[source].partition(".")[2]
+            runner = self.runs[self.compared.kept[member]]
+            before = next((o for o in old.pasts if theirs.histories[o] == f"{theirs.rules[runner]}.{leaf}"), None)
+            if before is not None:
+                names_of = renaming(theirs.columns.get(before, {}), ours.columns.get(source, {}))
+                return before, lambda batch: batch.renamed(names_of)
+        else:
             for one in (replace(k, tested=None) for k in self.kept.get(query.label, ()) if k.history in old.pasts):
                 way = self._way(one, query.patterns, whole=query.keeps_events)
-                if one.lane != at or way is None or not serves(one, self._asked(name, member, source)):
-                    continue
-                origin = next((o for o in self.origins[names].values() if o.lane == at), None)
-                found = lane.empty_history(source)
-                for run in old.pasts[one.history].checkpoint():
-                    batch = way(run.batch)
-                    if len(batch):
-                        found.restore(origin.moved(batch) if origin is not None else batch, 1)
-                return found
+                if one.lane == at and way is not None and serves(one, self._asked(name, member, source)):
+                    return one.history, way
         raise Immovable(f"the past of {told(self.compared.new.plan, member)} would have another form")
 
     def _for_group(self, plan: RulePlan, name: str, member: str, batch: Batch) -> Batch:
