@@ -104,12 +104,14 @@ def test_the_past_is_let_go_when_it_matters_no_longer() -> None:
     events = stream(60)
     found, _ = engine(JOIN, events)
     found.change(ephemera.compile(DECLARED + JOIN + SLOW), look_back=events)
-    assert any(len(past) for past in ruled(found)["slow"].pasts.values())
+    held = found.held().histories
+    assert sum(tuples for name, (tuples, _, _) in held.items() if name.endswith(" in the past of slow")) > 5
     last = events[-1]["time"]
     found.advance(last + 20)
     assert ruled(found)["slow"].since is not None
     found.advance(last + 31)
     assert (ruled(found)["slow"].since, ruled(found)["slow"].pasts) == (None, {})
+    assert not any("past" in one.name for one in found.stats().histories)
 
 
 def test_rules_that_began_later_are_like_others_when_that_matters_no_longer() -> None:

@@ -7,7 +7,7 @@ until nothing is new. At the end the histories forget what no rule can need any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,8 +88,8 @@ class Lane:
         has_choice = any(len(rule.leaves) > 2 for rule in rules)
         self.reordering = Reordering(physical, self.rules, self.histories) if has_choice else None
         self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars, self.histories)
-        self._later: list[str] = []
-        """The rules that began later than others, as long as that matters."""
+        self._later: dict[str, int | None] = {}
+        """The rules that began later than others, and the last bound at which that matters; None is any."""
         self.settled = 0
         """The tick at the end of the last step: whatever a rule was not visited for until then is nothing to it."""
         self._upkeep = Upkeep(self.histories, plan.queries, self._agenda.emptied)
@@ -218,17 +218,21 @@ class Lane:
 
     def _outlive(self) -> None:
         """Rules that began later than others are like them when what is older matters to them no longer."""
+        is_over = [name for name, lasts in self._later.items() if lasts is not None and self.bound > lasts]
+        for name in is_over:
+            self.rules[name].count_since(None)
+        if is_over:
+            self._note_later()
         for name in self._later:
-            rule = self.rules[name]
-            lasts = later_until(rule.since, self.plan.uses[name])
-            if lasts is not None and self.bound > lasts:
-                rule.count_since(None)
-            for past in rule.pasts.values():
+            for past in self.rules[name].pasts.values():
                 past.expire(self.bound)
-        self._note_later()
 
     def _note_later(self) -> None:
-        self._later = [name for name, rule in self.rules.items() if rule.since is not None]
+        self._later = {
+            name: later_until(rule.since, self.plan.uses[name])
+            for name, rule in self.rules.items()
+            if rule.since is not None
+        }
         self._agenda.visit(name for name in self._later if self.rules[name].pasts)
 
     def asks_for(self, label: str | None) -> bool:
@@ -400,6 +404,12 @@ class Lane:
                 if names.histories[source] in own:
                     rule.pasts[source] = self.empty_history(source)
 
+    def every_history(self) -> Iterator[tuple[str, History]]:
+        """The histories by name, and what rules have beside them."""
+        yield from self.histories.items()
+        for name in self._later:
+            yield from ((f"{source} in the past of {name}", past) for source, past in self.rules[name].pasts.items())
+
     def empty_history(self, name: str) -> History:
         """One that keeps things as long as a history of the lane."""
         plan = self.plan.histories[name]
@@ -439,15 +449,15 @@ class Lane:
         self._agenda.restart()
 
 
-def later_until(since: int | None, uses: Sequence[HistoryUse]) -> int | None:
+def later_until(since: int, uses: Sequence[HistoryUse]) -> int | None:
     """The last bound at which it matters to a rule that it only sees what ends after some time; None is any."""
     lasts = since
     for use in uses:
         for reader in use.needed if use.needed is not None else (Reader(()),):
             reach = min((time for _, time in reader.times), default=None)
-            if reach is None or since is None or lasts is None:
+            if reach is None:
                 return None
-            lasts = max(lasts, since + max(reach, 0))
+            lasts = max(lasts, since + reach)
     return lasts
 
 
