@@ -23,6 +23,7 @@ from ephemera.engine.operators.detectors import Detectors
 from ephemera.engine.operators.head import HeadBuilder, is_message
 from ephemera.engine.operators.join import RuleJoin
 from ephemera.engine.operators.join_constants import JoinConstants
+from ephemera.engine.operators.later_rules import LaterRules
 from ephemera.engine.operators.match import AbsoluteTimer, Matcher, Query, asked_for, with_events
 from ephemera.engine.operators.step_events import StepEvents, Used, run_to_fixpoint
 from ephemera.engine.operators.tuples import TupleBuilder
@@ -34,7 +35,7 @@ from ephemera.kernels.event_columns import REFERENCE, Events, of_events
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.tail import Row
-from ephemera.physical.nodes import HistoryUse, LanePlan, Reader, RulePlan
+from ephemera.physical.nodes import LanePlan, RulePlan
 from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import DeadLetter
 from ephemera.rules.patterns import pattern_label
@@ -49,7 +50,7 @@ from ephemera.terms.values import Term, Value
 class Lane:
     """Rules that share a bound."""
 
-    def __init__(  # noqa: PLR0915 - all that a lane has
+    def __init__(
         self,
         plan: LanePlan,
         physical: PhysicalPlan,
@@ -88,8 +89,7 @@ class Lane:
         has_choice = any(len(rule.leaves) > 2 for rule in rules)
         self.reordering = Reordering(physical, self.rules, self.histories) if has_choice else None
         self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars, self.histories)
-        self._later: dict[str, int | None] = {}
-        """The rules that began later than others, and the last bound at which that matters; None is any."""
+        self.later = LaterRules(self.rules, plan.uses, self._agenda.visit)
         self.settled = 0
         """The tick at the end of the last step: whatever a rule was not visited for until then is nothing to it."""
         self._upkeep = Upkeep(self.histories, plan.queries, self._agenda.emptied)
@@ -210,30 +210,10 @@ class Lane:
         self.derived_references = min(pool.next_derived, self.derived_references)
         self.settled = self.tick
         self._upkeep.step(self.bound, self.tick)
-        if self._later:
-            self._outlive()
+        self.later.step(self.bound)
         if self.reordering is not None:
             self.reordering.step(self.released, bound)
         return derived
-
-    def _outlive(self) -> None:
-        """Rules that began later than others are like them when what is older matters to them no longer."""
-        is_over = [name for name, lasts in self._later.items() if lasts is not None and self.bound > lasts]
-        for name in is_over:
-            self.rules[name].count_since(None)
-        if is_over:
-            self._note_later()
-        for name in self._later:
-            for past in self.rules[name].pasts.values():
-                past.expire(self.bound)
-
-    def _note_later(self) -> None:
-        self._later = {
-            name: later_until(rule.since, self.plan.uses[name])
-            for name, rule in self.rules.items()
-            if rule.since is not None
-        }
-        self._agenda.visit(name for name in self._later if self.rules[name].pasts)
 
     def asks_for(self, label: str | None) -> bool:
         """Whether some query is for events of a label, or of any."""
@@ -384,31 +364,17 @@ class Lane:
             "histories": {names.histories[name]: history.counts for name, history in self.histories.items()},
             "rules": {names.rules[name]: rule.counts for name, rule in self.rules.items()},
             **({"since": self.since} if self.since > -FAR else {}),
-            **({"pasts": pasts} if (pasts := self._counted_pasts()) else {}),
-        }
-
-    def _counted_pasts(self) -> dict[str, dict[str, list[int]]]:
-        names = self.state_names
-        return {
-            names.rules[name]: {names.histories[source]: past.counts for source, past in self.rules[name].pasts.items()}
-            for name in self._later
-            if self.rules[name].pasts
+            **({"pasts": pasts} if (pasts := self.later.counted(names)) else {}),
         }
 
     def expect(self, counted: Mapping[str, Any]) -> None:
-        """What another kept beside the histories has its places, so that its rows can be restored."""
-        pasts, names = counted.get("pasts", {}), self.state_names
-        for name, rule in self.rules.items():
-            own: Mapping[str, list[int]] = pasts.get(names.rules[name], {})
-            for source in {leaf.source for leaf in rule.plan.inputs()}:
-                if names.histories[source] in own:
-                    rule.pasts[source] = self.empty_history(source)
+        """What another kept beside the histories has its place, before the operators get their rows."""
+        self.later.expect(counted.get("pasts", {}), self.state_names, self.empty_history)
 
     def every_history(self) -> Iterator[tuple[str, History]]:
         """The histories by name, and what rules have beside them."""
         yield from self.histories.items()
-        for name in self._later:
-            yield from ((f"{source} in the past of {name}", past) for source, past in self.rules[name].pasts.items())
+        yield from ((f"{source} in the past of {name}", past) for name, source, past in self.later.pasts())
 
     def empty_history(self, name: str) -> History:
         """One that keeps things as long as a history of the lane."""
@@ -427,8 +393,6 @@ class Lane:
             history.count_on(*counted["histories"][names.histories[name]])
         for name, rule in self.rules.items():
             rule.count_on(*counted["rules"][names.rules[name]])
-            for source, past in rule.pasts.items():
-                past.count_on(*counted["pasts"][names.rules[name]][names.histories[source]])
         self.settle()
 
     def settle(self) -> None:
@@ -436,7 +400,7 @@ class Lane:
         self.settled = self.tick
         self._agenda.restart()
         self._upkeep.restart()
-        self._note_later()
+        self.later.note()
 
     def expire(self) -> None:
         """Drops what is dead where it stands."""
@@ -447,18 +411,6 @@ class Lane:
         self._upkeep.restart()
         self._upkeep.step(self.bound, self.tick)
         self._agenda.restart()
-
-
-def later_until(since: int, uses: Sequence[HistoryUse]) -> int | None:
-    """The last bound at which it matters to a rule that it only sees what ends after some time; None is any."""
-    lasts = since
-    for use in uses:
-        for reader in use.needed if use.needed is not None else (Reader(()),):
-            reach = min((time for _, time in reader.times), default=None)
-            if reach is None:
-                return None
-            lasts = max(lasts, since + reach)
-    return lasts
 
 
 class _Pools(NamedTuple):
