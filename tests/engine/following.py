@@ -7,6 +7,7 @@ the whole stream. That counts for each rule from when on the change has called i
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -65,15 +66,17 @@ class Follower:
         self.stretches = [Stretch(0, dict.fromkeys((label for label, _ in case.rules[0]), -NEVER))]
         self.changes: list[Change] = []
         self.refusals: list[str] = []
+        self.inexact: list[str] = []
+        """Added rules that are not exact though an archive had all that they need."""
         self.immovable: list[str] = []
         """The changes that could not be made at all: the program before goes on."""
 
     def send(self, events: Sequence[dict[str, Any]]) -> None:
         """Some events."""
-        self.given |= told(self.engine.send_many(list(events)))
+        self.given |= told(self.engine.send_many(self.case.shaped(self.stretches[-1].number, events)))
 
     def change(self, number: int, look_back: Any = "from-now") -> None:
-        """Another program; if it is not exact at once, it is as told."""
+        """Another program; if it is not exact at once, it is as told. With an archive it has to be."""
         program = ephemera.compile(self.case.program(number))
         before = bounds(self.engine)
         try:
@@ -93,7 +96,11 @@ class Follower:
         for name in done.added:
             rule = rules[int(name.rpartition("rule ")[2].rstrip(")")) - 1]
             time = done.answers_from[name]
-            self.exact[rule] = NEVER if time is None else -NEVER if isinstance(time, str) else round(time * SECOND)
+            self.exact[same(rule)] = (
+                NEVER if time is None else -NEVER if isinstance(time, str) else round(time * SECOND)
+            )
+            if not isinstance(look_back, str) and self.exact[same(rule)] > begins[rule[0]]:
+                self.inexact.append(f"{name} is exact from {time} on, though all that has come is there")
         self.stretches.append(Stretch(number, begins))
 
     def restart(self) -> None:
@@ -112,17 +119,22 @@ class Follower:
         counted: set[str] = set()
         every: set[str] = set()
         for stretch in self.stretches:
-            found = oracle(self.case.program(stretch.number), self.case.events)
+            found = oracle(self.case.program(stretch.number), self.case.shaped(stretch.number, self.case.events))
             rules = self.case.rules[stretch.number]
             for label in {label for label, _ in rules}:
                 first = max(
-                    [stretch.begins[label], *(self.exact.get(rule, -NEVER) for rule in rules if rule[0] == label)]
+                    [stretch.begins[label], *(self.exact.get(same(rule), -NEVER) for rule in rules if rule[0] == label)]
                 )
                 last = stretch.ends.get(label, NEVER) if stretch.ends else NEVER
                 lacking |= {a for a in found if label_of(a) == label and first < end_of(a) <= last} - self.given
                 every |= {a for a in self.given if label_of(a) == label and stretch.begins[label] < end_of(a) <= first}
                 counted |= {a for a in found if label_of(a) == label and first < end_of(a) <= last}
         return {"lacking": lacking, "too much": self.given - counted - every}
+
+
+def same(rule: tuple[str, str]) -> tuple[str, str]:
+    """A rule as it was before its types got attributes that it does not ask for."""
+    return rule[0], re.sub(r"\ba\((\w+), (\w+), _\)", r"a(\1, \2)", rule[1])
 
 
 def bounds(engine: LiveEngine) -> dict[str, int]:
@@ -136,8 +148,8 @@ def bounds(engine: LiveEngine) -> dict[str, int]:
     return found
 
 
-def followed(case: Changing, dice: Random, *, restarts: bool = False) -> Follower:
-    """An engine that has gone through all changes of a case."""
+def followed(case: Changing, dice: Random, *, restarts: bool = False, archive: float = 0) -> Follower:
+    """An engine that has gone through all changes of a case, so likely with an archive of all that has come."""
     follower = Follower(case)
     at = 0
     for number, moment in enumerate(case.moments, 1):
@@ -147,7 +159,9 @@ def followed(case: Changing, dice: Random, *, restarts: bool = False) -> Followe
             at += size
         if restarts and dice.random() < 0.3:
             follower.restart()
-        follower.change(number, dice.choice(("from-now", "available")))
+        way: Any = dice.choice(("from-now", "available"))
+        has_archive = archive == 1 or (archive > 0 and dice.random() < archive)
+        follower.change(number, case.shaped(number, case.events[:at]) if has_archive else way)
         if restarts and dice.random() < 0.5:
             follower.restart()
     follower.send(case.events[at:])

@@ -274,6 +274,15 @@ def _explain(  # noqa: PLR0917 - its options
     "stream mode.",
 )
 @click.option("--checkpoint", metavar="FOLDER", help="Live: a folder that keeps the state for another start.")
+@click.option(
+    "--watch", is_flag=True, help="Live in this process: go on with the programs as their files change, or by SIGHUP."
+)
+@click.option(
+    "--look-back",
+    metavar="HOW",
+    help="With --watch, what added rules do that lack something of the time before: refuse, from-now, available, or "
+    "the archive that has it: files, a folder or an address, as --input names them.",
+)
 @click.option("--trigger", metavar="PACE", help='Live: how often, such as "1 second"; `once` takes what is there.')
 @click.option(
     "--shards",

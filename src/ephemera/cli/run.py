@@ -70,6 +70,8 @@ def run_command(
     deliver_only: Sequence[str] = (),
     outbox: str | None = None,
     allow_command: bool = False,
+    watch: bool = False,
+    look_back: str | None = None,
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
     output = outputs[0] if outputs else None
@@ -86,7 +88,15 @@ def run_command(
     )
     if not delivery.is_wanted and (outbox is not None or deliver_only):
         refuse(f"{'--outbox' if outbox is not None else '--deliver-only'} is for messages that are sent: `--deliver`")
-    asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
+    asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter, watch, look_back or "refuse")
+    if look_back is not None and not watch:
+        refuse("--look-back says how rules begin that are added while programs run: `--watch`")
+    if watch and (mode != Mode.stream or Path("-") in programs):
+        refuse(
+            "--watch is for live runs: `--mode stream`"
+            if mode != Mode.stream
+            else "--watch is for program files, and standard input is none"
+        )
     for name, what in (*((one, "answers") for one in outputs), (dead_letter, "dead letters")):
         if name is not None and not is_system(name) and is_packed(name):
             refuse(f"{what} are not packed; name `{name}` without its last ending")

@@ -61,6 +61,10 @@ class RuleJoin:
         self._looked_at = 0
         self.since: int | None = None
         """If only what ends after some time counts: that time."""
+        self.exact_from: int | None = None
+        """If it lacks something, from when on that matters to nothing that it gives; None if it lacks nothing."""
+        self.pasts: dict[str, History] = {}
+        """What counts of the time before, if something does: for each of its inputs, from an archive."""
         self.reorder(plan)
         self.pending = Pending(plan.ends)
         self.seen = 0
@@ -83,13 +87,14 @@ class RuleJoin:
         return self._looked_at + (self._few.examined if self._few is not None else 0)
 
     @property
-    def counts(self) -> list[int]:
-        """The last tick of which all was used, how many pairs were looked at, and from when on something counts."""
-        return [self.seen, self.examined, *([] if self.since is None else [self.since])]
+    def counts(self) -> list[int | None]:
+        """The last tick of which all was used, how many pairs were looked at, from when on something counts, or all."""
+        more = [self.since] if self.exact_from is None else [self.since, self.exact_from]
+        return [self.seen, self.examined, *(more if more != [None] else [])]
 
-    def count_on(self, seen: int, examined: int, since: int | None = None) -> None:
+    def count_on(self, seen: int, examined: int, since: int | None = None, exact_from: int | None = None) -> None:
         """Counts on from there."""
-        self.seen = seen
+        self.seen, self.exact_from = seen, exact_from
         self._looked_at += examined - self.examined
         self.count_since(since)
 
@@ -98,12 +103,14 @@ class RuleJoin:
         if since == self.since:
             return
         self.since = since
+        if since is None:
+            self.pasts = {}
         self._histories = self._every
         if since is not None:
             views: dict[str, History] = {}
             for leaf in self.plan.inputs():
                 history = self._every(leaf.source)
-                views[leaf.source] = Since.of(history, history.stamps[-1], since)
+                views[leaf.source] = Since.of(history, history.stamps[-1], since, self.pasts.get(leaf.source))
             self._histories = lambda name: views[name] if name in views else self._every(name)
         self.reorder(self.plan)
 
