@@ -19,6 +19,7 @@ from ephemera.analysis.unbounded import Use, judge, unbounded_in
 from ephemera.base.diagnostic import Report, report
 from ephemera.base.errors import warn
 from ephemera.base.installed import need_spark
+from ephemera.base.span import Source as Text
 from ephemera.engine.time.processing_time import wall_clock
 from ephemera.pipeline import Checked, Stage, sound
 from ephemera.rules.emitted import asked_for, emitted_label
@@ -394,6 +395,11 @@ class Program:
         self._judge("live", allowed=allowed)
         return self._planned(emit)
 
+    def planned_spread(self, emit: Iterable[str], *, allowed: bool) -> tuple[Compiled, Text]:
+        """The same for live queries on Spark, with its text."""
+        self._judge("live", allowed=allowed, as_they_come=False)
+        return self._planned(emit), self._source
+
     def _engine(self, emit: Iterable[str], world: World, *, points: Points | None = None, **options: Any) -> LiveEngine:
         """An engine that is asked for some events, of which the program may have none."""
         from ephemera.engine.hosts.live_engine import LiveEngine
@@ -455,6 +461,7 @@ class Program:
             sink,
             past=past,
             old=old,
+            text=self._source,
             lenient=lenient,
             checkpoint=checkpoint,
             dead_letters=dead_letters,

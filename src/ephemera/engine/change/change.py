@@ -5,7 +5,7 @@ Everything is found out and made before anything is given up. So a change that i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -93,18 +93,33 @@ class Changed:
         return Change(both.rules_kept(), both.rules_removed(), both.rules_added(), times, self.notes)
 
 
-def changed(old: Compiled, new: Compiled, engine: Engine, world: World, look_back: LookBack) -> Changed:
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How programs run where an engine is changed, and what is known and moved there: here in one process."""
+
+    planned: Callable[[Compiled], Compiled] = Compiled.live
+    """A program that was planned otherwise, as engines there need it."""
+    standing: Callable[[Compared, Engine], EngineStanding] = EngineStanding
+    move: Callable[[EngineStanding, World, Start], Move] = Move
+
+
+IN_PROCESS = Ways()
+
+
+def changed(  # noqa: PLR0913, PLR0917 - two programs, and how the first stands
+    old: Compiled, new: Compiled, engine: Engine, world: World, look_back: LookBack, ways: Ways = IN_PROCESS
+) -> Changed:
     """The engine after a change; the one before is only looked at."""
     if engine.sources.ended is not None:
         raise ChangeRefused("the input has ended: there is nothing left to change")
     first: Immovable | None = None
     for rewrites in _rewrites(new.physical):
-        planned = new if rewrites == new.physical.rewrites else planned_with(new, rewrites).live()
+        planned = new if rewrites == new.physical.rewrites else ways.planned(planned_with(new, rewrites))
         both = compared(old, planned)
         try:
-            standing = EngineStanding(both, engine)
+            standing = ways.standing(both, engine)
             start, notes = _start(both, standing, look_back)
-            made = Move(standing, world, start).made()
+            made = ways.move(standing, world, start).made()
         except Immovable as immovable:
             first = first or immovable
             continue
@@ -189,13 +204,13 @@ def _check_early(both: Compared, rule: str) -> None:
         )
 
 
-def replanned(compiled: Compiled, names: Sequence[str]) -> Compiled:
+def replanned(compiled: Compiled, names: Sequence[str], ways: Ways = IN_PROCESS) -> Compiled:
     """A program as it is planned by some rewrites, by their names."""
     own = tuple(one.__name__ for one in compiled.physical.rewrites)
     if own == tuple(names):
         return compiled
     known = {one.__name__: one for one in (*ALL_REWRITES, store_every_join)}
-    return planned_with(compiled, tuple(known[name] for name in names)).live()
+    return ways.planned(planned_with(compiled, tuple(known[name] for name in names)))
 
 
 def form_of(compiled: Compiled) -> list[str]:
