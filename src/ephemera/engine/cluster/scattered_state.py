@@ -22,7 +22,7 @@ from ephemera.engine.engine import Engine
 from ephemera.engine.lane import Lane
 from ephemera.engine.operators.join_constants import MEMBER
 from ephemera.engine.separation import places_of
-from ephemera.kernels.columns import UNBOUND, Batch, Column, Ints, column, stack
+from ephemera.kernels.columns import UNBOUND, Batch, Column, Hashes, Ints, column, stack
 from ephemera.kernels.event_columns import Events
 from ephemera.kernels.keys import hash_columns
 from ephemera.physical.placement import WHOLE
@@ -68,7 +68,7 @@ class _Group:
     def _waiting(self, names: frozenset[str]) -> None:
         for part in self.whole.waiting_parts[names]:
             rows, hashes = self.spread.keys(part, self.number)
-            for home, some in self._by_home(hashes % np.uint64(self.spread.places)):
+            for home, some in self._by_home(self._home_of(hashes)):
                 if home in self.engines:
                     self.engines[home].hold(names, [part.take(rows[some])])
 
@@ -84,7 +84,7 @@ class _Group:
     def _told_apart(self, parts: list[Events], label: str) -> Iterator[tuple[int, Events]]:
         for part in parts:
             hashes = places_of(part, self.spread.plan.judged[label])
-            for home, rows in self._by_home(hashes % np.uint64(self.spread.places)):
+            for home, rows in self._by_home(self._home_of(hashes)):
                 yield home, part.take(rows)
 
     # ---- tuples --------------------------------------------------------------------------------------------
@@ -177,7 +177,9 @@ class _Group:
             return np.full(len(batch), self.spread.pinned(self.number), dtype=np.int64)
         if must and by.kind == "any" and any(value is UNBOUND for value in by.values):
             raise ChangeRefused("what is kept for an algebra expression is for values that have not come yet")
-        hashes = hash_columns([by], len(batch))
+        return self._home_of(hash_columns([by], len(batch)))
+
+    def _home_of(self, hashes: Hashes) -> Ints:
         return np.asarray(hashes % np.uint64(self.spread.places), dtype=np.int64)
 
     def _by_home(self, homes: Ints) -> Iterator[tuple[int, Ints]]:

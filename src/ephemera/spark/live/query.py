@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypedDict, Unpack, get_args, overload
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ephemera.base.errors import EphemeraError, warned
+from ephemera.base.errors import EphemeraError, InternalError, warned
 from ephemera.base.scratch import scratch_of_process
 from ephemera.base.span import Source
 from ephemera.connect.declared_tables import read_world
@@ -311,6 +311,23 @@ class ChangeOptions(TypedDict, total=False):
     dry_run: bool
 
 
+def _changed_jobs(
+    before: Streaming, programs: Sequence[ChangingProgram], tables: Mapping[str, Any], *, allowed: bool
+) -> list[Job]:
+    """Other programs with what those before run on, and some tables more."""
+    if len(programs) != len(before.jobs):
+        raise ValueError(f"the query runs {len(before.jobs)} programs, and {len(programs)} are given: give all of them")
+    found = []
+    for job, program in zip(before.jobs, programs, strict=True):
+        planned, text = program.planned_spread(job.compiled.physical.emit, allowed=allowed)
+        catalogue, world = planned.rules.resolved.catalogue, job.world
+        given = {label: rows for label, rows in tables.items() if label in catalogue.tables}
+        own = {label: rows for label, rows in world.tables.items() if label in catalogue.tables}
+        read = read_world(catalogue, given, {}, None, lenient=before.lenient).tables
+        found.append(Job(planned.beside(world.calendars), replace(world, tables={**own, **read}), text))
+    return found
+
+
 @dataclass(frozen=True, slots=True)
 class _Telling:
     totals: Totals
@@ -444,49 +461,37 @@ class LiveQuery:
         if look_back not in get_args(LookBack):
             raise ValueError(f'look_back is "refuse", "from-now" or "available", and not {look_back!r}')
         programs = list(program) if isinstance(program, Sequence) else [program]
-        jobs = self._changed_jobs(programs, tables or {}, allowed=allow_unbounded)
-        new = [(job.compiled, job.world, told_source(job)) for job in jobs]
         with self._changes:
+            before = self._how_it_was_started()
+            jobs = _changed_jobs(before, programs, tables or {}, allowed=allow_unbounded)
+            new = [(job.compiled, job.world, told_source(job)) for job in jobs]
+            ways: dict[str, Any] = {"look_back": look_back, "dry_run": dry_run}
             if not self.is_active:
                 with hold(self.host.ledger.root):
                     ledger = Checkpoint(self.host.ledger.root)
-                    spreads = opened(self.streaming.jobs, ledger)
-                    done = changed_programs(ledger, spreads, new, look_back, dry_run=dry_run)
+                    done = changed_programs(ledger, opened(before.jobs, ledger), new, **ways)
+                    self.streaming = before if dry_run else replace(before, jobs=jobs)
             else:
                 with self.host.between_batches() as end:
-                    done = changed_programs(self.host.ledger, self.host.spreads, new, look_back, dry_run=dry_run)
+                    done = changed_programs(self.host.ledger, self.host.spreads, new, **ways)
                     if not dry_run:
                         end()
                 if not dry_run:
-                    self._go_on(jobs)
-            if not dry_run:
-                self.streaming = replace(self.streaming, jobs=jobs)
+                    self._go_on(replace(before, jobs=jobs, past=(), earlier=None, shards=None))
         return done if isinstance(program, Sequence) else done[0]
 
-    def _changed_jobs(
-        self, programs: Sequence[ChangingProgram], tables: Mapping[str, Any], *, allowed: bool
-    ) -> list[Job]:
-        jobs = self.streaming.jobs
-        if len(programs) != len(jobs):
-            raise ValueError(f"the query runs {len(jobs)} programs, and {len(programs)} are given: give all of them")
-        found = []
-        for job, program in zip(jobs, programs, strict=True):
-            planned, text = program.planned_spread(job.compiled.physical.emit, allowed=allowed)
-            catalogue, world = planned.rules.resolved.catalogue, job.world
-            given = {label: rows for label, rows in tables.items() if label in catalogue.tables}
-            own = {label: rows for label, rows in world.tables.items() if label in catalogue.tables}
-            read = read_world(catalogue, given, {}, None, lenient=self.streaming.lenient).tables
-            found.append(Job(planned.beside(world.calendars), replace(world, tables={**own, **read}), text))
-        return found
+    def _how_it_was_started(self) -> Streaming:
+        if self.streaming is None:
+            raise InternalError("live", "nobody knows how the query was started")
+        return self.streaming
 
-    def _go_on(self, jobs: Sequence[Job]) -> None:
+    def _go_on(self, streaming: Streaming) -> None:
         """Stops Spark's query, and starts the next; no batch is under way."""
         self.query.stop()
         self._end_delivery()
-        streaming = replace(self.streaming, jobs=jobs, past=(), earlier=None, hold=self.hold, before=self, shards=None)
         self.totals.matched.clear()
-        other = streaming.start_live(self.watch)
-        self.query, self.host, self.streaming = other.query, other.host, replace(streaming, before=None)
+        other = replace(streaming, hold=self.hold, before=self).start_live(self.watch)
+        self.query, self.host, self.streaming = other.query, other.host, streaming
 
     def drain(self) -> None:
         """Waits until all that is there has been worked on."""
