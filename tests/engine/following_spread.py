@@ -75,9 +75,13 @@ class SpreadFollower(Follower):
         self.host = host
 
     def bounds(self) -> dict[str, int]:
-        spread, found = self.host.spread, dict[str, int]()
+        host, found = self.host, dict[str, int]()
+        spread, stands = host.spread, dict[frozenset[str], int]()
+        engines = StoredEngines(spread, host._store, host.batch - 1 if host.batch else None)
+        for group in range(len(spread.stages.groups)):
+            stands |= {names: lane.bound for engine in engines(group) for names, lane in engine.lanes.items()}
         for names, lane in spread.plan.lanes.plans.items():
-            bound = min((self.host.standing.bounds.get(name, -FAR) for name in names), default=-FAR)
+            bound = stands.get(names, min((host.standing.bounds.get(name, -FAR) for name in names), default=-FAR))
             for rule in lane.uses if names else ():
                 for member in spread.plan.rewritten.members(rule):
                     found[str(member.label)] = bound

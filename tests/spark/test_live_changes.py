@@ -1,4 +1,4 @@
-"""Programs of live queries change on Spark: while they run, when they are stopped, by the command; shards change, too."""
+"""Programs of live queries change on Spark: while they run, when stopped, by the command; so do shards."""
 
 from __future__ import annotations
 
@@ -106,6 +106,7 @@ def test_a_query_goes_on_with_other_rules_behind_a_batch(spark: SparkSession, tm
     assert query.totals.batches == 2
 
 
+@pytest.mark.slow
 def test_a_change_that_is_refused_lets_the_query_run(spark: SparkSession, tmp_path: Path) -> None:
     events = stream(40)
     put(tmp_path, 0, events[:20])
@@ -121,6 +122,7 @@ def test_a_change_that_is_refused_lets_the_query_run(spark: SparkSession, tmp_pa
     assert answers(tmp_path) == right(events, (LATE, 0, 1e9))
 
 
+@pytest.mark.slow
 def test_from_now_sees_what_ends_behind_all_that_came(spark: SparkSession, tmp_path: Path) -> None:
     events = stream(60)
     put(tmp_path, 0, events[:30])
@@ -132,6 +134,7 @@ def test_from_now_sees_what_ends_behind_all_that_came(spark: SparkSession, tmp_p
     assert answers(tmp_path) == right(events, (LATE, 0, 1e9), (FROM_C, events[29]["time"], 1e9))
 
 
+@pytest.mark.slow
 def test_a_dry_run_touches_nothing(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path, 0, stream(20))
     query = once(spark, tmp_path, LATE + JOIN)
@@ -143,6 +146,7 @@ def test_a_dry_run_touches_nothing(spark: SparkSession, tmp_path: Path) -> None:
     assert before.keys() == after.keys()
 
 
+@pytest.mark.slow
 def test_rules_of_other_keys_are_cut_otherwise(spark: SparkSession, tmp_path: Path) -> None:
     events = stream(90)
     bounds = [events[n]["time"] - 0.5 for n in (29, 59)]
@@ -160,6 +164,7 @@ def test_rules_of_other_keys_are_cut_otherwise(spark: SparkSession, tmp_path: Pa
     assert found == kept
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shards", [1, 4])
 def test_state_is_cut_into_another_number_of_shards_once(spark: SparkSession, tmp_path: Path, shards: int) -> None:
     events = stream(80)
@@ -211,6 +216,7 @@ def test_the_command_says_what_is_no_checkpoint_of_spark(tmp_path: Path) -> None
     assert (empty.exit_code, "no checkpoint of a live run" in empty.stderr) == (2, True)
 
 
+@pytest.mark.slow
 def test_a_batch_that_was_begun_has_to_be_finished_first(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path, 0, stream(20))
     query = once(spark, tmp_path, LATE + JOIN)

@@ -33,6 +33,7 @@ from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled, planned_with
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import World
+from ephemera.terms.nodes import Pattern
 
 T = TypeVar("T")
 Engines = Callable[[int], Iterable[Engine]]
@@ -68,9 +69,12 @@ class SpreadStanding(EngineStanding):
     def _was_sent(self, rule: str, query: Point) -> bool:
         """Whether the events of a query that wait were sent to where some rule asked for them."""
         patterns = tuple(match.pattern for match in find(query.expression, Match))
-        origin = self._origin(rule, query.label)
-        known = [k for k in self.kept if k.label in (query.label, None) and k.tested is None]
-        return any(k.lane in origin and serves(k, patterns) for k in known)
+        return self.sent(self._origin(rule, query.label), query.label, patterns)
+
+    def sent(self, lanes: Sequence[frozenset[str]], label: str | None, patterns: tuple[Pattern, ...]) -> bool:
+        """Whether events that wait in some lanes were sent there, as some rule asked for them."""
+        known = [k for k in self.kept if k.label in (label, None) and k.tested is None]
+        return any(k.lane in lanes and serves(k, patterns) for k in known)
 
 
 class SpreadMove(Move):
@@ -85,6 +89,19 @@ class SpreadMove(Move):
                 if len(compared_inputs(self.now.plan.points[rule])) > 1:
                     self._check_comparable(member, name, ways[0][0])
         super()._put(lane, name, origin, ways)
+
+    def _settle(self, names: frozenset[str], lane: Lane) -> None:
+        """The same; what waited and was sent nowhere is missing in histories that nobody asked for before."""
+        super()._settle(names, lane)
+        last = self.new.sources.last
+        for name, query in lane.plan.queries.items():
+            origin = self._origin(names, query.label)
+            lanes = [] if origin is None else [origin.lane]
+            standing = self.standing
+            if query.label in self.now.calendars:
+                continue
+            if isinstance(standing, SpreadStanding) and not standing.sent(lanes, query.label, query.patterns):
+                lane.histories[name].since = max(lane.histories[name].since, last)
 
     def _check_comparable(self, member: str, query: str, kept: KeptTuples) -> None:
         """A kept rule that asks whether two events are one needs what it had itself."""

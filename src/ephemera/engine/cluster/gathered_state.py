@@ -48,6 +48,7 @@ def compared_inputs(point: Point) -> list[str]:
 class _Counted:
     """What the engines of a lane have counted, all together."""
 
+    bounds: set[int] = field(default_factory=set)
     references: int = 0
     derived: int = -1
     instances: int = 0
@@ -102,6 +103,7 @@ class Gathering:
             kept = [run.batch for run in records.checkpoint() if len(run.batch)]
             self.own.setdefault((names, "records", name), []).extend(kept)
         told = lane.checkpoint()
+        counted.bounds.add(lane.bound)
         moved = counted.references + told["references"]
         counted.instances = max(counted.instances, counted.references + told["instances"])
         counted.references = max(moved, counted.instances)
@@ -123,8 +125,7 @@ class Gathering:
         for names, lane in engine.lanes.items():
             engine.hold(names, distinct(self.waiting.get(names, ())))
             self._fill(names, lane, chosen)
-            every = spread.plan.lanes.every
-            lane.bound = engine.sources.bound(names) if names != CLOCK else engine.sources.fastest(every)
+            lane.bound = self._bound(engine, names)
             lane.settle()
             lane.expire()
         for label, one in engine.separations.items():
@@ -135,6 +136,15 @@ class Gathering:
             awaited = frozenset((source,)) if source in spread.plan.lanes.every else spread.plan.lanes.every
             one.restore(engine.sources.bound(awaited))
         return engine
+
+    def _bound(self, engine: Engine, names: Names) -> int:
+        """Where a lane stands: where it stood in all places, or if it has been nowhere, where its sources are."""
+        bounds = self.counted[names].bounds if names in self.counted else set()
+        if len(bounds) > 1:
+            raise InternalError("change", f"the places stand at different bounds: {sorted(bounds)}")
+        if bounds:
+            return next(iter(bounds))
+        return engine.sources.bound(names) if names != CLOCK else engine.sources.fastest(self.spread.plan.lanes.every)
 
     def _part(self) -> Part | None:
         if self.group is None:

@@ -190,7 +190,9 @@ class Shard:
             return spread.needs_no_events(group) and self._place == spread.pinned(group)
         sources = running.engine.sources
         has_moved = any(sources.bounds.get(name) != b for name, b in standing.bounds.items())
-        return has_moved or sources.first != standing.first
+        # A change of rules may leave a lane behind its sources, as what had waited for others no longer does.
+        is_behind = any(lane.bound < sources.bound(names) for names, lane in running.engine.lanes.items() if names)
+        return has_moved or is_behind or sources.first != standing.first
 
     def _measured(
         self, spread: DistributedProgram, group: int, home: int, own: Iterable[EventsFor], standing: Progress
