@@ -53,26 +53,20 @@ class SpreadFollower(Follower):
         places = self._dice.choice((host.spread.places, 1, 2, 3))
         engines = StoredEngines(host.spread, host._store, host.batch - 1 if host.batch else None)
         new = program._planned()
-        self._go_on(changed := changed_spread(host.spread, new, World(), host.standing, engines, look_back, places))
+        changed = changed_spread(host.spread, new, World(), host.standing, engines, look_back, places)
+        self.host = gone_on(host, changed, self._new_folder())
         assert changed.done is not None
         return changed.done.told(new.rules.resolved.catalogue.unit, as_numbers=True)
 
     def restart(self) -> None:
         """Goes on in another number of places."""
-        host = self.host
-        engines = StoredEngines(host.spread, host._store, host.batch - 1 if host.batch else None)
-        self._go_on(respread(host.spread, host.standing, engines, self._dice.choice((1, 2, 3, 4))))
+        self.host = respread_host(self.host, self._new_folder(), self._dice.choice((1, 2, 3, 4)))
         self.respreads += 1
 
-    def _go_on(self, spread: Spread) -> None:
-        before = self.host
+    def _new_folder(self) -> Path:
         folder = self._folder / str(len(list(self._folder.iterdir())))
         folder.mkdir()
-        host = Host(spread.program, folder, self._dice)
-        host.standing, host.batch = spread.standing, before.batch
-        if before.batch:
-            write_shards([spread], host._store, before.batch - 1)
-        self.host = host
+        return folder
 
     def bounds(self) -> dict[str, int]:
         host, found = self.host, dict[str, int]()
@@ -89,3 +83,17 @@ class SpreadFollower(Follower):
 
     def finish(self) -> None:
         self._beat(Beat(ends=True))
+
+
+def respread_host(host: Host, folder: Path, places: int) -> Host:
+    """A host that goes on in another number of places."""
+    engines = StoredEngines(host.spread, host._store, host.batch - 1 if host.batch else None)
+    return gone_on(host, respread(host.spread, host.standing, engines, places), folder)
+
+
+def gone_on(before: Host, spread: Spread, folder: Path) -> Host:
+    """A host that goes on from what was changed, written to a folder."""
+    host = Host(spread.program, folder, before.dice, standing=spread.standing, batch=before.batch)
+    if before.batch:
+        write_shards([spread], host._store, before.batch - 1)
+    return host

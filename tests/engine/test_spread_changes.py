@@ -10,14 +10,23 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+import ephemera
 from ephemera.algebra.attributes import occurrence
 from ephemera.engine.change.moved_lanes import Immovable
 from ephemera.engine.cluster.gathered_state import united
+from ephemera.engine.cluster.message import Shipment
+from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.kernels.columns import Batch, Column, ints, objects
 from ephemera.kernels.event_columns import END, REFERENCE
+from ephemera.kernels.history import FAR
 from tests.engine.following import led
-from tests.engine.following_spread import SpreadFollower
+from tests.engine.following_spread import SpreadFollower, respread_host
+from tests.engine.living import STREAMS, Beat, Host, arriving, cut
+from tests.engine.spreading import outcome_of
+from tests.strategies.cases import Case, answers, cases
 from tests.strategies.changes import Changing, changings
 
 
@@ -78,3 +87,46 @@ def test_tuples_without_the_events_that_are_kept_must_lack_nothing() -> None:
     assert sorted(found[REFERENCE].tolist()) == [10, 11]
     with pytest.raises(Immovable, match="whole events of a type"):
         united([rows((0, 5), (1, 9)), rows((10, 5), events=True)], whole=True)
+
+
+# ---- another number of places ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=12)
+@given(case=cases(), seed=st.integers(0, 1_000_000), streams=st.booleans())
+def test_places_become_more_and_fewer(case: Case, seed: int, streams: bool) -> None:
+    _check_places(case, seed, streams=streams)
+
+
+@pytest.mark.slow
+@settings(max_examples=150)
+@given(case=cases(), seed=st.integers(0, 1_000_000), streams=st.booleans())
+def test_places_of_many_programs_become_more_and_fewer(case: Case, seed: int, streams: bool) -> None:
+    _check_places(case, seed, streams=streams)
+
+
+def _check_places(case: Case, seed: int, *, streams: bool) -> None:
+    """Any program gives what the oracle gives, however often its state is cut otherwise."""
+    dice = Random(seed)
+    compiled = ephemera.compile(case.program + (STREAMS if streams else ""))._compiled.beside(case.world.calendars)
+    spread = DistributedProgram(compiled, case.world, 0, dice.choice([1, 2, 3]), -FAR, FAR)
+    in_time = sorted(case.events, key=lambda e: e.time.end)
+    carried: list[Shipment] = []
+    with TemporaryDirectory() as place:
+        folder = Path(place)
+        host = Host(spread, _new(folder), dice)
+        for part in cut(arriving(case.events, dice) if streams else in_time, dice):
+            host.beat(Beat(part))
+            if dice.random() < 0.4:
+                carried += host.carried
+                host = respread_host(host, _new(folder), dice.choice([1, 2, 3, 4]))
+        host.beat(Beat(ends=True))
+    found = outcome_of(compiled.rules, compiled.plan, [*carried, *host.carried])
+    assert len(found.events) == len(set(found.events))
+    assert answers(found) == answers(case.outcome())
+
+
+def _new(folder: Path) -> Path:
+    made = folder / str(len(list(folder.iterdir())))
+    made.mkdir()
+    return made
