@@ -72,9 +72,14 @@ class SpreadStanding(EngineStanding):
         return self.sent(self._origin(rule, query.label), query.label, patterns)
 
     def sent(self, lanes: Sequence[frozenset[str]], label: str | None, patterns: tuple[Pattern, ...]) -> bool:
-        """Whether events that wait in some lanes were sent there, as some rule asked for them."""
-        known = [k for k in self.kept if k.label in (label, None) and k.tested is None]
-        return any(k.lane in lanes and serves(k, patterns) for k in known)
+        """Whether all events that wait in some lanes were sent there, as some rule asked for them when they came."""
+        known = [k for k in self.kept if k.label in (label, None) and k.lane in lanes and self._is_complete(k)]
+        return any(serves(k, patterns) for k in known)
+
+    def _is_complete(self, kept: KeptTuples) -> bool:
+        """Whether nothing that waits is missing in a history, since it was asked for earlier than that came."""
+        lane = self.engine.lanes[kept.lane]
+        return lane.histories[kept.history].since <= lane.bound
 
 
 class SpreadMove(Move):
