@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import ephemera
-from ephemera.engine.cluster.change_spread import Spread, changed_spread, respread
+from ephemera.engine.cluster.change_spread import Spread, changed_spread, live_form, respread
 from ephemera.engine.cluster.moved_shards import StoredEngines, write_shards
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.formats.json_events import write_event
@@ -31,7 +31,7 @@ class SpreadFollower(Follower):
     def __init__(self, case: Changing, folder: Path, dice: Random) -> None:
         super().__init__(case)
         self._folder, self._dice = folder, dice
-        compiled = ephemera.compile(case.program(0))._compiled
+        compiled = live_form(ephemera.compile(case.program(0))._compiled)
         spread = DistributedProgram(compiled, World(), 0, dice.choice((1, 2, 3)), -FAR, FAR)
         (folder / "0").mkdir()
         self.host = Host(spread, folder / "0", dice)

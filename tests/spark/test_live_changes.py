@@ -135,6 +135,21 @@ def test_from_now_sees_what_ends_behind_all_that_came(spark: SparkSession, tmp_p
 
 
 @pytest.mark.slow
+def test_what_is_reserved_is_there_for_rules_that_come_later(spark: SparkSession, tmp_path: Path) -> None:
+    reserved = "RESERVE b 20 sec; RESERVE c 20 sec;\n"
+    missed = "missed(k, v) <- i: c(k, v), w: extend(i, 8), while w: not b(k, _);\n"
+    events = stream(60)
+    put(tmp_path, 0, events[:30])
+    query = once(spark, tmp_path, reserved + LATE, shards=3)
+    done = query.change(ephemera.compile(DECLARED + reserved + LATE + FROM_C + missed))
+    assert done.notes == ()
+    put(tmp_path, 1, events[30:])
+    once(spark, tmp_path, reserved + LATE + FROM_C + missed)
+    bound = events[29]["time"] - 0.5
+    assert answers(tmp_path) == right(events, (LATE, 0, 1e9), (FROM_C + missed, bound, 1e9))
+
+
+@pytest.mark.slow
 def test_a_dry_run_touches_nothing(spark: SparkSession, tmp_path: Path) -> None:
     put(tmp_path, 0, stream(20))
     query = once(spark, tmp_path, LATE + JOIN)

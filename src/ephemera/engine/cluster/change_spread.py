@@ -40,9 +40,15 @@ Engines = Callable[[int], Iterable[Engine]]
 """For each group its engines, of all places in which it has one."""
 
 
+def live_form(compiled: Compiled) -> Compiled:
+    """A program as it runs live in several places: with what it reserves."""
+    own = compiled.physical.reserving
+    return compiled if own is compiled.physical else replace(compiled, physical=own)
+
+
 def spread_form(compiled: Compiled) -> Compiled:
-    """A program as it runs in several places."""
-    own = compiled.physical.distributed
+    """The same with the plan that runs there."""
+    own = compiled.physical.reserving.distributed
     return compiled if own is compiled.physical else replace(compiled, physical=own)
 
 
@@ -152,7 +158,7 @@ def changed_spread(  # noqa: PLR0913, PLR0917 - two programs, and how the first 
     done = changed(spread_form(old.compiled), spread_form(new), whole, world, look_back, ways)
     rewrites = done.compiled.physical.rewrites
     planned = new if rewrites == new.physical.rewrites else planned_with(new, rewrites)
-    program = DistributedProgram(planned, world, old.number, places or old.places, old.first, old.last)
+    program = DistributedProgram(live_form(planned), world, old.number, places or old.places, old.first, old.last)
     return Spread(program, carried_over(standing, new.rules.resolved.catalogue), lambda _: done.engine, done)
 
 

@@ -150,7 +150,7 @@ class Gathering:
         if self.group is None:
             return None
         own = self.spread.stages.groups[self.group]
-        return Part(frozenset(own.rules), {}, judges=bool(own.judges))
+        return Part(frozenset(own.rules), {}, judges=bool(own.judges), reserves=own.reserves)
 
     def _fill(self, names: Names, lane: Lane, chosen: Mapping[str, int | None]) -> None:
         counted = self.counted.get(names, _Counted())

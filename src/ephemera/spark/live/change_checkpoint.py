@@ -16,7 +16,7 @@ from typing import Any
 
 from ephemera.algebra.fingerprint import digest
 from ephemera.engine.change.change import Change, LookBack, Ways, form_of, replanned
-from ephemera.engine.cluster.change_spread import Spread, changed_spread, respread
+from ephemera.engine.cluster.change_spread import Spread, changed_spread, live_form, respread
 from ephemera.engine.cluster.moved_shards import StoredEngines, write_shards
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.source_progress import Progress
@@ -58,7 +58,7 @@ def opened(
 ) -> tuple[DistributedProgram, ...]:
     """The programs of a checkpoint in as many places as that has shards."""
     one = [
-        DistributedProgram(planned_as(job.compiled, ledger, number), job.world, number, 1, -FAR, FAR)
+        DistributedProgram(live_form(planned_as(job.compiled, ledger, number)), job.world, number, 1, -FAR, FAR)
         for number, job in enumerate(jobs)
     ]
     places = ledger.open(one, shards, default, [told_source(job) for job in jobs])
