@@ -397,6 +397,11 @@ class Program:
         self._judge("live", allowed=allowed)
         return self._planned(emit)
 
+    def planned_spread(self, emit: Iterable[str], *, allowed: bool) -> tuple[Compiled, Source]:
+        """The same for live queries on Spark, with its text."""
+        self._judge("live", allowed=allowed, as_they_come=False)
+        return self._planned(emit), self._source
+
     @property
     def written(self) -> Source:
         """The program as it was written."""
@@ -483,6 +488,7 @@ class Program:
             sink,
             past=past,
             old=old,
+            text=self._source,
             lenient=lenient,
             checkpoint=checkpoint,
             dead_letters=dead_letters,

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import ephemera
 from ephemera.engine.change.change import Change
@@ -19,6 +19,7 @@ from ephemera.engine.change.compared import ChangeRefused
 from ephemera.engine.hosts.live_engine import LiveEngine
 from tests.strategies.changes import Changing
 
+F = TypeVar("F", bound="Follower")
 SECOND = 1_000_000
 NEVER = 1 << 62
 
@@ -78,19 +79,19 @@ class Follower:
     def change(self, number: int, look_back: Any = "from-now") -> None:
         """Another program; if it is not exact at once, it is as told. With an archive it has to be."""
         program = ephemera.compile(self.case.program(number))
-        before = bounds(self.engine)
+        before = self.bounds()
         try:
-            done = self.engine.change(program)
+            done = self.change_now(program, "refuse")
         except ChangeRefused as error:
             self.refusals.append(str(error))
             try:
-                done = self.engine.change(program, look_back=look_back)
+                done = self.change_now(program, look_back)
             except ChangeRefused as whole:
                 self.immovable.append(str(whole))
                 return
         self.changes.append(done)
         self.stretches[-1].ends = before
-        after = bounds(self.engine)
+        after = self.bounds()
         rules = self.case.rules[number]
         begins = {label: after.get(label, -NEVER) for label, _ in rules}
         for name in done.added:
@@ -102,6 +103,14 @@ class Follower:
             if not isinstance(look_back, str) and self.exact[same(rule)] > begins[rule[0]]:
                 self.inexact.append(f"{name} is exact from {time} on, though all that has come is there")
         self.stretches.append(Stretch(number, begins))
+
+    def change_now(self, program: ephemera.Program, look_back: Any) -> Change:
+        """The change itself."""
+        return self.engine.change(program, look_back=look_back)
+
+    def bounds(self) -> dict[str, int]:
+        """For each label how far the rules are that derive it."""
+        return bounds(self.engine)
 
     def restart(self) -> None:
         """Goes on in another engine, from a snapshot."""
@@ -150,8 +159,12 @@ def bounds(engine: LiveEngine) -> dict[str, int]:
 
 def followed(case: Changing, dice: Random, *, restarts: bool = False, archive: float = 0) -> Follower:
     """An engine that has gone through all changes of a case, so likely with an archive of all that has come."""
-    follower = Follower(case)
-    at = 0
+    return led(Follower(case), dice, restarts=restarts, archive=archive)
+
+
+def led(follower: F, dice: Random, *, restarts: bool = False, archive: float = 0) -> F:
+    """Leads somebody through all changes of a case."""
+    case, at = follower.case, 0
     for number, moment in enumerate(case.moments, 1):
         while at < moment:
             size = min(dice.choice((1, 2, 7, 40)), moment - at)

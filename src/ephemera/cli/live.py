@@ -260,7 +260,10 @@ def _streaming(
         )
     return Streaming(
         spark,
-        [Job(program._planned(wanted.emit, wanted.points), program._world(rows)) for program, rows in programs],
+        [
+            Job(program._planned(wanted.emit, wanted.points), program._world(rows), program._source)
+            for program, rows in programs
+        ],
         read,
         past=past,
         output=None if is_table else output,

@@ -23,6 +23,7 @@ from ephemera.cli.signals import exit_code, heed_no_more, heeded
 
 if TYPE_CHECKING:
     from ephemera.algebra.nodes import Points
+    from ephemera.engine.change.starts import LookBack
     from ephemera.pipeline import Stage
 
 
@@ -335,6 +336,48 @@ def _run(  # noqa: PLR0917 - its options
 def _was_said(option: str) -> bool:
     source = click.get_current_context().get_parameter_source(option)
     return source is click.core.ParameterSource.COMMANDLINE
+
+
+@app.command("change", short_help="Change the programs of a live run that is stopped, by its checkpoint.")
+@click.argument("checkpoint", metavar="CHECKPOINT", type=click.Path(), help="The folder that --checkpoint named.")
+@_programs("The program files (.eq) that it goes on with, as many as it had.")
+@click.option("--dry-run", is_flag=True, help="Say what would become of each rule, and change nothing.")
+@click.option(
+    "--look-back",
+    type=click.Choice(["refuse", "from-now", "available"]),
+    default="refuse",
+    show_default=True,
+    help="If an added rule needs more of the time before than is kept: refuse the change, let it see only what ends "
+    "from now on, or what there is.",
+)
+@click.option("--lenient", is_flag=True, help="Read declared columns of tables that these do not have as null.")
+@click.option("--debug", is_flag=True, help="Show where in the code a failure was.")
+@_allow_unbounded
+def _change(  # noqa: PLR0917 - its options
+    checkpoint: str,
+    programs: tuple[Path, ...],
+    dry_run: bool,
+    look_back: LookBack,
+    lenient: bool,
+    debug: bool,
+    allow_unbounded: bool,
+) -> None:
+    """Change the programs of a live run that is stopped, by its checkpoint; say what becomes of each rule.
+
+    The next start goes on with the new programs and this checkpoint: rules that mean the same as if nothing had
+    happened, others end, or begin.
+    """
+    from ephemera.cli.change_checkpoint import change_command
+
+    change_command(
+        checkpoint,
+        list(programs),
+        look_back=look_back,
+        dry_run=dry_run,
+        lenient=lenient,
+        allow_unbounded=allow_unbounded,
+        debug=debug,
+    )
 
 
 @app.command("redeliver", short_help="Send the messages again that a run could not deliver.")

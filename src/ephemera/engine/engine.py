@@ -56,6 +56,8 @@ class Part:
     mine: Mapping[str, Callable[[Batch], Batch]]
     judges: bool = False
     """Whether it judges which events come too close to others; elsewhere only good ones come."""
+    reserves: frozenset[str] = frozenset()
+    """The histories of events that are kept for rules that come later, which are here."""
 
 
 class Engine:
@@ -84,7 +86,8 @@ class Engine:
         self.waiting_parts: dict[frozenset[str], WaitingEvents] = {}
         """For each lane the events that wait for its bound to pass them."""
         mine = part.mine if part is not None else {}
-        for names, lane in plan.lanes.of(plan.rules if part is None else part.rules).items():
+        own = plan.lanes.of(plan.rules, plan.reserved) if part is None else plan.lanes.of(part.rules, part.reserves)
+        for names, lane in own.items():
             self.lanes[names] = Lane(lane, plan, world.tables, self.clock, mine)
             self.waiting_parts[names] = WaitingEvents(plan.plan.early)
         judges = part is None or part.judges

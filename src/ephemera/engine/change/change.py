@@ -5,7 +5,7 @@ Everything is found out and made before anything is given up. So a change that i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +13,7 @@ from ephemera.algebra.nodes import Point
 from ephemera.engine.change.archive import ReadOnce
 from ephemera.engine.change.compared import ChangeRefused, Compared, compared
 from ephemera.engine.change.move import Move
-from ephemera.engine.change.moved_lanes import Immovable
+from ephemera.engine.change.moved_lanes import Immovable, Start
 from ephemera.engine.change.standing import EngineStanding
 from ephemera.engine.change.starts import LookBack, from_archive, start_of
 from ephemera.engine.engine import Engine
@@ -88,6 +88,19 @@ class Changed:
         return Change(both.rules_kept(), both.rules_removed(), both.rules_added(), times, self.notes)
 
 
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How programs run where an engine is changed, and what is known and moved there: here in one process."""
+
+    planned: Callable[[Compiled], Compiled] = Compiled.live
+    """A program that was planned otherwise, as engines there need it."""
+    standing: Callable[[Compared, Engine], EngineStanding] = EngineStanding
+    move: Callable[[EngineStanding, World, Start], Move] = Move
+
+
+IN_PROCESS = Ways()
+
+
 def changed(  # noqa: PLR0913 - all of the change
     old: Compiled,
     new: Compiled,
@@ -95,6 +108,7 @@ def changed(  # noqa: PLR0913 - all of the change
     world: World,
     look_back: LookBack | ReadOnce,
     *,
+    ways: Ways = IN_PROCESS,
     as_numbers: bool = True,
 ) -> Changed:
     """The engine after a change; the one before is only looked at."""
@@ -102,15 +116,15 @@ def changed(  # noqa: PLR0913 - all of the change
         raise ChangeRefused("the input has ended: there is nothing left to change")
     first: Immovable | None = None
     for rewrites in _rewrites(new.physical):
-        planned = new if rewrites == new.physical.rewrites else planned_with(new, rewrites).live()
+        planned = new if rewrites == new.physical.rewrites else ways.planned(planned_with(new, rewrites))
         both = compared(old, planned)
         try:
-            standing = EngineStanding(both, engine)
+            standing = ways.standing(both, engine)
             if isinstance(look_back, ReadOnce):
                 move, notes = from_archive(both, standing, world, look_back, as_numbers=as_numbers)
             else:
                 start, notes = start_of(both, standing, look_back)
-                move = Move(standing, world, start)
+                move = ways.move(standing, world, start)
             made = move.made()
         except Immovable as immovable:
             first = first or immovable
@@ -135,13 +149,13 @@ def _rewrites(plan: PhysicalPlan) -> Iterator[tuple[Rewrite, ...]]:
     yield from dict.fromkeys(found)
 
 
-def replanned(compiled: Compiled, names: Sequence[str]) -> Compiled:
+def replanned(compiled: Compiled, names: Sequence[str], ways: Ways = IN_PROCESS) -> Compiled:
     """A program as it is planned by some rewrites, by their names."""
     own = tuple(one.__name__ for one in compiled.physical.rewrites)
     if own == tuple(names):
         return compiled
     known = {one.__name__: one for one in (*ALL_REWRITES, store_every_join)}
-    return planned_with(compiled, tuple(known[name] for name in names)).live()
+    return ways.planned(planned_with(compiled, tuple(known[name] for name in names)))
 
 
 def form_of(compiled: Compiled) -> list[str]:

@@ -194,18 +194,21 @@ class MovedHistories(MovedLanes):
         parts: list[Batch] = []
         for kept, way in ways:
             history.since = max(history.since, old[kept.history].since)
-            for run in old[kept.history].checkpoint():
-                batch = way(run.batch)
-                if len(batch):
-                    parts.append(batch)
+            found = [batch for run in old[kept.history].checkpoint() if len(batch := way(run.batch))]
+            if found:
+                parts.append(stack(found))
         if not parts:
             return
-        batch = stack(parts)
-        _, firsts = np.unique(batch[REFERENCE], return_index=True)
-        batch = origin.moved(batch.take(np.sort(firsts)))
+        batch = origin.moved(self._united(parts))
         batch = asked(batch) if asked is not None else batch
         if len(batch):
             history.restore(batch, 1)
+
+    def _united(self, parts: Sequence[Batch]) -> Batch:
+        """The tuples of several queries, of each event once."""
+        batch = stack(parts)
+        _, firsts = np.unique(batch[REFERENCE], return_index=True)
+        return batch.take(np.sort(firsts))
 
     def _joined(self, names: frozenset[str], lane: Lane, name: str) -> None:
         """The tuples of a stored join, which is the same as before or new."""
