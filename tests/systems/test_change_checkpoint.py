@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 
 import ephemera
 from ephemera.base.errors import EphemeraError
+from ephemera.cli.main import app
 from ephemera.connect.live.change_checkpoint import change_checkpoint, is_of_one_process
 from ephemera.connect.live.checkpoint import FORMAT, KIND
 from ephemera.connect.live.reads import Read
@@ -74,6 +76,28 @@ def test_a_run_goes_on_with_the_new_program_and_each_answer_comes_once(tmp_path:
     wanted = {a for a in oracle_of(OLD + MORE, every) if end_of(a) <= 78_999_999}
     assert told(map(json.loads, answers)) == {a for a in wanted if '"p"' in a or end_of(a) > 38_999_999}
     assert len(answers) == len(set(answers))
+
+
+def test_the_command_changes_it_and_finds_the_past_of_added_rules_in_files(tmp_path: Path) -> None:
+    every, kept, folder = events(80), Kept("kept"), tmp_path / "checkpoint"
+    run(folder, OLD, every[:40], kept)
+    (tmp_path / "new.eq").write_text(OLD + MORE, encoding="utf-8")
+    (tmp_path / "past.jsonl").write_text("".join(json.dumps(one) + "\n" for one in every[:40]), encoding="utf-8")
+
+    def command(*options: str) -> Result:
+        return CliRunner().invoke(app, ["change", str(folder), str(tmp_path / "new.eq"), *options])
+
+    before = files(folder)
+    refused = command()
+    assert (refused.exit_code, "added rules need what is not there" in refused.stderr) == (1, True)
+    dry = command("--look-back", str(tmp_path / "past.jsonl"), "--dry-run")
+    assert (dry.exit_code, files(folder)) == (0, before), dry.output
+    done = command("--look-back", str(tmp_path / "past.jsonl"))
+    assert (done.exit_code, done.stdout) == (0, dry.stdout), done.output
+    assert done.stdout.splitlines() == ["kept     `p` (rule 1)", "added    `q` (rule 2), exact from 38.999999 on"]
+    run(folder, OLD + MORE, every, kept)
+    wanted = {a for a in oracle_of(OLD + MORE, every) if end_of(a) <= 78_999_999}
+    assert told(map(json.loads, given_to(kept))) == {a for a in wanted if '"p"' in a or end_of(a) > 38_999_999}
 
 
 @dataclass

@@ -23,7 +23,6 @@ from ephemera.cli.signals import exit_code, heed_no_more, heeded
 
 if TYPE_CHECKING:
     from ephemera.algebra.nodes import Points
-    from ephemera.engine.change.starts import LookBack
     from ephemera.pipeline import Stage
 
 
@@ -344,11 +343,11 @@ def _was_said(option: str) -> bool:
 @click.option("--dry-run", is_flag=True, help="Say what would become of each rule, and change nothing.")
 @click.option(
     "--look-back",
-    type=click.Choice(["refuse", "from-now", "available"]),
+    metavar="HOW",
     default="refuse",
     show_default=True,
-    help="If an added rule needs more of the time before than is kept: refuse the change, let it see only what ends "
-    "from now on, or what there is.",
+    help="What added rules do that lack something of the time before: refuse, from-now, available, or, for runs in one "
+    "process, the archive that has it: files, a folder or an address, as --input names them.",
 )
 @click.option("--lenient", is_flag=True, help="Read declared columns of tables that these do not have as null.")
 @click.option("--debug", is_flag=True, help="Show where in the code a failure was.")
@@ -357,7 +356,7 @@ def _change(  # noqa: PLR0917 - its options
     checkpoint: str,
     programs: tuple[Path, ...],
     dry_run: bool,
-    look_back: LookBack,
+    look_back: str,
     lenient: bool,
     debug: bool,
     allow_unbounded: bool,

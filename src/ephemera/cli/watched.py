@@ -169,13 +169,17 @@ class Watching:
 
     def _look_back(self, number: int) -> Any:
         """What a changed program finds its past in."""
-        how = self.asked.look_back
-        if how in get_args(LookBack):
-            return how
-        found = past_sources([how], self.programs, self.paths)
-        readers = [(one.source, (one.readers or {}).get(number, one.source.only), one.readers) for one in found]
-        sources = [(source, only) for source, only, own in readers if own is None or number in own]
-        return SourceArchive(sources, how, self.wanted.lenient)
+        return past_by(self.asked.look_back, number, self.programs, self.paths, lenient=self.wanted.lenient)
+
+
+def past_by(how: str, number: int, programs: Sequence[Program], paths: Sequence[Path], *, lenient: bool) -> Any:
+    """How added rules of a program find their past, as `--look-back` says it: by a word, or in an archive."""
+    if how in get_args(LookBack):
+        return how
+    found = past_sources([how], programs, paths)
+    readers = [(one.source, (one.readers or {}).get(number, one.source.only), one.readers) for one in found]
+    sources = [(source, only) for source, only, own in readers if own is None or number in own]
+    return SourceArchive(sources, how, lenient)
 
 
 def _check_places(old: Catalogue, new: Catalogue, *, reads_declared: bool) -> None:

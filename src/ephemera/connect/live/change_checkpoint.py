@@ -45,18 +45,19 @@ def is_of_one_process(folder: str) -> bool:
     return COMMIT in files.names(path)
 
 
-def change_checkpoint(
+def change_checkpoint(  # noqa: PLR0913 - all but two named
     folder: str,
     programs: Sequence[ChangingProgram],
     look_back: Any = "refuse",
     *,
     dry_run: bool = False,
     tables: Sequence[Tables] = (),
+    pasts: Sequence[Any] = (),
 ) -> list[Change]:
     """What becomes of the rules of each program; the run goes on with these, unless it is only asked.
 
-    `look_back` and `tables`, for each program, are those of `engine.change`. Nothing is touched that is only asked for,
-    so then the run may be at work.
+    `look_back` and `tables` are those of `engine.change`; `pasts` has another `look_back` for each program. Nothing is
+    touched that is only asked for, so then the run may be at work.
     """
     if not is_of_one_process(folder):
         raise EphemeraError(f"`{folder}` is not the checkpoint of a live run in one process: there is no {COMMIT}")
@@ -69,12 +70,13 @@ def change_checkpoint(
         engines: list[LiveEngine] = []
         stands: list[Mapping[str, Any]] = []
         changes: list[Change] = []
-        stored = zip(programs, last.programs or (), last.engines, last.partitions, rows, strict=True)
-        for program, told, snapshot, stood, own in stored:
+        hows = pasts or [look_back for _ in programs]
+        stored = zip(programs, last.programs or (), last.engines, last.partitions, rows, hows, strict=True)
+        for program, told, snapshot, stood, own, past in stored:
             engine = program.engine_of(told, own).restore(snapshot)
             partitions = Partitions(engine.catalogue, engine.sources, 0)
             partitions.restore(stood)
-            changes.append(engine.change(program, look_back=look_back, tables=own))
+            changes.append(engine.change(program, look_back=past, tables=own))
             partitions.go_on(engine.catalogue, engine.sources)
             engines.append(engine)
             stands.append(partitions.checkpoint())
