@@ -22,6 +22,7 @@ from tests.strategies.changes import Changing
 F = TypeVar("F", bound="Follower")
 SECOND = 1_000_000
 NEVER = 1 << 62
+Span = tuple[int, int]
 
 
 def told(answers: Iterable[Any]) -> set[str]:
@@ -50,9 +51,9 @@ class Stretch:
     """What an engine gave between two changes of its rules."""
 
     number: int
-    begins: dict[str, int]
-    """For each label the time behind which its answers count."""
-    ends: dict[str, int] = field(default_factory=dict)
+    begins: dict[str, Span]
+    """For each label the time behind which its answers count, by the rule that is behind, and by the one ahead."""
+    ends: dict[str, Span] = field(default_factory=dict)
 
 
 class Follower:
@@ -64,7 +65,7 @@ class Follower:
         self.given: set[str] = set()
         self.exact: dict[tuple[str, str], int] = {}
         """From when on each rule is exact."""
-        self.stretches = [Stretch(0, dict.fromkeys((label for label, _ in case.rules[0]), -NEVER))]
+        self.stretches = [Stretch(0, dict.fromkeys((label for label, _ in case.rules[0]), (-NEVER, -NEVER)))]
         self.changes: list[Change] = []
         self.refusals: list[str] = []
         self.inexact: list[str] = []
@@ -93,14 +94,14 @@ class Follower:
         self.stretches[-1].ends = before
         after = self.bounds()
         rules = self.case.rules[number]
-        begins = {label: after.get(label, -NEVER) for label, _ in rules}
+        begins = {label: after.get(label, (-NEVER, -NEVER)) for label, _ in rules}
         for name in done.added:
             rule = rules[int(name.rpartition("rule ")[2].rstrip(")")) - 1]
             time = done.answers_from[name]
             self.exact[same(rule)] = (
                 NEVER if time is None else -NEVER if isinstance(time, str) else round(time * SECOND)
             )
-            if not isinstance(look_back, str) and self.exact[same(rule)] > begins[rule[0]]:
+            if not isinstance(look_back, str) and self.exact[same(rule)] > begins[rule[0]][1]:
                 self.inexact.append(f"{name} is exact from {time} on, though all that has come is there")
         self.stretches.append(Stretch(number, begins))
 
@@ -131,13 +132,13 @@ class Follower:
             found = oracle(self.case.program(stretch.number), self.case.shaped(stretch.number, self.case.events))
             rules = self.case.rules[stretch.number]
             for label in {label for label, _ in rules}:
-                first = max(
-                    [stretch.begins[label], *(self.exact.get(same(rule), -NEVER) for rule in rules if rule[0] == label)]
-                )
-                last = stretch.ends.get(label, NEVER) if stretch.ends else NEVER
-                lacking |= {a for a in found if label_of(a) == label and first < end_of(a) <= last} - self.given
-                every |= {a for a in self.given if label_of(a) == label and stretch.begins[label] < end_of(a) <= first}
-                counted |= {a for a in found if label_of(a) == label and first < end_of(a) <= last}
+                begins, latest = stretch.begins[label]
+                exact = [self.exact.get(same(rule), -NEVER) for rule in rules if rule[0] == label]
+                ends, last = stretch.ends.get(label, (NEVER, NEVER))
+                lacking |= {a for a in found if label_of(a) == label and max(latest, *exact) < end_of(a) <= ends}
+                every |= {a for a in self.given if label_of(a) == label and begins < end_of(a) <= max(exact)}
+                counted |= {a for a in found if label_of(a) == label and begins < end_of(a) <= last}
+        lacking -= self.given
         return {"lacking": lacking, "too much": self.given - counted - every}
 
 
@@ -146,14 +147,15 @@ def same(rule: tuple[str, str]) -> tuple[str, str]:
     return rule[0], re.sub(r"\ba\((\w+), (\w+), _\)", r"a(\1, \2)", rule[1])
 
 
-def bounds(engine: LiveEngine) -> dict[str, int]:
-    """For each label how far the rules are that derive it."""
-    found: dict[str, int] = {}
+def bounds(engine: LiveEngine) -> dict[str, Span]:
+    """For each label how far the rules are that derive it: the one that is behind, and the one ahead."""
+    found: dict[str, Span] = {}
     for names, lane in engine._engine.lanes.items():
         for rule in lane.plan.uses:
             if names:
                 for member in engine.compiled.physical.rewritten.members(rule):
-                    found[str(member.label)] = lane.bound
+                    low, high = found.get(str(member.label), (lane.bound, lane.bound))
+                    found[str(member.label)] = min(low, lane.bound), max(high, lane.bound)
     return found
 
 

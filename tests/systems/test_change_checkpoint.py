@@ -260,6 +260,12 @@ def test_what_cannot_be_changed_so_is_said(tmp_path: Path, texts: list[str], why
         change_checkpoint(str(tmp_path), [ephemera.compile(text) for text in texts], "refuse", dry_run=False)
 
 
+def test_a_run_of_another_program_says_that_the_checkpoint_can_be_changed(tmp_path: Path) -> None:
+    run(tmp_path, OLD, events(40), Kept("kept"))
+    with pytest.raises(EphemeraError, match=f"`ephemera change {tmp_path} PROGRAM`"):
+        run(tmp_path, OLD + MORE, events(50), Kept("kept"))
+
+
 def test_a_folder_that_is_no_checkpoint_is_left_as_it_is(tmp_path: Path) -> None:
     with pytest.raises(EphemeraError, match=r"is not the checkpoint of a live run in one process"):
         changed(tmp_path / "none", OLD)

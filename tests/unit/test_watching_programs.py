@@ -62,7 +62,8 @@ def done(run: Watched, *options: str) -> tuple[list[Any], str]:
     command = ["run", str(run.path), "--mode", "stream", "--engine", "local", "--watch", *options]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.stderr
-    return [(one["event"], one["data"][0]) for one in map(json.loads, result.stdout.splitlines())], result.stderr
+    answers = [json.loads(one) for one in result.stdout.splitlines()]
+    return [(one["event"], next(iter(one["data"]))) for one in answers], result.stderr
 
 
 def test_a_changed_program_is_taken_between_two_rounds_and_told(run: Watched) -> None:
@@ -137,6 +138,19 @@ def test_another_place_for_answers_is_not_taken(run: Watched, tmp_path: Path) ->
     answers, told = done(run)
     assert answers == [("seen", "a"), ("seen", "b")]
     assert "where answers go (`WRITE`) stays as it is" in told
+
+
+def test_messages_that_nobody_would_deliver_are_not_taken(run: Watched) -> None:
+    message = 'RAISE to(recipient="desk", transport="python") { bell { id { var I } } } ON event s: seen(var I) END'
+    run.steps = [order(1, "a"), run.written(DECLARED + SEEN + message), order(3, "b")]
+    answers, told = done(run)
+    assert answers == [("seen", "a"), ("seen", "b")]
+    assert "messages are being delivered, and there would be others" in told
+    run.path.write_text(DECLARED + SEEN, encoding="utf-8")
+    run.steps[1] = run.written(DECLARED + SEEN + message)
+    answers, told = done(run, "--no-deliver", "--look-back", "from-now")
+    assert answers == [("seen", "a"), ("bell", "id"), ("seen", "b"), ("bell", "id")]
+    assert "is not taken" not in told
 
 
 def test_a_table_that_is_new_is_read(run: Watched, tmp_path: Path) -> None:

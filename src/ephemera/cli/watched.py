@@ -154,6 +154,8 @@ class Watching:
         if not self.asked.watch:
             yield None
             return
+        for engine in engines:  # who delivers has begun with the messages that there are, if with any
+            engine.is_delivered = self.wanted.delivery.is_wanted
         unbounded = unbounded_in("live", allowed=self.allowed)
         watched = WatchedPrograms(
             self.paths,

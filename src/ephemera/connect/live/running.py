@@ -32,7 +32,7 @@ from ephemera.connect.systems.source_names import Identified, Known, changes, kn
 from ephemera.connect.written_places import Written
 from ephemera.engine.engine import Found
 from ephemera.engine.hosts.batch import answer_parts
-from ephemera.engine.state.snapshot import Snapshot
+from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot
 from ephemera.engine.time.event_time import Watermarks
 from ephemera.engine.time.processing_time import passing
 from ephemera.formats.answers import AnswerBatch, AnswerForm
@@ -191,7 +191,13 @@ class Running:
                 f"{len(self._engines)}; name the same ones, or begin anew in another folder"
             )
         for engine, snapshot in zip(self._engines, last.engines, strict=True):
-            engine.restore(snapshot)
+            try:
+                engine.restore(snapshot)
+            except WrongSnapshot as error:
+                folder = self._run.checkpoint
+                raise WrongSnapshot(
+                    f"{error}; or change what it is of, by `ephemera change {folder} PROGRAM`"
+                ) from None
         for own, stored in zip(self._partitions, last.partitions, strict=True):
             own.restore(stored, lambda name: self._partition_now(name, known))
         self._snapshots = list(last.engines)
