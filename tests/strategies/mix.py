@@ -38,6 +38,7 @@ ADDITIONS: dict[Addition, dict[str, int]] = {
         "avg": 2,
         "min": 34,
         "max": 88,
+        "ordered aggregate": 60,
         "group by": 325,
         "order by": 410,
         "while(incl,incl)": 140,

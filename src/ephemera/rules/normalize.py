@@ -204,12 +204,25 @@ class _Normalizer:
                 conditions.append(Relation("before", first, last, span=member.window.span))
         pattern = member.event.pattern
         own = tuple(_turned(c) for condition in member.conditions for c in conjuncts(condition))
+        name = self._name(member.event.name)
+        if member.event.name is not None and self._is_called_so_too(member):
+            name, own = (free := next(self._names)), tuple(_called(c, name, free) for c in own)
         if member.mode == "not":
-            inner = EventLiteral(self._name(member.event.name), self._pattern(bare(pattern)))
+            inner = EventLiteral(name, self._pattern(bare(pattern)))
             return (*gap, NotLiteral(window, begin, end, inner, own)), conditions
-        inner = EventLiteral(self._name(member.event.name), self._pattern(pattern))
+        inner = EventLiteral(name, self._pattern(pattern))
         collect = CollectLiteral(window, begin, end, inner, own, member.mode == "collect optional")
         return (*gap, collect), conditions
+
+    def _is_called_so_too(self, member: Accumulation) -> bool:
+        """Whether the event of another window keeps its name: the one that heads may speak of."""
+        same = [
+            m
+            for m in self._members
+            if isinstance(m, Accumulation) and m.event.name is not None and m.event.name == member.event.name
+        ]
+        keeps = next((m for m in same if m.mode != "not"), same[0])
+        return keeps is not member
 
     # ---- patterns ------------------------------------------------------------------------------------------
 
@@ -261,6 +274,11 @@ def without_negations(pattern: T) -> T:
         return node
 
     return rebuild(pattern, drop)
+
+
+def _called(condition: Condition, name: str, other: str) -> Condition:
+    """A condition in which an event has another name."""
+    return rebuild(condition, lambda n: replace(n, name=other) if isinstance(n, Name) and n.name == name else n)
 
 
 def _length(duration: Duration) -> int:
