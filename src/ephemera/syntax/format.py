@@ -66,6 +66,7 @@ from ephemera.syntax.nodes import (
     Query,
     Raise,
     Rule,
+    Selection,
     Statement,
     Stratum,
     Table,
@@ -286,6 +287,12 @@ class _Formatter:
                 doc = row(f"{window(where)}: {mode} ", self._query(event, block=block))
                 place = Span(event.span.end, query.span.end)
                 return self._where(doc, conditions, place, block=block) if conditions else doc
+            case Selection(which, event, relation, anchor, within, conditions):
+                lead = identifier(event.name, None, block=block)
+                length_of = f" within {duration(within, words=block)}" if within is not None else ""
+                doc = row(f"{lead}{which} ", self.pattern(event.pattern), f" {relation} {word(anchor.name)}{length_of}")
+                end = within.span.end if within is not None else anchor.span.end
+                return self._where(doc, conditions, Span(end, query.span.end), block=block) if conditions else doc
             case Absent(pattern):
                 return row("not ", self.pattern(pattern))
             case At(moment, pattern, negated):

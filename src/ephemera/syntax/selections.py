@@ -1,0 +1,46 @@
+"""This module reads selections: `next b(x) after i`, `last b(x) before i`, `first b(x) in w` and `last b(x) in w`."""
+
+from __future__ import annotations
+
+from typing import Literal, cast
+
+from ephemera.base.diagnostic import Help
+from ephemera.syntax.conditions import continues_expression, identifier
+from ephemera.syntax.cursor import Cursor
+from ephemera.syntax.expressions import duration
+from ephemera.syntax.nodes import Event, Selection
+from ephemera.syntax.terms import at_label, pattern
+from ephemera.terms.nodes import Name
+
+RELATIONS = {"next": ("after",), "last": ("before", "in"), "first": ("in",)}
+"""Where each looks for its event."""
+_FORMS = tuple((which, relation) for which, relations in RELATIONS.items() for relation in relations)
+
+
+def selection_follows(c: Cursor) -> bool:
+    """Whether `next`, `first` or `last` stands here before a pattern, and is no name itself."""
+    if c.token.kind != "name" or c.token.text not in RELATIONS or not c.look(1).is_name:
+        return False
+    return at_label(c, 1) or c.look(1).kind == "quoted" or not continues_expression(c.look(1))
+
+
+def selection(c: Cursor, name: Name | None, start: int) -> Selection:
+    which = c.advance().text
+    inner = c.token.start
+    event = Event(name, pattern(c), span=c.span_from(inner))
+    if not c.is_at(*RELATIONS[which]):
+        for relation in RELATIONS[which]:
+            c.wants(f"`{relation}`")
+        raise c.fault(None, *_forms(c))
+    found = cast(Literal["after", "before", "in"], c.advance().text)
+    anchor = identifier(c)
+    length = duration(c) if c.accept("within") else None
+    kind = cast(Literal["next", "first", "last"], which)
+    return Selection(kind, event, found, anchor, length, span=c.span_from(start))
+
+
+def _forms(c: Cursor) -> tuple[Help, ...]:
+    """What there is: with the word that stands here, or in all."""
+    fitting = [(which, relation) for which, relation in _FORMS if c.is_at(relation)]
+    written = [f"`{which} … {relation} {'w' if relation == 'in' else 'i'}`" for which, relation in fitting or _FORMS]
+    return (Help(f"write {', '.join(written[:-1])}{' or ' if len(written) > 1 else ''}{written[-1]}"),)
