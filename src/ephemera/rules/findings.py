@@ -36,7 +36,7 @@ class Findings:
         """Known as soon as the declarations are read."""
         self._doubled: list[Span] = []
         """Places that say two things about one event: what is wrong there is told of the first."""
-        self._found: dict[tuple[Code, Span, str], Diagnostic] = {}
+        self._found: dict[tuple[Code | None, Span, str], Diagnostic] = {}
         self._guesses: dict[tuple[str, str], str | None] = {}
         self._looked_at = 0
 
@@ -52,8 +52,9 @@ class Findings:
         severity: Severity = "error",
     ) -> None:
         diagnostic = Diagnostic(code, message, span, tuple(related), tuple(notes), tuple(help), severity)
-        told = "" if any(one.start <= span.start and span.end <= one.end for one in self._doubled) else message
-        self._found.setdefault((code, span, told), diagnostic)
+        is_double = any(one.start <= span.start and span.end <= one.end for one in self._doubled)
+        which = (None, span, severity) if is_double else (code, span, message)
+        self._found.setdefault(which, diagnostic)
 
     def double(self, span: Span) -> None:
         """Has a mistake in a place told once, though what is written there is asked for twice."""
