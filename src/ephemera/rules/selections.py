@@ -115,8 +115,8 @@ class _Expansion:
         every = bindings(self._rule.body).all
         events = {id(n) for condition in conditions for n in event_names(condition, every)}
         own = sorted(pattern_bindings(pattern).all - around)
-        names = (n for part in (pattern, *conditions) for n in find(part, (Name, Var)))
-        mentioned = Counter(n.name for n in names if id(n) not in events)
+        parts = (node for part in (pattern, *conditions) for node in walk(part))
+        mentioned = Counter(n.name for n in parts if isinstance(n, Name | Var) and id(n) not in events)
         free = {n: self._fresh(n) for n in own if not isinstance(pattern, Atom) or mentioned[n] > 1}
 
         def renamed(node: Any) -> Any:

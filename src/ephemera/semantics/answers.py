@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from typing import TypeAlias
 
+from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Catalogue
@@ -31,6 +32,7 @@ from ephemera.syntax.nodes import (
     Condition,
     Or,
     Query,
+    Selection,
     Timer,
     Where,
     While,
@@ -134,6 +136,8 @@ def disjuncts(query: Query | Condition) -> list[list[Literal]]:
             return [choice for item in items for choice in disjuncts(item)]
         case Where(inner, conditions):
             return [[*choice, *conditions] for choice in disjuncts(inner)]
+        case Selection():
+            raise InternalError("oracle", "a selection was not expanded")
         case _:
             return [[query]]
 
