@@ -191,8 +191,16 @@ def selections() -> SearchStrategy[Selection]:
         which: Literal["next", "first", "last"], *relations: Literal["after", "before", "in"]
     ) -> SearchStrategy[Selection]:
         own = several(conditions(1), most=2)
+        kinds = several(table_patterns(labelled=True) | node(AnyEvent, labels()), most=2)
         return node(
-            Selection, st.just(which), events(), st.sampled_from(relations), bare_names(), maybe(durations()), own
+            Selection,
+            st.just(which),
+            events(),
+            st.sampled_from(relations),
+            bare_names(),
+            maybe(durations()),
+            kinds,
+            own,
         )
 
     return among(selection("next", "after"), selection("last", "before", "in"), selection("first", "in"))

@@ -20,14 +20,8 @@ BOUNDARIES = {
 }
 AGGREGATES = {"sum": "max", "avg": "sum", "min": "max", "max": "min", "count": "sum"}
 """Each with another that takes its place."""
-ORDERED = {
-    "first({})": "last({})",
-    "last({})": "first({})",
-    "nth({}, 2)": "nth({}, 1)",
-    "list({})": "top({}, 1)",
-    "top({}, 1 by 0 - {})": "top({}, 1)",
-}
-"""Aggregates in the order of time, likewise."""
+ORDERED = ("first({})", "last({})", "nth({}, 2)", "list({})", "top({}, 1 by 0 - {})")
+"""Aggregates in the order of time."""
 
 _SHIFTS = sorted(range(-LATEST, LATEST + 1), key=abs)
 
@@ -349,12 +343,10 @@ def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str]) -> Non
         name = dice.pick(numbers)
         counted = f"{function}({over}{body.var(name)})"
         body.head.append(draft.mark(function, counted, f"{AGGREGATES[function]}({over}{body.var(name)})"))
-    if numbers and body.wants("ordered aggregate", 25):
-        name = over + body.var(dice.pick(numbers))
-        counted = dice.pick(list(ORDERED))
-        instead = ORDERED[counted].format(name)
-        counted = counted.format(name, name.removeprefix(over))
-        body.head.append(draft.mark("ordered aggregate", counted, instead))
+    if numbers and body.wants("ordered aggregate", 15):
+        name = body.var(dice.pick(numbers))
+        counted = dice.pick(ORDERED).format(over + name, name)
+        body.head.append(draft.mark("ordered aggregate", counted, f"count({over}{name})"))
     if not body.collects and (not counted or body.wants("count(*)", 25)):
         counted, body.counts_all = "count(*)", True
         body.head.append(draft.mark("count(*)", counted, "0"))

@@ -4,7 +4,7 @@
 - `j: last b(x) before i` is `j: b(x)` and `from j until i: not b(x)`;
 - `j: first b(x) in w` is `j: b(x)` that lies in w, and `while w: not k: b(x) where { k before j }`; for `last` the
   condition is `j before k`;
-- `within d` is `{i, j} within d`.
+- `within d` is `{i, j} within d`, and `without { c, d(x) }` the same absence of `c {{ }}` and of `d(x)`.
 
 What must not come between is like the event in everything that the author says of it: it matches the same pattern,
 meets the conditions behind it, and has the same values where a variable is bound by the rest of the rule, too. The
@@ -41,7 +41,7 @@ from ephemera.syntax.nodes import (
     Window,
     Within,
 )
-from ephemera.terms.nodes import Anonymous, As, Atom, Duration, Name, Pattern, Quantity, Var
+from ephemera.terms.nodes import Anonymous, AnyEvent, As, Atom, Duration, Element, Name, Pattern, Quantity, Var
 
 
 def expanded(program: Program, findings: Findings) -> Program:
@@ -88,6 +88,7 @@ class _Expansion:
         parts: list[Query | Condition] = [event]
         other = Name(self._fresh(name.name), span=name.span)
         between, conditions = self._other(selection, name, other, around)
+        order: tuple[Condition, ...] = ()
         match selection.relation:
             case "after":
                 window: Window = Between(anchor, name, span=span)
@@ -96,15 +97,14 @@ class _Expansion:
             case "in":
                 window = While(anchor, span=span)
                 parts.append(Relation("during", name, anchor, _INSIDE, span=span))
-                order = (other, name) if selection.which == "first" else (name, other)
-                conditions = (*conditions, Relation("before", *order, span=span))
+                earlier, later = (other, name) if selection.which == "first" else (name, other)
+                order = (Relation("before", earlier, later, span=span),)
             case _:
                 assert_never(selection.relation)
         if selection.within is not None:
             parts.append(Within((anchor, name), selection.within, span=selection.within.span))
-        is_named = any(n.name == other.name for condition in conditions for n in find(condition, Name))
-        absent = Event(other if is_named else None, between, span=pattern.span)
-        parts.append(Accumulation(window, "not", absent, conditions, span=span))
+        parts.append(_absent(window, other, between, (*conditions, *order), selection))
+        parts += [_absent(window, other, pattern, order, selection) for pattern in map(_whole, selection.without)]
         return And(tuple(parts), span=span)
 
     def _other(
@@ -142,6 +142,22 @@ class _Expansion:
         free = fresh(name, self._taken)
         self._taken.add(free)
         return free
+
+
+def _absent(
+    window: Window, name: Name, pattern: Pattern, conditions: tuple[Condition, ...], selection: Selection
+) -> Accumulation:
+    """What must not come between; it has a name if something is said of it."""
+    is_named = any(n.name == name.name for condition in conditions for n in find(condition, Name))
+    event = Event(name if is_named else None, pattern, span=pattern.span)
+    return Accumulation(window, "not", event, conditions, span=selection.span)
+
+
+def _whole(pattern: Pattern) -> Pattern:
+    """A bare label as the term that every event which carries it matches."""
+    if isinstance(pattern, AnyEvent):
+        return Element(pattern.label, ordered=False, partial=True, children=(), span=pattern.span)
+    return pattern
 
 
 _INSIDE = (Duration((Quantity(Decimal(0), ""),)), Unlimited()) * 2

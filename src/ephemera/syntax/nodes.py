@@ -180,13 +180,17 @@ class Accumulation(Node):
 
 @dataclass(frozen=True, slots=True)
 class Selection(Node):
-    """``j: next b(x) after i within 1h``, ``last b(x) before i``, ``first b(x) in w``, with b's own conditions."""
+    """``j: next b(x) after i within 1h``, ``last b(x) before i``, ``first b(x) in w``, with b's own conditions.
+
+    ``without { c, d(x) }`` names what must not come between either.
+    """
 
     which: Literal["next", "first", "last"]
     event: Event
     relation: Literal["after", "before", "in"]
     anchor: Name
     within: Duration | None = None
+    without: tuple[Pattern, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
 

@@ -9,8 +9,8 @@ from ephemera.syntax.conditions import continues_expression, identifier
 from ephemera.syntax.cursor import Cursor
 from ephemera.syntax.expressions import duration
 from ephemera.syntax.nodes import Event, Selection
-from ephemera.syntax.terms import at_label, pattern
-from ephemera.terms.nodes import Name
+from ephemera.syntax.terms import at_label, atom, label, pattern
+from ephemera.terms.nodes import AnyEvent, Name, Pattern
 
 RELATIONS = {"next": ("after",), "last": ("before", "in"), "first": ("in",)}
 """Where each looks for its event."""
@@ -38,8 +38,27 @@ def selection(c: Cursor, name: Name | None, start: int) -> Selection:
     found = cast(Literal["after", "before", "in"], c.advance().text)
     anchor = identifier(c)
     length = duration(c) if c.accept("within") else None
+    without = _without(c) if c.accept("without") else ()
     kind = cast(Literal["next", "first", "last"], which)
-    return Selection(kind, event, found, anchor, length, span=c.span_from(start))
+    return Selection(kind, event, found, anchor, length, without, span=c.span_from(start))
+
+
+def _without(c: Cursor) -> tuple[Pattern, ...]:
+    """``{ c, d(x), e {{ }} }``: a bare label is every event that carries it."""
+    c.expect("{")
+    patterns: list[Pattern] = []
+    while not patterns or not c.at("}"):
+        patterns.append(_kept_out(c))
+        c.accept(",")
+    c.advance()
+    return tuple(patterns)
+
+
+def _kept_out(c: Cursor) -> Pattern:
+    if at_label(c):
+        return pattern(c)
+    name = label(c, "an event")
+    return atom(c, name) if c.is_at("(") else AnyEvent(name, span=name.span)
 
 
 def _forms(c: Cursor) -> tuple[Help, ...]:
