@@ -17,7 +17,7 @@ LEAST_SHARE = 0.045
 MOST_RARE = 6
 """How many of the features the sample may show in fewer than 5 % of the cases."""
 LEAST_DEPENDENT = 0.60
-FEATURES = 98
+FEATURES = 97
 
 
 @pytest.mark.slow

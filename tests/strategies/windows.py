@@ -20,8 +20,6 @@ BOUNDARIES = {
 }
 AGGREGATES = {"sum": "max", "avg": "sum", "min": "max", "max": "min", "count": "sum"}
 """Each with another that takes its place."""
-ORDERED = ("first({})", "last({})", "nth({}, 2)", "list({})", "top({}, 1 by 0 - {})")
-"""Aggregates in the order of time."""
 
 _SHIFTS = sorted(range(-LATEST, LATEST + 1), key=abs)
 
@@ -343,10 +341,6 @@ def _aggregated(body: Body, names: Sequence[str], numbers: Sequence[str]) -> Non
         name = dice.pick(numbers)
         counted = f"{function}({over}{body.var(name)})"
         body.head.append(draft.mark(function, counted, f"{AGGREGATES[function]}({over}{body.var(name)})"))
-    if numbers and body.wants("ordered aggregate", 15):
-        name = body.var(dice.pick(numbers))
-        counted = dice.pick(ORDERED).format(over + name, name)
-        body.head.append(draft.mark("ordered aggregate", counted, f"count({over}{name})"))
     if not body.collects and (not counted or body.wants("count(*)", 25)):
         counted, body.counts_all = "count(*)", True
         body.head.append(draft.mark("count(*)", counted, "0"))
