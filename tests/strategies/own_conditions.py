@@ -1,4 +1,4 @@
-"""This module generates programs whose windows and selections have conditions on time of their own, over points and intervals."""
+"""This module generates programs whose windows and selections have conditions on time of their own."""
 
 from __future__ import annotations
 

@@ -21,10 +21,11 @@ def selection_follows(c: Cursor) -> bool:
     """Whether `next`, `first` or `last` stands here before a pattern, and is no name itself."""
     if c.token.kind != "name" or c.token.text not in RELATIONS or not c.look(1).is_name:
         return False
-    if at_label(c, 1) or not continues_expression(c.look(1)):
+    if not continues_expression(c.look(1)):
         return True
     # A word such as `before` or `mod` goes on with a condition, unless it is the label of what is looked for.
-    return c.look(2).text == ":" or (c.look(2).text == "(" and c.after_bracket(2).text in ("after", "before", "in"))
+    is_bracket = c.look(2).kind == "op" and c.look(2).text in ("(", "{", "[")
+    return c.look(2).text == ":" or (is_bracket and c.after_bracket(2).text in ("after", "before", "in"))
 
 
 def selection(c: Cursor, name: Name | None, start: int) -> Selection:
