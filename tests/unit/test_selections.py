@@ -74,5 +74,5 @@ def test_a_label_behind_without_is_every_event_that_carries_it() -> None:
     )
     (form,) = Program(checked).explain_json("rules")[0]["normal"]
     assert all(
-        f"not ${k}: {text}" in form for k, text in ((2, "b()"), (4, "c {{ }}"), (6, "d(1)"), (8, "b {{ x { 1 } }}"))
+        f"not ${k}: {text}" in form for k, text in ((2, "b()"), (3, "c {{ }}"), (4, "d(1)"), (5, "b {{ x { 1 } }}"))
     )

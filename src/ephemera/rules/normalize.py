@@ -20,6 +20,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 from ephemera.base.errors import InternalError
+from ephemera.base.span import Span
 from ephemera.base.tree import find, rebuild
 from ephemera.rules.alternatives import Member, bare, cases, conjuncts, groups, split_optional
 from ephemera.rules.nodes import (
@@ -118,6 +119,8 @@ class _Normalizer:
         taken = has_value.union(*(f.never for f in found), _identifiers(members))
         self._names = (name for k in count(1) if (name := f"${k}") not in taken)
         self._blanks = (name for k in count(1) if (name := f"_{k}") not in taken)
+        self._gaps: dict[tuple[str, str, Span], str] = {}
+        """The windows between two events; what stands for one selection has one of them."""
         self._bound_by = [(k, f.sure) for k, f in enumerate(found)]
 
     def normal(self) -> NormalRule:
@@ -198,9 +201,13 @@ class _Normalizer:
         match member.window:
             case While(event, begin, end):
                 window = event.name
-            case Between(first, last):
-                window, begin, end = next(self._names), False, False
-                gap = (GapLiteral(window, first.name, last.name),)
+            case Between(first, last, span=place):
+                begin = end = False
+                known = self._gaps.get((first.name, last.name, place))
+                window = known or next(self._names)
+                if known is None:
+                    gap = (GapLiteral(window, first.name, last.name),)
+                    self._gaps[first.name, last.name, place] = window
                 conditions.append(Relation("before", first, last, span=member.window.span))
         pattern = member.event.pattern
         own = tuple(_turned(c) for condition in member.conditions for c in conjuncts(condition))
