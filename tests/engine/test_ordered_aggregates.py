@@ -16,7 +16,9 @@ EVENT b(g: string, k: string, v: int, f: float) LASTS AT MOST 3;
 numbers(g, first(v), last(v), nth(v, 2), first(v * 2)) <- d: d(g), while d: collect b(g, _, v, _);
 texts(g, first(k), last(k)) <- d: d(g), while d: collect b(g, k, _, _);
 doubles(g, first(f), last(f)) <- d: d(g), while d: collect b(g, _, _, f);
-lists(g, list(v), top(k, 2 by f), list(end(e))) <- d: d(g), while d: collect e: b(g, k, v, f);
+lists(g, list(v), list(f), top(v, 2 by f), top(f, 1)) <- d: d(g), while d: collect b(g, _, v, f);
+words(g, list(k), top(k, 2 by v)) <- d: d(g), while d: collect b(g, k, v, _);
+times(g, list(v), top(k, 2 by f), list(end(e))) <- d: d(g), while d: collect e: b(g, k, v, f);
 """
 
 

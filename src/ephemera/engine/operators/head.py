@@ -182,8 +182,12 @@ class HeadBuilder:
             elif (values := ranging(argument.argument, batch, ranged, scope)) is None:
                 return None
             elif argument.function in ORDERED:
+                rank = ranging(argument.by, batch, ranged, scope) if argument.by is not None else values
                 times = batch[begin(e.collections[0].name)], batch[end(e.collections[0].name)]
-                columns.append(standing(argument, values, times, groups))
+                is_ranked = argument.function == "top"
+                if is_ranked and rank is None:
+                    return None
+                columns.append(standing(argument, values, rank if is_ranked else None, times, groups))
             else:
                 columns.append(aggregate(argument.function, values, groups))
         made = _complete(columns)
