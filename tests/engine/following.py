@@ -109,7 +109,7 @@ class Follower:
         """The change itself."""
         return self.engine.change(program, look_back=look_back)
 
-    def bounds(self) -> dict[str, int]:
+    def bounds(self) -> dict[str, Span]:
         """For each label how far the rules are that derive it."""
         return bounds(self.engine)
 

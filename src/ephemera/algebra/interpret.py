@@ -219,7 +219,9 @@ class Interpreter:
 
     def _grouped(self, e: Group, relation: Relation) -> Iterator[Tuple]:
         origin = Origin(
-            {v: k for k, c in reversed(list(enumerate(e.collections))) for v in c.binds}, len(e.collections)
+            {v: k for k, c in reversed(list(enumerate(e.collections))) for v in c.binds},
+            len(e.collections),
+            tuple(c.name for c in e.collections),
         )
         groups: dict[Key, list[Tuple]] = {}
         for t in relation:
@@ -315,8 +317,10 @@ def _difference(left: Relation, right: Relation) -> Iterator[Tuple]:
 def _row(e: Group, t: Tuple) -> Row:
     own = tuple(_key(t.get(v, _NOTHING)) for v in e.own)
     pairs: list[Key | None] = []
+    times: list[Interval | None] = []
     for collection in e.collections:
         event = t.get(reference(collection.name))
         identity_of_pair = None if event is None else tuple(_key(t.get(v, _NOTHING)) for v in collection.variables)
         pairs.append(None if event is None else (event.key, identity_of_pair))
-    return Row(variables_in(t), own, tuple(pairs))
+        times.append(None if event is None else event.time)
+    return Row(variables_in(t), own, tuple(pairs), tuple(times))

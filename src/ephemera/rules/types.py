@@ -74,6 +74,7 @@ from ephemera.terms.nodes import (
     Text,
     Var,
 )
+from ephemera.terms.ordered_aggregates import LISTS
 
 _Column: TypeAlias = tuple[Kind, ...]
 
@@ -308,8 +309,10 @@ class _Kinds:
                 return kind_of_type(self._catalogue.functions[function].gives)
             case Call(function, _):
                 return FUNCTION_KINDS.get(function, "any")
-            case Aggregate("min" | "max", argument, _, _) if argument is not None:
+            case Aggregate("min" | "max" | "first" | "last" | "nth", argument) if argument is not None:
                 return self.of(argument)
+            case Aggregate(function) if function in LISTS:
+                return "term"
             case Aggregate():
                 return "number"
             case _:

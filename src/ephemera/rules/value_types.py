@@ -293,6 +293,8 @@ class _Inference:
                 return "int" if kind in ("int", "nothing") else "float"
             case "avg":
                 return "float"
+            case "list" | "top":
+                return "any"
             case _:
                 return kind
 

@@ -176,14 +176,17 @@ def expression(e: Expression | Anonymous, outer: int = 0) -> Doc:
         case Call(function, arguments):
             name = f"`{function}`" if function in _MISREAD_FUNCTIONS else plain(function)
             return listed(f"{name}(", [expression(a) for a in arguments], ")")
-        case Aggregate(function, argument, collective, group_by):
+        case Aggregate(function, argument, collective, group_by, which, by):
             if argument is None:
                 return f"{function}(*)"
             if isinstance(argument, Construct):
                 raise InternalError("format", "an aggregate over elements stands among construct terms")
             lead = "all " if collective else ""
             group = (" group by ", variables("{", group_by, "}")) if group_by else ()
-            return listed(f"{function}(", [row(lead, expression(argument), *group)], ")")
+            parts = [row(lead, expression(argument), *group)]
+            if which is not None:
+                parts.append(row(str(which), *((" by ", expression(by)) if by is not None else ())))
+            return listed(f"{function}(", parts, ")")
         case _:
             assert_never(e)
 

@@ -182,6 +182,22 @@ class Accumulation(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Selection(Node):
+    """``j: next b(x) after i within 1h``, ``last b(x) before i``, ``first b(x) in w``, with b's own conditions.
+
+    ``without { c, d(x) }`` names what must not come between either.
+    """
+
+    which: Literal["next", "first", "last"]
+    event: Event
+    relation: Literal["after", "before", "in"]
+    anchor: Name
+    within: Duration | None = None
+    without: tuple[Pattern, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Absent(Node):
     """``not t(…)``: no row of a table matches."""
 
@@ -224,8 +240,8 @@ class Where(Node):
     conditions: tuple[Condition, ...]
 
 
-Query: TypeAlias = Event | Timer | Accumulation | Absent | At | Algebra | And | Or | Where
-QUERIES = (Event, Timer, Accumulation, Absent, At, Algebra, And, Or, Where)
+Query: TypeAlias = Event | Timer | Accumulation | Selection | Absent | At | Algebra | And | Or | Where
+QUERIES = (Event, Timer, Accumulation, Selection, Absent, At, Algebra, And, Or, Where)
 
 # ---- rules -------------------------------------------------------------------------------------------------
 
