@@ -51,6 +51,7 @@ from ephemera.rules.nodes import (
     TimerLiteral,
 )
 from ephemera.rules.patterns import pattern_label
+from ephemera.rules.periods import periods
 from ephemera.rules.scope import (
     Bindings,
     bindings,
@@ -60,7 +61,7 @@ from ephemera.rules.scope import (
     variable_names,
 )
 from ephemera.syntax.nodes import Algebra, Condition, Derive, Within
-from ephemera.terms.nodes import Aggregate, All, Pattern, Var
+from ephemera.terms.nodes import Aggregate, All, Pattern, Periodic, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,9 @@ class Body:
         """The answers to a pattern, and where it forbids what others bind, the test that is left to be done."""
         label = pattern_label(pattern)
         if label is not None and str(label) == "timer:datetime":
+            if isinstance(pattern, Periodic):
+                intervals = periods(pattern, self._catalogue.zone)
+                return Calendar(name, pattern, intervals.shortest, intervals.longest), []
             return Calendar(name, pattern), []
         found = pattern_bindings(pattern)
         if not (found.perhaps | found.never) & elsewhere:

@@ -51,6 +51,9 @@ class Calendar:
 
     name: str
     pattern: Pattern
+    shortest: int = 0
+    longest: int = 0
+    """How long they last; all but periodic timers are points."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,6 +47,7 @@ from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.weights import ZERO, Weight, at_most, strict
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import describe
+from ephemera.syntax.format import format_pattern
 
 MOST_CASES = 64
 """More cases than these are not told apart: they become one that allows what any of them allows."""
@@ -117,9 +118,9 @@ class Describer:
                 return self._input(point, dict(events))
             case Input(point):
                 return self._input(point, {})
-            case Calendar(name, _):
+            case Calendar(name):
                 use = Use("timer:datetime", name, (begin(name), end(name)), (end(name),))
-                return [Case(_moved(begin(name), end(name), 0, "an absolute timer is a point"), (use,), use.arrivals)]
+                return [Case(_lasting(e), (use,), use.arrivals)]
             case Table():
                 return [Case()]
             case Select(inner, condition, because):
@@ -363,6 +364,17 @@ def _moved(stamp: str, other: str, by: int, because: str = "") -> tuple[Edge, Ed
     return (
         Edge(stamp, other, at_most(by, guaranteed=True), because),
         Edge(other, stamp, at_most(-by, guaranteed=True), because),
+    )
+
+
+def _lasting(e: Calendar) -> tuple[Edge, Edge]:
+    """From the begin of an absolute timer to its end."""
+    because = "an absolute timer is a point"
+    if e.longest:
+        because = f"{format_pattern(e.pattern)} lasts {'at most ' * (e.shortest != e.longest)}{describe(e.longest)}"
+    return (
+        Edge(begin(e.name), end(e.name), at_most(e.longest, guaranteed=True), because),
+        Edge(end(e.name), begin(e.name), at_most(-e.shortest, guaranteed=True), because),
     )
 
 

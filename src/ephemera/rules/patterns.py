@@ -28,6 +28,7 @@ from ephemera.terms.nodes import (
     Optional,
     OptionalConstruct,
     Pattern,
+    Periodic,
     Regex,
     Var,
     Without,
@@ -42,6 +43,8 @@ def pattern_label(pattern: Pattern) -> Label | None:
     match pattern:
         case Atom(label) | NamedAtom(label) | AnyEvent(label) | Element(Label() as label):
             return label
+        case Periodic():
+            return pattern.label
         case As(_, Element(Label() as label)):
             return label
         case _:

@@ -39,7 +39,7 @@ from ephemera.syntax.nodes import (
     Where,
     Within,
 )
-from ephemera.terms.nodes import Call, Duration, Name, Node, Text
+from ephemera.terms.nodes import Call, Duration, Name, Node, Periodic, Text
 
 PARAMETERS = {
     "before": (1, 2),
@@ -142,6 +142,8 @@ class _Times:
                         current.span,
                         help=[Help("write one condition for each pair of events")],
                     )
+                case Periodic():
+                    self._periodic(current)
                 case Call("datetime", (Text(moment),)):
                     self._dates.moment(current, moment)
                 case Event(_, pattern):
@@ -149,6 +151,31 @@ class _Times:
                 case Algebra(_, expression, _):
                     for primitive in primitives(expression):
                         self._dates.absolute(primitive)
+
+    def _periodic(self, timer: Periodic) -> None:
+        """A period and a length are more than nothing, and an offset is less than the period."""
+        for duration in (timer.length, timer.period):
+            if duration is not None and not any(part.amount for part in duration.parts):
+                advice = Help("write a length such as `1 sec`", (Edit(duration.span, "1 sec"),))
+                self._findings.add(Code.DURATION, "a timer that comes again has a length", duration.span, help=[advice])
+                return
+        period = timer.period or timer.length
+        if period is None or timer.offset is None:
+            return
+        every, offset = self._length(period), self._length(timer.offset)
+        if every and offset >= every:
+            rest = describe(offset % every)
+            self._findings.add(
+                Code.DURATION,
+                f"an offset is shorter than the period, {describe(every)}, and this is {describe(offset)}",
+                timer.offset.span,
+                help=[
+                    Help(
+                        f"the same intervals begin {rest} later: write `offset {rest}`",
+                        (Edit(timer.offset.span, rest),),
+                    )
+                ],
+            )
 
     # ---- metric parameters ---------------------------------------------------------------------------------
 

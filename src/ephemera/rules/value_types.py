@@ -37,6 +37,7 @@ from ephemera.terms.nodes import (
     Null,
     Number,
     Pattern,
+    Periodic,
     Text,
     Var,
 )
@@ -62,8 +63,13 @@ def keeps_units(rules: Ruleset, calendars: Iterable[int] = ()) -> bool:
     lengths = [length for normal in rules.normal for t in normal.timers if (length := getattr(t, "length", 0))]
     asked = {str(pattern_label(e.pattern)) for normal in rules.normal for e in normal.events}
     asks_the_clock = any("timer:datetime" in str(a) for a in asked) or any(n.algebra for n in rules.normal)
-    fits = not asks_the_clock or _SECOND % unit == 0
+    fits = not asks_the_clock or (_SECOND % unit == 0 and not any(_is_periodic(n) for n in rules.normal))
     return unit == 1 or (fits and not any(moved % unit for moved in (*lengths, *calendars)))
+
+
+def _is_periodic(normal: NormalRule) -> bool:
+    """Whether a periodic timer takes part, which ends just before a whole unit."""
+    return any(isinstance(event.pattern, Periodic) for event in normal.events)
 
 
 def derived_types(rules: Ruleset, times: Times) -> Columns:

@@ -26,6 +26,7 @@ from ephemera.syntax.format_terms import (
     field,
     identifier,
     label,
+    periodic,
     plain,
     quote,
     root_label,
@@ -89,6 +90,7 @@ from ephemera.terms.nodes import (
     Optional,
     OptionalConstruct,
     Pattern,
+    Periodic,
     QueryTerm,
     Regex,
     Var,
@@ -127,6 +129,8 @@ def _to(recipient: str | Expression, transport: str | Expression) -> str:
 
 def format_pattern(pattern: Pattern) -> str:
     """A pattern on one line."""
+    if isinstance(pattern, Periodic):
+        return periodic(pattern, units=True)
     return one_line(_Formatter((), "").pattern(pattern))
 
 
@@ -275,6 +279,8 @@ class _Formatter:
 
     def _query(self, query: Query, *, block: bool) -> Doc:
         match query:
+            case Event(name, Periodic() as timer):
+                return f"{identifier(name, None, block=block)}{periodic(timer, words=block)}"
             case Event(name, pattern):
                 return row(identifier(name, pattern, block=block), self.pattern(pattern))
             case Timer(name, kind, anchor, length):
@@ -327,6 +333,8 @@ class _Formatter:
                 return self._bracketed(f"{root_label(name)}(", fields, field, ")", place)
             case AnyEvent(name):
                 return root_label(name)
+            case Periodic():
+                return periodic(pattern)
             case Element(Label() as name, ordered, partial, children):
                 place = Span(name.span.end, pattern.span.end)
                 return self._element(root_label(name), ordered, partial, children, place)

@@ -26,6 +26,7 @@ from ephemera.syntax.nodes import (
     While,
     Window,
 )
+from ephemera.syntax.periodic import periodic, periodic_follows
 from ephemera.syntax.terms import at_label, pattern
 from ephemera.terms.nodes import Name
 
@@ -60,6 +61,8 @@ def _condition_begins(c: Cursor) -> bool:
         return False
     if c.is_at("not") and following.text in ("(", "{"):
         return True
+    if periodic_follows(c):
+        return False
     if c.is_at("while") and _boundaries_follow(c):
         return False
     if following.kind == "op" and following.text in ("(", "{", "["):
@@ -267,6 +270,8 @@ def _named(c: Cursor) -> Query:
     start = c.token.start
     name = _identification(c)
     _check_timer_kind(c)
+    if periodic_follows(c):
+        return Event(name, periodic(c), span=c.span_from(start))
     if _timer_follows(c):
         return _timer(c, name, start)
     if c.is_at("algebra") and algebra_follows(c):
