@@ -30,6 +30,8 @@ CLOCKS = [
     "tick(n) <- t: timer:datetime(second: n), n mod 2 = 0;",
     "tick(n) <- t: timer:datetime(second: n), w: extend(t, 2), n mod 4 = 1;",
     "tick(n) <- d: cal:shift(n);",
+    "tick(sum(n)) <- t: every 2 sec, while t: collect optional u(n);",
+    "tick(count(*)) <- t: window 5 sec every 3 sec offset 1 sec, while t: collect optional u(_);",
 ]
 CHAINS = [
     "even(n) <- h: tick(n), n mod 4 = 0;",
@@ -52,6 +54,9 @@ READERS = [
     "n12(n, x) <- h: n3(n), e: b(x), h before[0, 5] e;",
     "n13(n) <- h: n3(n), w: extend-begin(h, 3), while w: not b(_);",
     "n14(x) <- e: c(x), f: b(_), {e, f} within 3;",
+    "n15(count(*)) <- t: window 4 sec every 2 sec offset 1 sec, while t: collect optional a(_);",
+    "n16(n) <- t: every 3 sec, h: T(n), h during t, while t: not b(_);",
+    "n17(x, n) <- h: T(n), t: window 5 sec every 2 sec, e: a(x), e starts t, t before[0, 4] h;",
     'RAISE to(recipient="r", transport="console") { m { var N } } ON event h: tick(var N) END',
 ]
 

@@ -371,7 +371,7 @@ def _lasting(e: Calendar) -> tuple[Edge, Edge]:
     """From the begin of an absolute timer to its end."""
     because = "an absolute timer is a point"
     if e.longest:
-        because = f"{format_pattern(e.pattern)} lasts {'at most ' * (e.shortest != e.longest)}{describe(e.longest)}"
+        because = f"{e.name}: {format_pattern(e.pattern)}"
     return (
         Edge(begin(e.name), end(e.name), at_most(e.longest, guaranteed=True), because),
         Edge(end(e.name), begin(e.name), at_most(-e.shortest, guaranteed=True), because),
