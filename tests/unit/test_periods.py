@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -37,9 +38,11 @@ def test_the_intervals_are_those_that_end_between_the_limits(
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin", "America/Sao_Paulo", "Asia/Kolkata", "Pacific/Apia"])
 @pytest.mark.parametrize("days", [1, 7])
 def test_days_and_weeks_of_any_zone_follow_each_other_without_a_gap(zone: str, days: int) -> None:
-    found = list(Periods(days * DAY, days * DAY, -3 * DAY, zone).ending(at("2011-01-01T00:00Z"), at("2019-01-01T00:00Z")))
+    found = list(
+        Periods(days * DAY, days * DAY, -3 * DAY, zone).ending(at("2011-01-01T00:00Z"), at("2019-01-01T00:00Z"))
+    )
     assert len(found) > 2900 // days
-    assert all(after.begin == before.end + 1 for before, after in zip(found, found[1:], strict=False))
+    assert all(after.begin == before.end + 1 for before, after in pairwise(found))
 
 
 def test_a_day_that_a_zone_leaves_out_begins_no_window() -> None:

@@ -49,7 +49,7 @@ from ephemera.rules.series import Series, series_of
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.addresses import address
 from ephemera.terms.atoms import match_event, match_term
-from ephemera.terms.compute import Undefined
+from ephemera.terms.compute import Undefined, lasting
 from ephemera.terms.construct import Origin, Row, construct, value_of
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.nodes import Pattern
@@ -148,8 +148,10 @@ class Interpreter:
                 return ({names.get(a, a): v for a, v in t.items()} for t in self.evaluate(inner, source))
             case Imbed(inner, head):
                 return (m for t in self.evaluate(inner, source) for m in self._with_head(t, head))
-            case RelativeTimer(inner, name, kind, anchor, length):
+            case RelativeTimer(inner, name, kind, anchor, length, None):
                 return _with_timer(self.evaluate(inner, source), name, kind, *offsets(kind, anchor, length))
+            case RelativeTimer(inner):
+                return self._with_told_timer(self.evaluate(inner, source), e)
             case Gap(inner, name, first, last):
                 return _with_timer(self.evaluate(inner, source), name, "gap", (end(first), 0), (begin(last), 0))
             case Merge(inner, name, events):
@@ -207,6 +209,12 @@ class Interpreter:
             bound = {as_written(n): v for n, v in variables_in(t).items()}
             self.series.add((t[BEGIN], t[END]), bound, t[TERM])
         return t
+
+    def _with_told_timer(self, relation: Relation, timer: RelativeTimer) -> Iterator[Tuple]:
+        for t in relation:
+            length = lasting(timer.told, variables_in(t), self._tester.scope(t), timer.length) if timer.told else None
+            if length is not None:
+                yield from _with_timer([t], timer.name, timer.kind, *offsets(timer.kind, timer.anchor, length))
 
     # ---- heads ---------------------------------------------------------------------------------------------
 

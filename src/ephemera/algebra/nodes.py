@@ -17,6 +17,7 @@ from ephemera.algebra.scalar import TRUE, Formula
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.nodes import Catalogue, Growth, NormalRule
 from ephemera.syntax.nodes import AlgebraOperator, Condition, Head
+from ephemera.terms.nodes import Expression as Value
 from ephemera.terms.nodes import Pattern
 
 # ---- where tuples come from --------------------------------------------------------------------------------
@@ -109,6 +110,8 @@ class RelativeTimer:
     kind: str
     anchor: str
     length: int
+    told: Value | None = None
+    """What says how long it is, if that is no constant: then it is at most so long."""
 
 
 @dataclass(frozen=True, slots=True)

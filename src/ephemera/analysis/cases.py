@@ -127,10 +127,14 @@ class Describer:
                 return _limited(_joined(self.cases(inner), [Case()], condition, because))
             case Match(inner) | Project(inner) | Imbed(inner) | Group(inner) | Rename(inner):
                 return self.cases(inner)
-            case RelativeTimer(inner, name, kind, anchor, length):
-                because = f"{name}: {kind}({anchor}, {describe(length)})"
+            case RelativeTimer(inner, name, kind, anchor, length, told):
+                because = f"{name}: {kind}({anchor}, {'at most ' if told is not None else ''}{describe(length)})"
                 (first, before), (last, after) = offsets(kind, anchor, length)
-                edges = (*_moved(first, begin(name), before, because), *_moved(last, end(name), after, because))
+                least = 0 if told is not None else 1
+                edges = (
+                    *_moved(first, begin(name), before, because, least * before),
+                    *_moved(last, end(name), after, because, least * after),
+                )
                 return [_timed(case, name, (*edges, Edge(end(name), begin(name), ZERO))) for case in self.cases(inner)]
             case Gap(inner, name, first, last):
                 edges = (*_moved(end(first), begin(name), 0), *_moved(begin(last), end(name), 0))
@@ -359,11 +363,12 @@ def _hull(members: Sequence[tuple[Case, Closure]]) -> Case:
 # ---- timers and merges -------------------------------------------------------------------------------------
 
 
-def _moved(stamp: str, other: str, by: int, because: str = "") -> tuple[Edge, Edge]:
-    """`other` is `stamp` moved by so much, guaranteed."""
+def _moved(stamp: str, other: str, by: int, because: str = "", least: int | None = None) -> tuple[Edge, Edge]:
+    """`other` is `stamp` moved by so much, or by anything between that and another, guaranteed."""
+    between = (by, by if least is None else least)
     return (
-        Edge(stamp, other, at_most(by, guaranteed=True), because),
-        Edge(other, stamp, at_most(-by, guaranteed=True), because),
+        Edge(stamp, other, at_most(max(between), guaranteed=True), because),
+        Edge(other, stamp, at_most(-min(between), guaranteed=True), because),
     )
 
 

@@ -182,6 +182,8 @@ class RuleParts:
         expression = self._point.expression
         if any(True for _ in find(expression, (Group, Matches, SameEvent))):
             return False
+        if any(timer.told is not None for timer in find(expression, RelativeTimer)):
+            return False
         return not any(call.function == "concat" for call in find(expression, Call))
 
     def _take(self, e: Expression) -> bool:

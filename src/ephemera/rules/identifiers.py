@@ -22,6 +22,7 @@ from ephemera.syntax.nodes import (
     Algebra,
     And,
     At,
+    AtMost,
     Between,
     Comparison,
     Condition,
@@ -74,7 +75,9 @@ class _Identifiers:
                 seen = _merged(outside, definitions(inner))
                 for condition in conditions:
                     self._condition(condition, seen)
-            case Timer(name, _, anchor, _):
+            case Timer(name, _, anchor, lasts):
+                if isinstance(lasts, AtMost):
+                    self._uses(event_names(lasts, self._variables), _leaving_out(outside, name))
                 itself = name is not None and anchor.name == name.name  # which is a cycle, told below
                 if not itself and anchor.name not in outside.sure:
                     self._uses([anchor], _leaving_out(outside, name))

@@ -4,9 +4,9 @@ An interval is closed, and the next one of a timer begins a microsecond behind i
 one. Periods count from 1970-01-01T00:00Z, and an offset moves all of them on.
 
 Whole days are days of the program's zone, whatever daylight saving makes of them: if the period has so many of them
-then intervals begin by the wall clock, and if the length has, they end by it, too. Whole weeks count from a Monday. A
-wall-clock time that is skipped is the one that clocks would have shown without that; one that is doubled is the earlier.
-A day that a zone leaves out begins no interval.
+then intervals begin by the wall clock, and if the length has, they end by it, too. Whole weeks count from a Monday.
+A wall-clock time that is skipped is the one that clocks would have shown without that, and of one that is doubled it is
+the earlier. A day that a zone leaves out begins no interval.
 """
 
 from __future__ import annotations

@@ -312,7 +312,7 @@ class _Times:
         for case in cases(body):
             events = {e.name.name: e for e in reversed(case) if isinstance(e, Event) and e.name is not None}
             for timer in case:
-                if isinstance(timer, Timer) and timer.kind in _SHORTENING:
+                if isinstance(timer, Timer) and timer.kind in _SHORTENING and isinstance(timer.duration, Duration):
                     _, lengths = found.setdefault(id(timer), (timer, []))
                     lengths.append(self._longest(events.get(timer.anchor.name)))
         for timer, lengths in found.values():
@@ -321,7 +321,7 @@ class _Times:
                 self._shortened(timer, max(known))
 
     def _shortened(self, timer: Timer, longest: int) -> None:
-        length = self._length(timer.duration)
+        length = self._length(timer.duration) if isinstance(timer.duration, Duration) else 0
         if length <= longest:
             return
         what = "is a point in time" if longest == 0 else f"lasts at most {describe(longest)}"

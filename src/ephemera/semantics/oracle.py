@@ -17,8 +17,8 @@ from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, Message, Outcome, World
 from ephemera.rules.patterns import pattern_label
-from ephemera.rules.scope import plain_variables
 from ephemera.rules.periods import periods
+from ephemera.rules.scope import plain_variables
 from ephemera.rules.series import series_of
 from ephemera.semantics.answers import Answer, Reader, answers
 from ephemera.semantics.apart import judged

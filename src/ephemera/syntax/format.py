@@ -56,6 +56,7 @@ from ephemera.syntax.nodes import (
     AlgebraExpression,
     And,
     At,
+    AtMost,
     Condition,
     Derive,
     Detect,
@@ -82,6 +83,7 @@ from ephemera.terms.nodes import (
     Construct,
     ConstructTerm,
     Desc,
+    Duration,
     Element,
     Expression,
     Label,
@@ -283,7 +285,13 @@ class _Formatter:
                 return f"{identifier(name, None, block=block)}{periodic(timer, words=block)}"
             case Event(name, pattern):
                 return row(identifier(name, pattern, block=block), self.pattern(pattern))
-            case Timer(name, kind, anchor, length):
+            case Timer(name, kind, anchor, AtMost(told, limit)):
+                lead = identifier(name, None, block=block)
+                lasts = row(expression(told), f" AT MOST {duration(limit, words=block)}")
+                if block:
+                    return row(f"{lead}timer:{kind}[event {word(anchor.name)}, ", lasts, "]")
+                return row(f"{lead}{kind}({word(anchor.name)}, ", lasts, ")")
+            case Timer(name, kind, anchor, Duration() as length):
                 lead = identifier(name, None, block=block)
                 if block:
                     return f"{lead}timer:{kind}[event {word(anchor.name)}, {duration(length, words=True)}]"

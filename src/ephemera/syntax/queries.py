@@ -10,7 +10,7 @@ from ephemera.base.suggest import suggestion
 from ephemera.syntax.algebra import algebra, algebra_follows
 from ephemera.syntax.conditions import braced_conditions, condition, continues_expression, ends_in, identifier
 from ephemera.syntax.cursor import Cursor
-from ephemera.syntax.expressions import duration
+from ephemera.syntax.lengths import has_limit, length
 from ephemera.syntax.nodes import (
     Absent,
     Accumulation,
@@ -303,9 +303,9 @@ def _timer_follows(c: Cursor) -> bool:
         return False
     if ahead or bracket.text == "[":
         return True
-    return (
-        c.look(ahead + 2).is_name and c.look(ahead + 3).text == "," and c.look(ahead + 4).kind in ("number", "duration")
-    )
+    if not (c.look(ahead + 2).is_name and c.look(ahead + 3).text == ","):
+        return False
+    return c.look(ahead + 4).kind in ("number", "duration") or has_limit(c, ahead + 1)
 
 
 def _timer(c: Cursor, name: Name | None, start: int) -> Timer:
@@ -313,14 +313,15 @@ def _timer(c: Cursor, name: Name | None, start: int) -> Timer:
         c.advance()
         c.advance()
     kind = c.advance().text
+    is_limited = has_limit(c, 0)
     closer = ")" if c.advance().text == "(" else "]"
     if c.is_at("event") and c.look(1).is_name:
         c.advance()
     anchor = identifier(c)
     c.expect(",")
-    length = duration(c)
+    lasts = length(c, is_limited=is_limited)
     c.expect(closer)
-    return Timer(name, kind, anchor, length, span=c.span_from(start))
+    return Timer(name, kind, anchor, lasts, span=c.span_from(start))
 
 
 def comma_help(c: Cursor) -> tuple[Help, ...]:

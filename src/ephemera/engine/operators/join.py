@@ -22,9 +22,11 @@ from ephemera.engine.operators.probe_keys import Asked, ProbeKeys
 from ephemera.engine.operators.window import Looked, Pending, in_window, look, summarized
 from ephemera.engine.operators.window_values import look_beyond
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
+from ephemera.kernels.computed import ScopeOf
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.keys import joins, paired
+from ephemera.kernels.lengths import lengths
 from ephemera.kernels.since import Since
 from ephemera.kernels.tail import Row, of_rows
 from ephemera.physical.join_order import columns_of
@@ -235,9 +237,12 @@ class RuleJoin:
 
     def _timed(self, batch: Batch) -> Batch:
         """The tuples with their timers and rows of tables, and what can only be tested then."""
+        tables_first = any(isinstance(timer, RelativeTimer) and timer.told is not None for timer in self.plan.timers)
+        for table in self.plan.tables if tables_first else ():
+            batch = self._with_table(batch, table)
         for timer in self.plan.timers:
-            batch = _with_timer(batch, timer)
-        for table in self.plan.tables:
+            batch = _with_timer(batch, timer, self._filter.tester.scope)
+        for table in self.plan.tables if not tables_first else ():
             batch = self._with_table(batch, table)
         if self._parameters is not None:
             batch = self._parameters.joined(batch)
@@ -338,12 +343,18 @@ def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[st
     return rows, others
 
 
-def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
-    if isinstance(timer, RelativeTimer):
+def _with_timer(batch: Batch, timer: RelativeTimer | Gap, scope_of: ScopeOf) -> Batch:
+    length: Ints | int = 1
+    if not isinstance(timer, RelativeTimer):
+        (first, forward), (last, onward) = (end(timer.first), 0), (begin(timer.last), 0)
+    elif timer.told is None:
         (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, timer.length)
     else:
-        (first, forward), (last, onward) = (end(timer.first), 0), (begin(timer.last), 0)
-    opens, closes = _limited(batch[first] + forward), _limited(batch[last] + onward)
+        (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, 1)
+        length, has_length = lengths(timer.told, batch, scope_of, timer.length)
+        if not has_length.all():
+            batch, length = batch.take(has_length), length[has_length]
+    opens, closes = _limited(batch[first] + forward * length), _limited(batch[last] + onward * length)
     timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
     occurs = opens <= closes
     return timed if occurs.all() else timed.take(occurs)
