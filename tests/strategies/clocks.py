@@ -56,7 +56,7 @@ READERS = [
     "n14(x) <- e: c(x), f: b(_), {e, f} within 3;",
     "n15(count(*)) <- t: window 4 sec every 2 sec offset 1 sec, while t: collect optional a(_);",
     "n16(n) <- t: every 3 sec, h: T(n), h during t, while t: not b(_);",
-    "n17(x, n) <- h: T(n), t: window 5 sec every 2 sec, e: a(x), e starts t, t before[0, 4] h;",
+    "n17(x, n) <- h: T(n), t: window 5 sec every 2 sec, e: a(x), e starts t, {t, h} within 9;",
     'RAISE to(recipient="r", transport="console") { m { var N } } ON event h: tick(var N) END',
 ]
 

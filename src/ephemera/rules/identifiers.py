@@ -77,7 +77,7 @@ class _Identifiers:
                     self._condition(condition, seen)
             case Timer(name, _, anchor, lasts):
                 if isinstance(lasts, AtMost):
-                    self._uses(event_names(lasts, self._variables), _leaving_out(outside, name))
+                    self._told(lasts, anchor, _leaving_out(outside, name))
                 itself = name is not None and anchor.name == name.name  # which is a cycle, told below
                 if not itself and anchor.name not in outside.sure:
                     self._uses([anchor], _leaving_out(outside, name))
@@ -87,6 +87,19 @@ class _Identifiers:
                 self._uses([moment], outside)
             case _ if isinstance(query, CONDITIONS):
                 self._condition(query, outside)
+
+    def _told(self, lasts: AtMost, anchor: Name, outside: Defined) -> None:
+        """What says how long a timer is: events, and its anchor, which are there before it."""
+        names = list(event_names(lasts, self._variables))
+        self._uses(names, outside)
+        timers = {t.name.name for t in find(self._rule.body, Timer) if t.name is not None} - {anchor.name}
+        for name in (n for n in names if n.name in timers):
+            self._findings.add(
+                Code.TIMER_CYCLE,
+                f"`{name.name}` is a timer, and how long this one is has to be known without it",
+                name.span,
+                help=[Help(f"anchor this one to `{name.name}`, or compute the length of events")],
+            )
 
     def _accumulation(self, query: Accumulation, outside: Defined) -> None:
         match query.window:

@@ -231,7 +231,7 @@ class _Disjunct:
                 yield replace(partial, trace={**partial.trace, name: event}, variables=both)
 
     def _with_timers(self, partial: _Partial) -> _Partial | None:
-        """The trace with its timers, each behind its anchor; None if one has no length or would end before it begins."""
+        """The trace with its timers, each behind its anchor; None if one has no length, or ends before it begins."""
         trace = dict(partial.trace)
         waiting = list(enumerate(self._timers))
         while waiting:

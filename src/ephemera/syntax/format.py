@@ -285,17 +285,11 @@ class _Formatter:
                 return f"{identifier(name, None, block=block)}{periodic(timer, words=block)}"
             case Event(name, pattern):
                 return row(identifier(name, pattern, block=block), self.pattern(pattern))
-            case Timer(name, kind, anchor, AtMost(told, limit)):
-                lead = identifier(name, None, block=block)
-                lasts = row(expression(told), f" AT MOST {duration(limit, words=block)}")
-                if block:
-                    return row(f"{lead}timer:{kind}[event {word(anchor.name)}, ", lasts, "]")
-                return row(f"{lead}{kind}({word(anchor.name)}, ", lasts, ")")
-            case Timer(name, kind, anchor, Duration() as length):
+            case Timer(name, kind, anchor, length):
                 lead = identifier(name, None, block=block)
                 if block:
-                    return f"{lead}timer:{kind}[event {word(anchor.name)}, {duration(length, words=True)}]"
-                return f"{lead}{kind}({word(anchor.name)}, {duration(length)})"
+                    return row(f"{lead}timer:{kind}[event {word(anchor.name)}, ", _length(length, words=True), "]")
+                return row(f"{lead}{kind}({word(anchor.name)}, ", _length(length, words=False), ")")
             case Accumulation(where, mode, event, conditions):
                 doc = row(f"{window(where)}: {mode} ", self._query(event, block=block))
                 place = Span(event.span.end, query.span.end)
@@ -399,6 +393,13 @@ class _Formatter:
                 return row(*parts)
             case _:
                 return expression(term)
+
+
+def _length(length: Duration | AtMost, *, words: bool) -> Doc:
+    """How long a timer is."""
+    if isinstance(length, Duration):
+        return duration(length, words=words)
+    return row(expression(length.expression), f" AT MOST {duration(length.limit, words=words)}")
 
 
 def _stands_alone(statement: Statement) -> bool:

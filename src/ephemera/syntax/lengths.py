@@ -7,7 +7,7 @@ from itertools import pairwise
 from ephemera.base.diagnostic import Edit, Help
 from ephemera.base.span import Span
 from ephemera.syntax.cursor import Cursor
-from ephemera.syntax.expressions import duration, expression
+from ephemera.syntax.expressions import PRECEDENCE, duration, expression
 from ephemera.syntax.nodes import AtMost
 from ephemera.terms.nodes import Duration
 
@@ -20,7 +20,7 @@ def has_limit(c: Cursor, ahead: int) -> bool:
 
 def length(c: Cursor, *, is_limited: bool) -> Duration | AtMost:
     start = c.token.start
-    if not is_limited and c.token.kind in ("number", "duration"):
+    if not is_limited and c.token.kind in ("number", "duration") and c.look(1).text not in PRECEDENCE:
         return duration(c)
     told = expression(c)
     if not is_limited:

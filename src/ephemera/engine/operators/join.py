@@ -344,17 +344,16 @@ def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[st
 
 
 def _with_timer(batch: Batch, timer: RelativeTimer | Gap, scope_of: ScopeOf) -> Batch:
-    length: Ints | int = 1
-    if not isinstance(timer, RelativeTimer):
-        (first, forward), (last, onward) = (end(timer.first), 0), (begin(timer.last), 0)
-    elif timer.told is None:
-        (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, timer.length)
+    if isinstance(timer, Gap):
+        opens, closes = batch[end(timer.first)], batch[begin(timer.last)]
     else:
+        length: Ints = np.full(1, timer.length, dtype=np.int64)
+        if timer.told is not None:
+            length, has_length = lengths(timer.told, batch, scope_of, timer.length)
+            if not has_length.all():
+                batch, length = batch.take(has_length), length[has_length]
         (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, 1)
-        length, has_length = lengths(timer.told, batch, scope_of, timer.length)
-        if not has_length.all():
-            batch, length = batch.take(has_length), length[has_length]
-    opens, closes = _limited(batch[first] + forward * length), _limited(batch[last] + onward * length)
+        opens, closes = _limited(batch[first] + forward * length), _limited(batch[last] + onward * length)
     timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
     occurs = opens <= closes
     return timed if occurs.all() else timed.take(occurs)
