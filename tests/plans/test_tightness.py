@@ -79,7 +79,7 @@ PROGRAMS = {
     "not so soon": f"{_ABC} late(x) <- i: a(x), j: b(x), {{i,j}} within 6h, not i before[0h,2h] j;",
     "told by an event": (
         "TIME UNIT 1 hour; EVENT ordered(id: int, h: int); EVENT shipped(id: int);"
-        "late(i) <- o: ordered(i, h), w: extend(o, h AT MOST 6h), while w: not shipped(i);"
+        "late(i) <- o: ordered(i, h), w: extend(o, 6 * h AT MOST 6h), while w: not shipped(i);"
     ),
     "paths": f"{_STEPS} way(x, z) <- w: way(x, y), s: step(y, z), w before s, {{w,s}} within 9h;",
     "three steps": f"{_STEPS} way(x, z) <- w: way(x, y), s: step(y, z), w before[1h,3h] s, {{w,s}} within 9h;",

@@ -69,3 +69,10 @@ def test_words_of_periodic_timers_are_names_elsewhere() -> None:
     assert ephemera.format(text) == text
     program = "a(end(t)) <- t: every 10 sec offset 3 sec;\nb(end(w)) <- w: window 1w every 1d, w during w;\n"
     assert ephemera.format(program) == program.replace("10 sec offset 3 sec", "10s offset 3s")
+
+
+def test_what_lies_in_a_window_is_kept_as_long_as_the_window_lasts() -> None:
+    program = ephemera.compile("EVENT b(x: int); n(count(*)) <- w: window 10 min every 1 min, while w: collect b(_);")
+    told = program.explain("relevance").splitlines()
+    assert "  b: kept while begin >= now - 9m59s999ms999us" in told
+    assert "  timer:datetime as w: kept while w.s >= now - 9m59s999ms999us" in told
