@@ -8,24 +8,14 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
+from .timers import TIMERS
+
 DECLARED = """
 EVENT a(k: int, h: any);
 EVENT b(k: int);
 EVENT c(k: int) LASTS AT MOST 4;
 TABLE often(k: int, m: float);
 """
-KINDS = [
-    "extend",
-    "shorten",
-    "extend-begin",
-    "shorten-begin",
-    "shift-forward",
-    "shift-backward",
-    "from-end",
-    "from-end-backward",
-    "from-start",
-    "from-start-backward",
-]
 LENGTHS = ["h", "h + 1", "2 * h", "h / 2", "4 - h", "duration(o) + h"]
 RULES = [
     "n1(k) <- o: a(k, h), w: KIND(o, LENGTH AT MOST 5), while w: not b(k);",
@@ -44,7 +34,7 @@ def _told(draw: DrawFn) -> tuple[str, list[dict[str, object]], dict[str, list[di
     unit = draw(st.sampled_from(["", "TIME UNIT 1 min;\n"]))
     rules = draw(st.lists(st.sampled_from(RULES), min_size=1, max_size=3, unique=True))
     texts = [
-        rule.replace("KIND", draw(st.sampled_from(KINDS))).replace("LENGTH", draw(st.sampled_from(LENGTHS)))
+        rule.replace("KIND", draw(st.sampled_from(TIMERS))).replace("LENGTH", draw(st.sampled_from(LENGTHS)))
         for rule in rules
     ]
     lengths = st.sampled_from([0, 1, 2, 3, 4, 5, 6, 0.5, 1.25, -1, "2", None, True])
