@@ -132,6 +132,7 @@ class _Explained:
             "look_back": self._physical.rewritten.facts.look_back(name) if self._is_sliced(placed.group) else None,
             "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
             "detections": [operator(one.detection) for one in physical.detections],
+            "then": [operator(one) for one in physical.then],
             "timers": [operator(timer) for timer in physical.timers],
             "tables": [operator(table) for table in physical.tables],
             "tests": [formula(test) for test in physical.tests],

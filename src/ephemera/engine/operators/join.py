@@ -237,13 +237,12 @@ class RuleJoin:
 
     def _timed(self, batch: Batch) -> Batch:
         """The tuples with their timers and rows of tables, and what can only be tested then."""
-        tables_first = any(isinstance(timer, RelativeTimer) and timer.told is not None for timer in self.plan.timers)
-        for table in self.plan.tables if tables_first else ():
-            batch = self._with_table(batch, table)
-        for timer in self.plan.timers:
-            batch = _with_timer(batch, timer, self._filter.tester.scope)
-        for table in self.plan.tables if not tables_first else ():
-            batch = self._with_table(batch, table)
+        for one in self.plan.then:
+            match one:
+                case Table():
+                    batch = self._with_table(batch, one)
+                case _:
+                    batch = _with_timer(batch, one, self._filter.tester.scope)
         if self._parameters is not None:
             batch = self._parameters.joined(batch)
         return self._tested(batch, self.plan.tests)
