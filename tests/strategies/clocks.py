@@ -57,6 +57,10 @@ READERS = [
     "n15(count(*)) <- t: window 4 sec every 2 sec offset 1 sec, while t: collect optional a(_);",
     "n16(n) <- t: every 3 sec, h: T(n), h during t, while t: not b(_);",
     "n17(x, n) <- h: T(n), t: window 5 sec every 2 sec, e: a(x), e starts t, {t, h} within 9;",
+    "n18(x, count(*)) <- t: window 4 sec every 2 sec, while t: collect a(x);",
+    "n19(x) <- t: every 3 sec, while t: collect c(x), while t: not b(x);",
+    "n20(x, sum(n)) <- t: window 5 sec, while t: collect b(x), while t: collect T(n);",
+    "n21(x, count(*)) <- t: every 4 sec, while t: collect n17(x, _);",
     'RAISE to(recipient="r", transport="console") { m { var N } } ON event h: tick(var N) END',
 ]
 
@@ -101,8 +105,9 @@ def _timed(draw: DrawFn) -> Timed:
             texts.append(f"STREAM {name} CARRIES {', '.join(carried)} WATERMARK {limit} sec;")
     chain = draw(st.sampled_from(CHAINS))
     readers = draw(st.lists(st.sampled_from(READERS), min_size=1, max_size=4, unique=True))
-    if any("n3(" in reader for reader in readers):
-        readers = list(dict.fromkeys([READERS[2], *readers]))
+    for asked in ("n3(", "n17("):
+        if any(asked in reader for reader in readers):
+            readers = list(dict.fromkeys([next(r for r in READERS if r.startswith(asked)), *readers]))
     texts += [draw(st.sampled_from(CLOCKS)), chain]
     texts += [reader.replace("T(", draw(st.sampled_from(["tick(", "even("]))) for reader in readers]
     program = "\n".join(texts)
