@@ -26,7 +26,7 @@ from ephemera.syntax.nodes import (
     While,
     Window,
 )
-from ephemera.syntax.periodic import periodic, periodic_follows
+from ephemera.syntax.periodic import periodic, periodic_follows, unnamed_window
 from ephemera.syntax.terms import at_label, pattern
 from ephemera.terms.nodes import Name
 
@@ -121,6 +121,8 @@ def _simple(c: Cursor) -> Query:
         c.advance()
         return Or(_braced_queries(c), span=c.span_from(start))
     if following.text != ":" or following.kind != "op":
+        if c.is_at("while") and periodic_follows(c, 1):
+            raise unnamed_window(c)
         if c.is_at("while") and (following.is_name or _boundaries_follow(c)):
             return _accumulation(c, _while(c), start)
         if c.is_at("from") and following.is_name:
