@@ -69,6 +69,14 @@ def test_what_is_exact_is_what_the_oracle_says(count: int, ways: dict[str, Any],
     assert sum(len(one.refusals) for one in followers) > count // 6
 
 
+def test_windows_are_kept_and_added() -> None:
+    hop = "n(k, count(*)) <- w: window 6 every 2, while w: collect b(k, _);"
+    tile = "m(k) <- t: every 4, i: a(k, _), i during t, while t: not b(k, _);"
+    changes_as_the_oracle(LATE + hop, hop + PLAIN)
+    changes_as_the_oracle(JOIN + hop, tile + hop)
+    changes_as_the_oracle(JOIN + LATE + tile, tile + hop.replace("6 every", "3 every"))
+
+
 # ---- kept, removed, added ------------------------------------------------------------------------------------
 
 

@@ -80,6 +80,10 @@ PROGRAMS = {
     "either, then another": f"{_ABC} near(x) <- i: a(x), j: b(x), k: c(x),"
     "  (i before[1h,2h] j or j before[3h,4h] i), j before k, {j,k} within 1h;",
     "not so soon": f"{_ABC} late(x) <- i: a(x), j: b(x), {{i,j}} within 6h, not i before[0h,2h] j;",
+    "told by an event": (
+        "TIME UNIT 1 hour; EVENT ordered(id: int, h: int); EVENT shipped(id: int);"
+        "late(i) <- o: ordered(i, h), w: extend(o, 6 * h AT MOST 6h), while w: not shipped(i);"
+    ),
     "paths": f"{_STEPS} way(x, z) <- w: way(x, y), s: step(y, z), w before s, {{w,s}} within 9h;",
     "three steps": f"{_STEPS} way(x, z) <- w: way(x, y), s: step(y, z), w before[1h,3h] s, {{w,s}} within 9h;",
     "paths without a stone": f"{_STEPS} EVENT stone(a: int);"

@@ -126,6 +126,16 @@ FAULTS = {
         "return Interval(b - d, b)",
         "return Interval(b - d, e)",
     ),
+    "windows share an instant": (
+        "rules/periods.py",
+        "Interval(begin, begin + self.length - 1)",
+        "Interval(begin, begin + self.length)",
+    ),
+    "weeks begin on Thursdays": ("rules/periods.py", "_MONDAY if not every % WEEK else 0", "0"),
+    "days are those of UTC": ("rules/periods.py", 'self.zone != "UTC" and not self.period % DAY', "False"),
+    "an offset is lost": ("rules/periods.py", "origin + offset, zone", "origin, zone"),
+    "a length may be less than none": ("terms/compute.py", "0 <= length <= longest", "length <= longest"),
+    "a length has no limit": ("terms/compute.py", "0 <= length <= longest", "0 <= length"),
     "a timer of no length is lost": ("semantics/answers.py", "if time.begin > time.end:", "if time.begin >= time.end:"),
     "nested where is lost": (
         "semantics/answers.py",

@@ -192,6 +192,16 @@ def _summed(dice: Random, label: str) -> str:
     )
 
 
+def _told(dice: Random, label: str) -> str:
+    limit = dice.choice((2, 5))
+    return f"{label}(k, v) <- i: {_read(dice)}(k, v), w: extend(i, v + 1 AT MOST {limit}), while w: not b(k, _);"
+
+
+def _window(dice: Random, label: str) -> str:
+    window = dice.choice(("every 4", "window 6 every 2", "window 5 every 3 offset 1"))
+    return f"{label}(k, count(*)) <- w: {window}, while w: collect {_read(dice)}(k, _);"
+
+
 def _algebra(dice: Random, label: str) -> str:
     first, second = dice.sample(BASE, 2)
     return f"{label}(k, v) <- detect x: ({first}(k, v) ; {second}(k, _)), x within {dice.choice((3, 6))};"
@@ -201,7 +211,7 @@ Maker = Callable[[Random, str], str]
 _VIEWS: tuple[Maker, ...] = (_view_of_one, _view_of_two, _view_of_absence)
 _OUTPUTS: tuple[Maker, ...] = (
     *(_plain, _alike, _alike, _alike_later, _alike_later, _join, _same, _three, _absence, _absence),
-    *(_absence_before, _counted, _summed),
+    *(_absence_before, _counted, _summed, _told, _window),
 )
 
 

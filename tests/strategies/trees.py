@@ -24,6 +24,7 @@ from ephemera.syntax.nodes import (
     AnyOf,
     Apart,
     At,
+    AtMost,
     Attribute,
     Between,
     Comparison,
@@ -64,7 +65,7 @@ from ephemera.syntax.nodes import (
     Within,
 )
 from ephemera.terms import nodes as term_nodes
-from ephemera.terms.nodes import AnyEvent, Call, ComparisonOperator, Element, Label, Node, Number
+from ephemera.terms.nodes import AnyEvent, Call, ComparisonOperator, Element, Label, Node, Number, Periodic
 
 from .terms import atoms, elements, patterns, root_terms, table_patterns
 from .words import (
@@ -207,12 +208,21 @@ def selections() -> SearchStrategy[Selection]:
 
 
 @cache
+def periodics() -> SearchStrategy[Periodic]:
+    every = node(Periodic, st.none(), durations(), maybe(durations()))
+    return among(every, node(Periodic, durations(), maybe(durations()), maybe(durations())))
+
+
+@cache
 def queries(depth: int = 2, *, in_where: bool = False) -> SearchStrategy[Query]:
     """Queries of every kind; a `Where` stands over no `Where`, accumulation or selection, which take the conditions."""
+    limits: SearchStrategy[AtMost] = node(AtMost, expressions(1), durations())
     kinds: list[SearchStrategy[Query]] = [
         events(),
         events(),
         node(Timer, maybe(bare_names()), st.sampled_from(TIMER_KINDS), bare_names(), durations()),
+        node(Timer, maybe(bare_names()), st.sampled_from(TIMER_KINDS), bare_names(), limits),
+        node(Event, maybe(bare_names()), periodics()),
         node(Absent, table_patterns(labelled=True)),
         node(At, bare_names(), table_patterns(labelled=False)),
         node(At, bare_names(), table_patterns(labelled=True), st.just(True)),

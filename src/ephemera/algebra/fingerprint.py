@@ -166,6 +166,9 @@ def _is_zoned(function: str) -> bool:
 
 def _computes_lengths(normal: NormalRule) -> bool:
     """Whether a length of time may be a value in a rule: such a value counts units."""
+    timers = [t.told for t in normal.timers if isinstance(t, TimerLiteral) and t.told is not None]
+    if timers:
+        return True
     told = [normal.head, *normal.having, *find(normal, Comparison), *find(normal, IsNull)]
     return any(isinstance(node, Call | Binary | Negative | Duration) for one in told for node in walk(one))
 

@@ -49,9 +49,11 @@ from ephemera.rules.series import Series, series_of
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.addresses import address
 from ephemera.terms.atoms import match_event, match_term
+from ephemera.terms.compute import lasting
 from ephemera.terms.construct import Origin, Row, construct, value_of
 from ephemera.terms.events import Event, Interval
 from ephemera.terms.functions import Undefined
+from ephemera.terms.nodes import Expression as Computed
 from ephemera.terms.nodes import Pattern
 from ephemera.terms.values import Key, Term, Value, equal, key, merged
 
@@ -148,8 +150,10 @@ class Interpreter:
                 return ({names.get(a, a): v for a, v in t.items()} for t in self.evaluate(inner, source))
             case Imbed(inner, head):
                 return (m for t in self.evaluate(inner, source) for m in self._with_head(t, head))
-            case RelativeTimer(inner, name, kind, anchor, int(length)):
+            case RelativeTimer(inner, name, kind, anchor, int(length), None):
                 return _with_timer(self.evaluate(inner, source), name, kind, *offsets(kind, anchor, length))
+            case RelativeTimer(inner, _, _, _, int(longest), told) if told is not None:
+                return self._with_told_timer(self.evaluate(inner, source), e, told, longest)
             case RelativeTimer():
                 raise InternalError("interpret", f"rules of which each has another {e.name} run as one only in engines")
             case Gap(inner, name, first, last):
@@ -209,6 +213,14 @@ class Interpreter:
             bound = {as_written(n): v for n, v in variables_in(t).items()}
             self.series.add((t[BEGIN], t[END]), bound, t[TERM])
         return t
+
+    def _with_told_timer(
+        self, relation: Relation, timer: RelativeTimer, told: Computed, longest: int
+    ) -> Iterator[Tuple]:
+        for t in given:
+            length = lasting(told, variables_in(t), self._tester.scope(t), longest)
+            if length is not None:
+                yield from _with_timer([t], timer.name, timer.kind, *offsets(timer.kind, timer.anchor, length))
 
     # ---- heads ---------------------------------------------------------------------------------------------
 

@@ -182,6 +182,8 @@ def read_time(value: Any, unit: int, local: LocalTime | None = None) -> int:
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         if isinstance(value, Decimal) and value and value.is_finite() and abs(value.adjusted()) > _FAR:
             value = Decimal(f"1e{_FAR if value.adjusted() > 0 else -_FAR}").copy_sign(value)
+        if isinstance(value, float):
+            value = Decimal(repr(float(value)))  # as it is written: 19.999999 is not a little less than that
         try:
             microseconds = math.floor(Fraction(value) * unit)
         except (OverflowError, ValueError):

@@ -183,6 +183,8 @@ class RuleParts:
         expression = self._point.expression
         if any(True for _ in find(expression, (Group, Matches, SameEvent))):
             return False
+        if any(timer.told is not None for timer in find(expression, RelativeTimer)):
+            return False
         called = {call.function for call in find(expression, Call)}
         return all(name not in FUNCTIONS or FUNCTIONS[name].is_same for name in called) and called.isdisjoint(
             self._plan.catalogue.functions

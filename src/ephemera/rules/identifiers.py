@@ -23,6 +23,7 @@ from ephemera.syntax.nodes import (
     Algebra,
     And,
     At,
+    AtMost,
     Between,
     Comparison,
     Condition,
@@ -75,7 +76,9 @@ class _Identifiers:
                 seen = _merged(outside, definitions(inner))
                 for condition in conditions:
                     self._condition(condition, seen)
-            case Timer(name, _, anchor, _):
+            case Timer(name, _, anchor, lasts):
+                if isinstance(lasts, AtMost):
+                    self._told(lasts, anchor, _leaving_out(outside, name))
                 itself = name is not None and anchor.name == name.name  # which is a cycle, told below
                 if not itself and anchor.name not in outside.sure:
                     self._uses([anchor], _leaving_out(outside, name))
@@ -85,6 +88,19 @@ class _Identifiers:
                 self._uses([moment], outside)
             case _ if isinstance(query, CONDITIONS):
                 self._condition(query, outside)
+
+    def _told(self, lasts: AtMost, anchor: Name, outside: Defined) -> None:
+        """What says how long a timer is: events, and its anchor, which are there before it."""
+        names = list(event_names(lasts, self._variables))
+        self._uses(names, outside)
+        timers = {t.name.name for t in find(self._rule.body, Timer) if t.name is not None} - {anchor.name}
+        for name in (n for n in names if n.name in timers):
+            self._findings.add(
+                Code.TIMER_CYCLE,
+                f"`{name.name}` is a timer, and how long this one is has to be known without it",
+                name.span,
+                help=[Help(f"anchor this one to `{name.name}`, or compute the length of events")],
+            )
 
     def _accumulation(self, query: Accumulation, outside: Defined) -> None:
         match query.window:

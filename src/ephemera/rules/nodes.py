@@ -15,7 +15,7 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import NOWHERE, Span
 from ephemera.syntax.nodes import AlgebraExpression, Condition, Head, Rule
 from ephemera.terms.namespaces import NONE, Namespaces
-from ephemera.terms.nodes import Pattern, Var
+from ephemera.terms.nodes import Expression, Pattern, Var
 from ephemera.terms.user_functions import UserFunction
 from ephemera.terms.zones import LocalTime
 
@@ -203,6 +203,9 @@ class TimerLiteral:
     kind: str
     anchor: str
     length: int
+    """The longest that it may be, where what it binds says how long it is."""
+    told: Expression | None = None
+    """What says how long it is, in the program's time unit."""
 
 
 @dataclass(frozen=True, slots=True)

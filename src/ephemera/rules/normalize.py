@@ -45,6 +45,7 @@ from ephemera.syntax.nodes import (
     Accumulation,
     Algebra,
     At,
+    AtMost,
     Between,
     Condition,
     Event,
@@ -144,7 +145,10 @@ class _Normalizer:
                     literals = self._event(position, member)
                 case Timer(name, kind, anchor, duration):
                     kind = "extend-begin" if kind == "extend-backward" else kind
-                    literals = (TimerLiteral(self._name(name), kind, anchor.name, _length(duration)),)
+                    told, limit = (
+                        (duration.expression, duration.limit) if isinstance(duration, AtMost) else (None, duration)
+                    )
+                    literals = (TimerLiteral(self._name(name), kind, anchor.name, _length(limit), told),)
                 case Algebra(name, expression, restricted, per):
                     literals = (AlgebraLiteral(self._name(name), self._primitives(expression), restricted, per),)
                 case Accumulation():

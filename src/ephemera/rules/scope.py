@@ -52,6 +52,7 @@ from ephemera.terms.nodes import (
     Node,
     Optional,
     Pattern,
+    Periodic,
     QueryTerm,
     Var,
     Without,
@@ -166,7 +167,7 @@ def pattern_bindings(pattern: Pattern | QueryTerm) -> Bindings:
             return Bindings(frozenset(a.name for a in arguments if isinstance(a, Name | Var)))
         case NamedAtom(_, fields):
             return Bindings(frozenset(f.argument.name for f in fields if isinstance(f.argument, Name | Var)))
-        case AnyEvent():
+        case AnyEvent() | Periodic():
             return NOTHING
         case Var(name):
             return Bindings(frozenset([name]))

@@ -41,6 +41,7 @@ from ephemera.syntax.nodes import (
     Algebra,
     AlgebraExpression,
     At,
+    AtMost,
     Comparison,
     Composed,
     Condition,
@@ -48,6 +49,7 @@ from ephemera.syntax.nodes import (
     Event,
     Limited,
     Rule,
+    Timer,
 )
 from ephemera.terms.functions import FUNCTIONS
 from ephemera.terms.nodes import (
@@ -168,6 +170,9 @@ class _Kinds:
                     self._absent(event.pattern, conditions)
                 case Accumulation(_, _, _, conditions):
                     self._expressions(conditions)
+                case Timer(_, _, _, AtMost(told, _)):
+                    self._expressions((told,))
+                    self._length(told)
                 case _:
                     self._expressions((member,))
         self._expressions((self._rule.head, *self._rule.having))
@@ -179,6 +184,12 @@ class _Kinds:
                 self._comparison(node)
             elif isinstance(node, Binary | Negative | Call | Aggregate):
                 self._operation(node)
+
+    def _length(self, told: Expression) -> None:
+        kind = self.of(told)
+        if kind not in ("number", "any", "nothing"):
+            advice = Help("name a number, which counts the program's time unit")
+            self._clash(f"the length of a timer is a number, and this is a {kind}", told.span, None, advice)
 
     def _absent(self, pattern: Pattern, conditions: Sequence[Condition]) -> None:
         """What must be absent may use outer variables; its own are known only to itself."""

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import walk
 from ephemera.rules.calendar import RANGES
-from ephemera.rules.nodes import Catalogue, NormalRule, Ruleset, Schema
+from ephemera.rules.nodes import Catalogue, NormalRule, Ruleset, Schema, TimerLiteral
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings
 from ephemera.syntax.nodes import AlgebraExpression, Derive, Detect
@@ -38,6 +38,7 @@ from ephemera.terms.nodes import (
     Null,
     Number,
     Pattern,
+    Periodic,
     Text,
     Var,
 )
@@ -67,8 +68,14 @@ def keeps_units(rules: Ruleset, calendars: Iterable[int] = ()) -> bool:
     lengths = [length for normal in rules.normal for t in normal.timers if (length := getattr(t, "length", 0))]
     asked = {str(pattern_label(e.pattern)) for normal in rules.normal for e in normal.events}
     asks_the_clock = any("timer:datetime" in str(a) for a in asked) or any(n.algebra for n in rules.normal)
-    fits = not asks_the_clock or _SECOND % unit == 0
-    return unit == 1 or (fits and not any(moved % unit for moved in (*lengths, *calendars)))
+    told = any(isinstance(t, TimerLiteral) and t.told is not None for normal in rules.normal for t in normal.timers)
+    fits = not asks_the_clock or (_SECOND % unit == 0 and not any(_is_periodic(n) for n in rules.normal))
+    return unit == 1 or (fits and not told and not any(moved % unit for moved in (*lengths, *calendars)))
+
+
+def _is_periodic(normal: NormalRule) -> bool:
+    """Whether a periodic timer takes part, which ends just before a whole unit."""
+    return any(isinstance(event.pattern, Periodic) for event in normal.events)
 
 
 def derived_types(rules: Ruleset, times: Times) -> Columns:

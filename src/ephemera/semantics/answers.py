@@ -28,6 +28,7 @@ from ephemera.syntax.nodes import (
     Algebra,
     And,
     At,
+    AtMost,
     Between,
     Condition,
     Or,
@@ -39,11 +40,11 @@ from ephemera.syntax.nodes import (
 )
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.atoms import attributes_term, match_event, match_term, search_event
-from ephemera.terms.compute import Scope
+from ephemera.terms.compute import Scope, lasting
 from ephemera.terms.construct import Origin, Row, once
 from ephemera.terms.events import Event, Interval, covering
 from ephemera.terms.match import Forbidden, Substitution, all_merged, distinct, is_absent
-from ephemera.terms.nodes import Pattern
+from ephemera.terms.nodes import Duration, Pattern
 from ephemera.terms.values import Key, Term, Value, key, merged
 
 Literal: TypeAlias = EventQuery | Timer | Accumulation | Absent | At | Algebra | Condition
@@ -207,11 +208,11 @@ class _Disjunct:
         for position, literal in enumerate(self._algebra):
             name = literal.name.name if literal.name else f"`a{position}"
             partials = [more for p in partials for more in self._with_algebra(p, name, literal)]
-        partials = [timed for p in partials if (timed := self._with_timers(p)) is not None]
         for table in self._tables:
             partials = [
                 replace(p, variables=v) for p in partials for v in self._reader.rows(table.pattern, p.variables)
             ]
+        partials = [timed for p in partials if (timed := self._with_timers(p)) is not None]
         for at in (x for x in self._reads if isinstance(x, At) and not x.negated):
             partials = [replace(p, variables=v) for p in partials for v in self._reader.rows(at.pattern, p.variables)]
         yield from self._grouped(partials)
@@ -237,7 +238,7 @@ class _Disjunct:
                 yield replace(partial, trace={**partial.trace, name: event}, variables=both)
 
     def _with_timers(self, partial: _Partial) -> _Partial | None:
-        """The trace with its timers, each behind its anchor; None if one would end before it begins."""
+        """The trace with its timers, each behind its anchor; None if one has no length, or ends before it begins."""
         trace = dict(partial.trace)
         waiting = list(enumerate(self._timers))
         while waiting:
@@ -245,12 +246,20 @@ class _Disjunct:
             if not ready:
                 raise ValueError("a timer's anchor is missing")
             for k, timer in ready:
-                time = timed(timer.kind, trace[timer.anchor.name].time, microseconds(timer.duration))
+                length = self._length(timer.duration, partial.variables, trace)
+                if length is None:
+                    return None
+                time = timed(timer.kind, trace[timer.anchor.name].time, length)
                 if time.begin > time.end:
                     return None
                 trace[timer.name.name if timer.name else f"`t{k}"] = Event(Term(f"timer:{timer.kind}"), time)
             waiting = [(k, t) for k, t in waiting if (k, t) not in ready]
         return replace(partial, trace=trace)
+
+    def _length(self, lasts: Duration | AtMost, variables: Substitution, trace: Trace) -> int | None:
+        if isinstance(lasts, Duration):
+            return microseconds(lasts)
+        return lasting(lasts.expression, variables, self._reader.scope(trace), microseconds(lasts.limit))
 
     # ---- collections and absences --------------------------------------------------------------------------
 

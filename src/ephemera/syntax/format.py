@@ -26,6 +26,7 @@ from ephemera.syntax.format_terms import (
     field,
     identifier,
     label,
+    periodic,
     plain,
     quote,
     root_label,
@@ -55,6 +56,7 @@ from ephemera.syntax.nodes import (
     AlgebraExpression,
     And,
     At,
+    AtMost,
     Condition,
     Derive,
     Detect,
@@ -82,6 +84,7 @@ from ephemera.terms.nodes import (
     Construct,
     ConstructTerm,
     Desc,
+    Duration,
     Element,
     Expression,
     Label,
@@ -90,6 +93,7 @@ from ephemera.terms.nodes import (
     Optional,
     OptionalConstruct,
     Pattern,
+    Periodic,
     QueryTerm,
     Regex,
     Var,
@@ -128,6 +132,8 @@ def _to(recipient: str | Expression, transport: str | Expression) -> str:
 
 def format_pattern(pattern: Pattern) -> str:
     """A pattern on one line."""
+    if isinstance(pattern, Periodic):
+        return periodic(pattern, units=True)
     return one_line(_Formatter((), "").pattern(pattern))
 
 
@@ -276,13 +282,15 @@ class _Formatter:
 
     def _query(self, query: Query, *, block: bool) -> Doc:
         match query:
+            case Event(name, Periodic() as timer):
+                return f"{identifier(name, None, block=block)}{periodic(timer, words=block)}"
             case Event(name, pattern):
                 return row(identifier(name, pattern, block=block), self.pattern(pattern))
             case Timer(name, kind, anchor, length):
                 lead = identifier(name, None, block=block)
                 if block:
-                    return f"{lead}timer:{kind}[event {word(anchor.name)}, {duration(length, words=True)}]"
-                return f"{lead}{kind}({word(anchor.name)}, {duration(length)})"
+                    return row(f"{lead}timer:{kind}[event {word(anchor.name)}, ", _length(length, words=True), "]")
+                return row(f"{lead}{kind}({word(anchor.name)}, ", _length(length, words=False), ")")
             case Accumulation(where, mode, event, conditions):
                 doc = row(f"{window(where)}: {mode} ", self._query(event, block=block))
                 place = Span(event.span.end, query.span.end)
@@ -343,6 +351,8 @@ class _Formatter:
                 return self._bracketed(f"{root_label(name)}(", fields, field, ")", place)
             case AnyEvent(name):
                 return root_label(name)
+            case Periodic():
+                return periodic(pattern)
             case Element(Label() as name, ordered, partial, children):
                 place = Span(name.span.end, pattern.span.end)
                 return self._element(root_label(name), ordered, partial, children, place)
@@ -399,6 +409,13 @@ class _Formatter:
                 return row(*parts)
             case _:
                 return expression(term)
+
+
+def _length(length: Duration | AtMost, *, words: bool) -> Doc:
+    """How long a timer is."""
+    if isinstance(length, Duration):
+        return duration(length, words=words)
+    return row(expression(length.expression), f" AT MOST {duration(length.limit, words=words)}")
 
 
 def _stands_alone(statement: Statement) -> bool:

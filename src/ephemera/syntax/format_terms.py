@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import assert_never
 
 from ephemera.base.errors import InternalError
-from ephemera.base.time import SHORT
+from ephemera.base.time import SHORT, split
 from ephemera.syntax.cursor import ENDINGS
 from ephemera.syntax.expressions import AGGREGATES, PRECEDENCE
 from ephemera.syntax.layout import Bracketed, Chain, Doc, Item, listed, one_line, parenthesized, row
@@ -59,6 +59,8 @@ from ephemera.terms.nodes import (
     Null,
     Number,
     Pattern,
+    Periodic,
+    Quantity,
     Text,
     Var,
 )
@@ -121,6 +123,21 @@ def duration(length: Duration, *, words: bool = False) -> str:
     if words:
         return " ".join(_in_words(amount(p.amount), p.unit) for p in length.parts)
     return "".join(f"{amount(p.amount)}{SHORT[p.unit] if p.unit else ''}" for p in length.parts)
+
+
+def periodic(timer: Periodic, *, words: bool = False, units: bool = False) -> str:
+    """``every 10s offset 3s``, ``window 10m every 1m``; in the largest units that there are, if that is asked for."""
+    parts = [("window", timer.length), ("every", timer.period), ("offset", timer.offset)]
+    given = [(name, d) for name, d in parts if d is not None]
+    return " ".join(f"{name} {duration(_in_units(d) if units else d, words=words)}" for name, d in given)
+
+
+def _in_units(length: Duration) -> Duration:
+    """A duration that counts microseconds as people write it."""
+    if any(part.unit != "us" for part in length.parts):
+        return length
+    whole = int(sum(part.amount for part in length.parts))
+    return Duration(tuple(Quantity(Decimal(count), unit) for count, unit in split(whole)))
 
 
 def amount(count: Decimal) -> str:

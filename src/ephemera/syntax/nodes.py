@@ -142,13 +142,21 @@ class Event(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class AtMost(Node):
+    """``2 * h AT MOST 30 days``: a length that events or tables say, and the longest that it may be."""
+
+    expression: Expression
+    limit: Duration
+
+
+@dataclass(frozen=True, slots=True)
 class Timer(Node):
     """A relative timer event, ``event w: timer:extend[event o, 6 hours]`` or ``w: extend(o, 6h)``."""
 
     name: Name | None
     kind: str
     anchor: Name
-    duration: Duration
+    duration: Duration | AtMost
 
 
 @dataclass(frozen=True, slots=True)

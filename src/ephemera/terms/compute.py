@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
+from decimal import Decimal
 from fractions import Fraction
 from typing import assert_never
 
@@ -142,6 +143,22 @@ def apply(function: str, arguments: list[Value], scope: Scope) -> Value:
     for argument in arguments[1:]:
         result = arithmetic(OPERATORS[function], result, argument, scope.unit)
     return result
+
+
+def lasting(e: Expression, variables: Mapping[str, Value], scope: Scope, longest: int) -> int | None:
+    """How long a timer is of which an expression says how many time units, in microseconds; what is finer is cut off.
+
+    None if it is no length: no number, less than nothing, or more than the longest that there may be.
+    """
+    try:
+        value = compute(e, variables, scope)
+    except Undefined:
+        return None
+    if not is_number(value):
+        return None
+    exact = Decimal(repr(value)) if isinstance(value, float) else value
+    length = math.floor(Fraction(exact) * scope.unit)  # type: ignore[arg-type]
+    return length if 0 <= length <= longest else None
 
 
 def arithmetic(operator: str, a: Value, b: Value, unit: int) -> Value:

@@ -207,7 +207,24 @@ class AnyEvent(Node):
     label: Label
 
 
-Pattern: TypeAlias = Atom | NamedAtom | AnyEvent | Element | As | Desc | Var
+@dataclass(frozen=True, slots=True)
+class Periodic(Node):
+    """``every 10 sec`` or ``window 10 min every 1 min offset 30 sec``: intervals that begin again and again.
+
+    A window without a period begins anew when the one before it ends, and `every` without a length lasts its period.
+    """
+
+    length: Duration | None
+    period: Duration | None
+    offset: Duration | None = None
+
+    @property
+    def label(self) -> Label:
+        """That of the calendar, whose events they are."""
+        return Label("datetime", "timer")
+
+
+Pattern: TypeAlias = Atom | NamedAtom | AnyEvent | Periodic | Element | As | Desc | Var
 
 # ---- construct terms ---------------------------------------------------------------------------------------
 

@@ -21,10 +21,12 @@ from ephemera.engine.operators.join_rows import RowJoin
 from ephemera.engine.operators.probe_keys import Asked, ProbeKeys
 from ephemera.engine.operators.window import Looked, Pending, in_window, look, summarized
 from ephemera.engine.operators.window_values import look_beyond
-from ephemera.kernels.columns import Array, Batch, Column, Ints, Mask, ints, stack
+from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
+from ephemera.kernels.computed import ScopeOf
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.keys import joins, paired
+from ephemera.kernels.lengths import lengths
 from ephemera.kernels.since import Since
 from ephemera.kernels.tail import Row, of_rows
 from ephemera.physical.join_order import columns_of
@@ -245,10 +247,12 @@ class RuleJoin:
         parameters = self._parameters
         if parameters is not None and differ(self.plan.timers):
             batch, parameters = parameters.joined(batch), None
-        for timer in self.plan.timers:
-            batch = _with_timer(batch, timer)
-        for table in self.plan.tables:
-            batch = self._with_table(batch, table)
+        for one in self.plan.then:
+            match one:
+                case Table():
+                    batch = self._with_table(batch, one)
+                case _:
+                    batch = _with_timer(batch, one, self._filter.tester.scope)
         if parameters is not None:
             batch = parameters.joined(batch)
         return self._tested(batch, self.plan.tests)
@@ -348,14 +352,17 @@ def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[st
     return rows, others
 
 
-def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
-    length: Array | int = 1
-    if isinstance(timer, RelativeTimer):
-        (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, 1)
-        length = batch[timer.length] if isinstance(timer.length, str) else timer.length
+def _with_timer(batch: Batch, timer: RelativeTimer | Gap, scope_of: ScopeOf) -> Batch:
+    if isinstance(timer, Gap):
+        opens, closes = batch[end(timer.first)], batch[begin(timer.last)]
     else:
-        (first, forward), (last, onward) = (end(timer.first), 0), (begin(timer.last), 0)
-    opens, closes = _limited(batch[first] + forward * length), _limited(batch[last] + onward * length)
+        length = batch[timer.length] if isinstance(timer.length, str) else np.full(1, timer.length, dtype=np.int64)
+        if timer.told is not None and isinstance(timer.length, int):
+            length, has_length = lengths(timer.told, batch, scope_of, timer.length)
+            if not has_length.all():
+                batch, length = batch.take(has_length), length[has_length]
+        (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, 1)
+        opens, closes = _limited(batch[first] + forward * length), _limited(batch[last] + onward * length)
     timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
     occurs = opens <= closes
     return timed if occurs.all() else timed.take(occurs)
