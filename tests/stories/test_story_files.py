@@ -1,4 +1,4 @@
-"""This module shows how stories are told of program files: by a link, by streams, with answers recorded, and coverage."""
+"""This module shows how stories name program files and streams, and have their answers recorded and rules counted."""
 
 from __future__ import annotations
 

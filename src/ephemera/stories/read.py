@@ -169,15 +169,15 @@ def _steps(inputs: list[tuple[str | None, Rows]], *, is_live: bool) -> list[Step
     """The rows of input in the order in which they come: as they stand, or by their numbers."""
     for stream, rows in inputs:
         _has_columns(rows, "input" if stream is None else f"Stream `{stream}`", *(() if stream else ("event",)))
-    rows = [(row, stream) for stream, own in inputs for row in own]
-    numbers = [row["row"].strip("`") for row, _ in rows if "row" in row]
+    came = [(row, stream) for stream, own in inputs for row in own]
+    numbers = [row["row"].strip("`") for row, _ in came if "row" in row]
     if is_live and len(inputs) > 1 and not numbers:
         raise BadStory("a live story with several tables of input says in a column `row` in which order rows arrive")
     if numbers:
-        if sorted(numbers) != sorted(str(k) for k in range(1, len(rows) + 1)):
-            raise BadStory(f"the column `row` numbers all rows of input from 1 to {len(rows)}, each once")
-        rows.sort(key=lambda one: int(one[0]["row"].strip("`")))
-    return [replace(_step(row), stream=stream) for row, stream in rows]
+        if sorted(numbers) != sorted(str(k) for k in range(1, len(came) + 1)):
+            raise BadStory(f"the column `row` numbers all rows of input from 1 to {len(came)}, each once")
+        came.sort(key=lambda one: int(one[0]["row"].strip("`")))
+    return [replace(_step(row), stream=stream) for row, stream in came]
 
 
 def _has_columns(rows: Rows, name: str, *columns: str) -> None:
