@@ -1,4 +1,4 @@
-"""This module makes up a stream for NEXMark: people register, offer things in auctions, and bid, in the proportion 1:3:46.
+"""This module makes up a stream for NEXMark: people register, offer things in auctions, and bid, 1:3:46.
 
 `python generate.py 3000 > events.jsonl` writes lines for `ephemera run`. The same arguments give the same events. What
 is offered, and for how much, is made up for this repository; only the proportions and the ranges are those of others.

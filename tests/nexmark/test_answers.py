@@ -1,4 +1,4 @@
-"""This module holds the programs of the example to SQL: the same answers from the engine in one process as from DuckDB."""
+"""This module holds the programs of the example to SQL: answers of the engine in one process are those of DuckDB."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner
 
 from ephemera.cli.main import app
-
 from tests.nexmark.asking import FOLDER, QUERIES, answer, asked_in_sql, events, options, program, rows
 
 NOT_DONE = {"q6", "q10", "q11", "q12", "q21", "q22"}
