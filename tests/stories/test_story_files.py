@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from ephemera.cli.main import app
-from ephemera.stories.judge import judge
+from ephemera.stories.judge import Ready, canonical, judge, prepared, run_on
 from ephemera.stories.read import BadStory, read_story, story_at
+from ephemera.stories.record import recorded
 
 PROGRAM = """\
 TIME UNIT 1 hour;
@@ -240,6 +241,23 @@ def test_a_program_that_does_not_pass_is_told_and_nothing_is_recorded(story: Pat
     story.write_text(STORY, encoding="utf-8")
     assert test("--record", story).exit_code == 1
     assert story.read_text(encoding="utf-8") == STORY
+
+
+STORIES = sorted(Path(__file__).parent.glob("*.md"))[::25]
+
+
+@pytest.mark.parametrize("path", STORIES, ids=lambda path: path.stem)
+def test_a_story_gets_back_the_answers_that_it_had(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    before, emit = text.split("\nAnswers:")[0], [line for line in text.splitlines() if line.startswith("Emit:")]
+    live = ["Live: still."] if read_story(text).is_live else []
+    bare = "\n\n".join([before, *emit, *live, "Answers: none yet.\n"])
+    one = prepared(path.name, read_story(bare, unanswered=True))
+    assert isinstance(one, Ready)
+    told = read_story(recorded(bare, one, run_on(one, "local")))
+    assert judge(told, path.name) == []
+    keys = [{canonical(a, one.program.catalogue) for a in story.answers} for story in (told, read_story(text))]
+    assert keys[0] == keys[1]
 
 
 # ---- rules that no story shows -----------------------------------------------------------------------------

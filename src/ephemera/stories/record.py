@@ -53,12 +53,30 @@ def _rows(old: Rows, one: Ready, found: Found) -> Rows:
     written = {canonical(answer, catalogue): row for answer, row in zip(story.answers, cells, strict=True)}
     kept = [{**row, **_changed(row, new[key])} for key, row in written.items() if key in new]
     as_numbers = not any(isinstance(step.event["time"], str) for step in story.steps if step.event is not None)
+    others = [_bad(bad) for bad in found.bad]
+    others += [_late(event, one, as_numbers=as_numbers) for event in found.late]
     return [
         *kept,
         *(row for key, row in new.items() if key not in written),
-        *(_bad(bad) for bad in found.bad),
-        *(_late(event, one, as_numbers=as_numbers) for event in found.late),
+        *_as_written(others, [row for row in old if not is_answer(row)]),
     ]
+
+
+def _as_written(rows: Rows, old: Rows) -> Rows:
+    """Rows of what is bad or late, as the author wrote them where they say the same; of what is bad no time counts."""
+    left = list(old)
+    found: Rows = []
+    for row in rows:
+        same = next((one for one in left if _says(one) == _says(row)), row)
+        if same is not row:
+            left.remove(same)
+        found.append(same)
+    return found
+
+
+def _says(row: Mapping[str, str]) -> tuple[str, ...]:
+    time = () if row["event"] == "bad" else (row.get("time", "").strip("`"),)
+    return row["event"], row.get("data", "").strip("`"), *time
 
 
 def _changed(row: Mapping[str, str], new: Mapping[str, str]) -> dict[str, str]:
