@@ -34,6 +34,7 @@ from ephemera.syntax.nodes import (
     Detect,
     Event,
     EventType,
+    Import,
     InCalendar,
     IsNull,
     Lasts,
@@ -266,6 +267,7 @@ def declarations() -> SearchStrategy[Declaration]:
     return among(
         node(TimeUnit, durations()),
         node(TimeZone, st.text(max_size=5)),
+        node(Import, st.text(max_size=5), names()),
         node(Namespace, names(), st.text(max_size=5)),
         _event_types(),
         streams,

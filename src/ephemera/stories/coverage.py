@@ -26,12 +26,15 @@ class CoveredRule:
 
     number: int
     label: str | None
+    file: str | None
+    """In which file it stands, if that is not the program's own."""
     line: int
     matched_in: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         label = f" `{self.label}`" if self.label is not None else ""
-        return f"rule {self.number}{label} (line {self.line})"
+        place = f"line {self.line}" if self.file is None else f"{self.file}:{self.line}"
+        return f"rule {self.number}{label} ({place})"
 
 
 @dataclass(slots=True)
@@ -65,7 +68,9 @@ class Coverage:
             {
                 "program": program,
                 "rules": [
-                    {"rule": r.number, "label": r.label, "line": r.line, "matched_in": r.matched_in} for r in rules
+                    {"rule": r.number, "label": r.label, "file": r.file or program, "line": r.line}
+                    | {"matched_in": r.matched_in}
+                    for r in rules
                 ],
             }
             for program, rules in self.programs.items()
@@ -90,10 +95,13 @@ def coverage(stories: Iterable[tuple[str, Ready]]) -> Coverage:
 
 def _rules(one: Ready) -> list[CoveredRule]:
     source, resolved = one.program._source, one.program._rules.resolved
-    return [
-        CoveredRule(number, emitted_label(rule.head), source.place(head_label_span(rule.head).start).line)
-        for number, rule in enumerate(resolved.rules, 1)
-    ]
+    found: list[CoveredRule] = []
+    for number, rule in enumerate(resolved.rules, 1):
+        begin = head_label_span(rule.head).start
+        file = source.file_at(begin)[0]
+        own = None if file is source else file.path
+        found.append(CoveredRule(number, emitted_label(rule.head), own, source.place(begin).line))
+    return found
 
 
 def _matched(one: Ready) -> frozenset[int]:

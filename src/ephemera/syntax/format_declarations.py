@@ -12,6 +12,7 @@ from ephemera.syntax.nodes import (
     Declaration,
     EventType,
     FromEnvironment,
+    Import,
     Namespace,
     Reserve,
     Setting,
@@ -32,6 +33,8 @@ def declaration(declared: Declaration, attributes: Callable[[str, EventType | Ta
             return f"TIME UNIT {duration(unit, words=True)};"
         case TimeZone(zone):
             return f"TIME ZONE {quote(zone)};"
+        case Import(path, prefix):
+            return f"IMPORT {quote(path)} AS {plain(prefix)};"
         case Namespace(prefix, uri):
             return f"NAMESPACE {plain(prefix)} = {quote(uri)};"
         case EventType(name):

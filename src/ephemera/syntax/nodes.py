@@ -288,6 +288,14 @@ class Namespace(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Import(Node):
+    """``IMPORT "shop.eq" AS shop;``: what that program derives is known here by the prefix."""
+
+    path: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute(Node):
     """One attribute and its type: ``int``, ``float``, ``string``, ``bool``, ``time``, ``any``, or ``int[]``.
 
@@ -403,7 +411,9 @@ class Transport(Node):
     settings: tuple[Setting, ...] = ()
 
 
-Declaration: TypeAlias = TimeUnit | TimeZone | Namespace | EventType | Stream | Table | Transport | Write | Reserve
+Declaration: TypeAlias = (
+    TimeUnit | TimeZone | Import | Namespace | EventType | Stream | Table | Transport | Write | Reserve
+)
 Statement: TypeAlias = Declaration | Rule | Stratum
 
 
