@@ -201,6 +201,12 @@ def test_declarations_that_differ_are_told_with_both_files() -> None:
 def test_rules_are_named_with_their_files(folder: Path) -> None:
     program = ephemera.load("desk.eq")
     assert "at       lib/late.eq:10:1" in program.explain("rules")
+    statements = program.explain_json("syntax")["statements"]
+    assert [(one.get("path"), one["line"]) for one in statements[6:9]] == [
+        (None, 8),
+        ("lib/late.eq", 4),
+        ("lib/late.eq", 5),
+    ]
     notes = program.run_all(EVENTS, tables={"small": []}, allow_unbounded=True).notes
     assert any("rule 6 `late:overdue` (lib/late.eq:10)" in note for note in notes)
     story = '# A claim\n\nProgram: [desk](desk.eq)\n\n| event | time | data |\n|-|-|-|\n| order | 1 | ["a", 3] |\n\n'
@@ -243,6 +249,15 @@ def test_an_import_that_is_wrong_is_told(folder: Path, old: str, new: str, messa
     text = DESK.replace(old, new, 1)
     (folder / "desk.eq").write_text(text, encoding="utf-8")
     assert message in told(text)
+
+
+def test_files_that_import_others_twice_come_to_an_end(folder: Path) -> None:
+    for k in range(20):
+        text = f'IMPORT "l{k + 1}.eq" AS x; IMPORT "l{k + 1}.eq" AS y; p(v) <- e: a(v);'
+        (folder / f"l{k}.eq").write_text(text, encoding="utf-8")
+    (folder / "l20.eq").write_text("p(v) <- e: a(v);", encoding="utf-8")
+    found = check(Source("l0.eq", (folder / "l0.eq").read_text(encoding="utf-8"))).report
+    assert {d.message for d in found.diagnostics} == {"more than 100 files would be imported"}
 
 
 @pytest.mark.usefixtures("folder")

@@ -46,6 +46,8 @@ from ephemera.syntax.parser import Parsed, decode, parse
 from ephemera.syntax.queries import TIMER_PREFIXES
 from ephemera.terms.nodes import All, AnyEvent, As, Atom, Construct, Desc, Element, Label, NamedAtom, OptionalConstruct
 
+MOST_FILES = 100
+"""So many files may be imported, counted as often as they are; more are mostly twins of twins."""
 _SHARED = (Namespace, EventType, Stream, Table, Transport, Write, Reserve)
 """What two programs may declare alike."""
 Rename = Callable[[Label], Label]
@@ -104,6 +106,13 @@ class _Linking:
                 f"`{statement.path}` imports itself: {', which imports '.join(f'`{name}`' for name in names)}",
                 statement.span,
                 Help("move what both need into a file of its own"),
+            )
+            return None
+        if len(self.files) == MOST_FILES:
+            self._tell(
+                f"more than {MOST_FILES} files would be imported",
+                statement.span,
+                Help("import what several files need in one of them; what it derives has both prefixes then"),
             )
             return None
         try:
