@@ -1,7 +1,8 @@
 """This module makes up a stream for NEXMark: people register, offer things in auctions, and bid, 1:3:46.
 
-`python generate.py 3000 > events.jsonl` writes lines for `ephemera run`. The same arguments give the same events. What
-is offered, and for how much, is made up for this repository; only the proportions and the ranges are those of others.
+`python generate.py 3000 > events.jsonl` writes lines for `ephemera run`, and `python generate.py side > side.csv` the
+table that q13 joins. The same arguments give the same events. What is offered, and for how much, is made up for this
+repository; only the proportions and the ranges are those of others.
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ def events(count: int, every: timedelta = timedelta(milliseconds=200), seed: int
             yield {"event": "bid", "time": _text(now), "data": data}
 
 
+def side() -> list[dict[str, Any]]:
+    """The rows of a table; of some keys there is none."""
+    return [{"key": key, "value": f"side {key}"} for key in range(15)]
+
+
 def _person(random: Random, number: int) -> dict[str, Any]:
     name = f"{_pick(random, NAMES)} {number}"
     city, state = _pick(random, CITIES), _pick(random, STATES)
@@ -86,5 +92,8 @@ def _text(time: datetime) -> str:
 
 
 if __name__ == "__main__":
-    for event in events(int(sys.argv[1]) if len(sys.argv) > 1 else 3000):
-        sys.stdout.write(json.dumps(event) + "\n")
+    if sys.argv[1:] == ["side"]:
+        sys.stdout.write("key,value\n" + "".join(f"{row['key']},{row['value']}\n" for row in side()))
+    else:
+        for event in events(int(sys.argv[1]) if len(sys.argv) > 1 else 3000):
+            sys.stdout.write(json.dumps(event) + "\n")

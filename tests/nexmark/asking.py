@@ -5,12 +5,12 @@ A row is when an answer begins and ends, in microseconds, and its values. Double
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import duckdb
@@ -52,18 +52,23 @@ def events(query: str) -> list[dict[str, Any]]:
 @cache
 def stream(every: timedelta, count: int = 3000) -> list[dict[str, Any]]:
     """What the generator of the example makes up."""
+    return list(generator().events(count, every))
+
+
+@cache
+def generator() -> ModuleType:
+    """The generator of the example, which is no module of ours."""
     spec = importlib.util.spec_from_file_location("generate", FOLDER / "generate.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return list(module.events(count, every))
+    return module
 
 
 def side() -> list[dict[str, Any]]:
     """The rows of the table that a query joins."""
-    with (FOLDER / "side.csv").open(encoding="utf-8") as file:
-        return [{"key": int(row["key"]), "value": row["value"]} for row in csv.DictReader(file)]
+    return list(generator().side())
 
 
 def rows(answers: Iterable[dict[str, Any]]) -> set[Row]:

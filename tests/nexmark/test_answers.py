@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -41,21 +42,26 @@ def test_every_query_is_done_or_said_not_to_be() -> None:
     assert set(QUERIES) == set(table) - NOT_DONE
 
 
-def test_the_commands_of_the_readme_run(tmp_path: Path) -> None:
-    made = subprocess.run([sys.executable, FOLDER / "generate.py", "500"], capture_output=True, text=True, check=True)
-    (tmp_path / "events.jsonl").write_text(made.stdout, encoding="utf-8")
-    assert [json.loads(line) for line in made.stdout.splitlines()] == events("q5")[:500]
-    words = [
-        "run",
-        str(FOLDER / "q5.eq"),
-        "--input",
-        str(tmp_path / "events.jsonl"),
-        "--emit",
-        "hot",
-        "--engine",
-        "local",
-    ]
-    done = CliRunner().invoke(app, words)
-    assert (done.exit_code, done.stderr) == (0, "")
-    found = rows(json.loads(line) for line in done.stdout.splitlines())
-    assert 0 < len(found & asked_in_sql("q5")) == len(found)
+def test_the_commands_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for word, name in (("500", "events.jsonl"), ("side", "side.csv")):
+        made = subprocess.run([sys.executable, FOLDER / "generate.py", word], capture_output=True, check=True)
+        (tmp_path / name).write_bytes(made.stdout)
+    lines = (tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    assert [json.loads(line) for line in lines] == events("q5")[:500]
+    for query in ("q5", "q13"):
+        shutil.copy(FOLDER / f"{query}.eq", tmp_path)
+        words = [
+            "run",
+            f"{query}.eq",
+            "--input",
+            "events.jsonl",
+            "--emit",
+            answer(query),
+            "--engine",
+            "local",
+        ]
+        done = CliRunner().invoke(app, words)
+        assert (done.exit_code, done.stderr) == (0, "")
+        found = rows(json.loads(line) for line in done.stdout.splitlines())
+        assert 0 < len(found & asked_in_sql(query)) == len(found)
