@@ -54,7 +54,7 @@ near(i) <- e: algebra ((`late:overdue`(i); order(i, _))[5]);
 overdue(id) <- o: order(id, q), q > 100;
 EVENT shipped(id: string);
 TABLE small(qty: int);
-WRITE `late:overdue` TO "late.jsonl";
+WRITE `late:overdue` TO "lib/late.jsonl";
 EVENT `late:overdue`(id: string) LASTS AT MOST 6 hours;
 EVENT `late:twice`;
 STREAM shop CARRIES order, shipped;
@@ -154,6 +154,27 @@ def test_a_file_may_be_imported_by_two_prefixes_and_imports_may_import(folder: P
     )
     answers = ephemera.compile(text, "desk.eq").run([{"event": "a", "time": 1, "data": [1]}])
     assert {one["event"] for one in answers} == {"one", "two", "three", "l:q", "l:b:p", "k:p"}
+
+
+def test_places_of_an_import_lie_beside_it(folder: Path) -> None:
+    declared = """
+    STREAM a FROM "in/*.jsonl" CARRIES p; STREAM b FROM "delta:stock?version=3" CARRIES q;
+    TABLE t(x: int) FROM "/t.csv";
+    STREAM c FROM "kafka://host/topic" CARRIES r; TABLE u(x: int) FROM "../u.csv"; TABLE v(x: int);
+    WRITE s TO "out.jsonl";
+    s(x) <- e: p(x);
+    """
+    (folder / "lib" / "late.eq").write_text(declared, encoding="utf-8")
+    found = checked('IMPORT "lib/late.eq" AS l;')
+    assert found.rules is not None, render_text(found.report)
+    catalogue = found.rules.resolved.catalogue
+    assert [one.location for one in catalogue.sources if one.name] == [
+        "lib/in/*.jsonl",
+        "delta:lib/stock?version=3",
+        "kafka://host/topic",
+    ]
+    assert [place for place, _ in catalogue.table_locations.values()] == ["/t.csv", "lib/../u.csv", None]
+    assert catalogue.writes == ((("l:s",), "lib/out.jsonl"),)
 
 
 def test_an_import_is_written_as_it_is_read() -> None:

@@ -132,7 +132,8 @@ class _Linking:
         self._end += len(source.text) + 1
         # Behind so many blanks each place is where it is in the whole.
         parsed = parse(Source(source.path, " " * begin + source.text))
-        return self.link(parsed, (*way, real))
+        folder = os.path.relpath(real.parent, way[-1].parent)
+        return [_moved(one, folder) for one in self.link(parsed, (*way, real))]
 
     def _is_free(self, statement: Import, prefixes: Mapping[str, Import], own: Iterable[Statement]) -> bool:
         before = prefixes.get(statement.prefix) or next(
@@ -219,6 +220,18 @@ def _merged(own: list[Statement], imported: list[Statement]) -> list[Statement]:
         if isinstance(statement, _SHARED):
             declared.add(statement)
     return found
+
+
+def _moved(statement: Statement, folder: str) -> Statement:
+    """A declaration whose file is looked for beside the one that declares it, also from another folder."""
+    location = statement.location if isinstance(statement, Stream | Table | Write) else None
+    if location is None or not location or folder == os.curdir or "://" in location:
+        return statement
+    if location[:6].lower() != "delta:":
+        return _with(statement, location=str(Path(folder, location)))
+    path, mark, query = location[6:].partition("?")
+    written = folder.replace("%", "%25").replace("?", "%3F")
+    return _with(statement, location=f"{location[:6]}{Path(written, path)}{mark}{query}")
 
 
 def _rules(statements: Iterable[Statement]) -> Iterator[Rule]:
