@@ -248,7 +248,10 @@ FIRST = 'IMPORT "lib/late.eq" AS late;'
     ("old", "new", "message"),
     [
         ("lib/late.eq", "lib/gone.eq", "cannot read `lib/gone.eq`: No such file or directory"),
-        ("lib/late.eq", "lib", "cannot read `lib`: Is a directory"),
+        ("lib/late.eq", "lib", "`lib` is no file"),
+        ("lib/late.eq", "", "`.` is no file"),
+        ("lib/late.eq", "a\\u0000b.eq", "is no file"),
+        ("lib/late.eq", "/dev/zero", "`/dev/zero` is no file"),
         ("lib/late.eq", "latin.eq", "`latin.eq` is not UTF-8"),
         ("lib/late.eq", "lib/../desk.eq", "imports itself: `desk.eq`, which imports `desk.eq`"),
         ("lib/late.eq", "round.eq", "imports itself: `desk.eq`, which imports `round.eq`, which imports `desk.eq`"),

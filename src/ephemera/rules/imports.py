@@ -8,26 +8,22 @@ stands behind that of the program that imports it, so that each place is one of 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
 
 from ephemera.base.diagnostic import Code, Diagnostic, Edit, Help, Related, Report, report
 from ephemera.base.span import Source, Span
 from ephemera.base.time import SECOND, describe, microseconds
-from ephemera.base.tree import rebuild, walk
+from ephemera.base.tree import walk
 from ephemera.rules.declare import head_label
 from ephemera.rules.findings import did_you_mean
+from ephemera.rules.relabel import named, renamed, with_parts
 from ephemera.syntax.nodes import (
     Algebra,
-    Composed,
-    Derive,
-    Detect,
     Event,
     EventType,
     Import,
-    Limited,
     Namespace,
     Program,
     Reserve,
@@ -44,14 +40,12 @@ from ephemera.syntax.nodes import (
 )
 from ephemera.syntax.parser import Parsed, decode, parse
 from ephemera.syntax.queries import TIMER_PREFIXES
-from ephemera.terms.nodes import All, AnyEvent, As, Atom, Construct, Desc, Element, Label, NamedAtom, OptionalConstruct
+from ephemera.terms.nodes import Label
 
 MOST_FILES = 100
 """So many files may be imported, counted as often as they are; more are mostly twins of twins."""
 _SHARED = (Namespace, EventType, Stream, Table, Transport, Write, Reserve)
 """What two programs may declare alike."""
-Rename = Callable[[Label], Label]
-Found = TypeVar("Found")
 
 
 def linked(parsed: Parsed) -> Parsed:
@@ -91,15 +85,19 @@ class _Linking:
             self._check_time(statement, own, theirs)
             labels = frozenset(_derived(theirs))
             derived[statement.prefix] = labels
-            named = {label: f"{statement.prefix}:{label}" for label in labels}
-            imported += _renamed(theirs, lambda label, named=named: _named(label, named))  # type: ignore[misc]
+            names = {label: f"{statement.prefix}:{label}" for label in labels}
+            imported += renamed(theirs, named(names))
         self._check_identifiers(own, prefixes)
         self._check_heads(own, prefixes)
-        return _merged(_renamed(own, lambda label: self._asked(label, derived)), imported)
+        return _merged(renamed(own, lambda label: self._asked(label, derived)), imported)
 
     def _load(self, statement: Import, way: tuple[Path, ...]) -> list[Statement] | None:
         path = Path(os.path.normpath(way[-1].parent / statement.path))
-        real = _real(path)
+        try:
+            real = _real(path)
+            is_other = path.exists() and not path.is_file()
+        except ValueError:  # no file can be called so
+            real, is_other = path, True
         if real in way:
             names = [*(one.name for one in way[way.index(real) :]), real.name]
             self._tell(
@@ -114,6 +112,9 @@ class _Linking:
                 statement.span,
                 Help("import what several files need in one of them; what it derives has both prefixes then"),
             )
+            return None
+        if is_other:
+            self._tell(f"`{_shown(path)}` is no file", statement.span, Help("name the file of a program"))
             return None
         try:
             source = decode(path.read_bytes(), _shown(path))
@@ -228,10 +229,10 @@ def _moved(statement: Statement, folder: str) -> Statement:
     if location is None or not location or folder == os.curdir or "://" in location:
         return statement
     if location[:6].lower() != "delta:":
-        return _with(statement, location=str(Path(folder, location)))
+        return with_parts(statement, location=str(Path(folder, location)))
     path, mark, query = location[6:].partition("?")
     written = folder.replace("%", "%25").replace("?", "%3F")
-    return _with(statement, location=f"{location[:6]}{Path(written, path)}{mark}{query}")
+    return with_parts(statement, location=f"{location[:6]}{Path(written, path)}{mark}{query}")
 
 
 def _rules(statements: Iterable[Statement]) -> Iterator[Rule]:
@@ -260,70 +261,6 @@ def _unit(statements: Iterable[Statement]) -> str:
 
 def _zone(statements: Iterable[Statement]) -> str:
     return next((f"`{statement.zone}`" for statement in statements if isinstance(statement, TimeZone)), "`UTC`")
-
-
-# ---- labels ------------------------------------------------------------------------------------------------
-
-
-def _named(label: Label, names: Mapping[str, str]) -> Label:
-    new = names.get(str(label))
-    return label if new is None else Label(new, span=label.span)
-
-
-def _renamed(statements: list[Statement], rename: Rename) -> list[Statement]:
-    """Statements with other labels of events; those of elements inside of events stay."""
-
-    def change(node: Any) -> Any:
-        match node:
-            case Event(pattern=pattern):
-                return _with(node, pattern=_root(pattern, rename))
-            case Algebra(expression=expression):
-                return _with(node, expression=_root(expression, rename))
-            case Composed(left=left, right=right):
-                return _with(node, left=_root(left, rename), right=_root(right, rename))
-            case Limited(operand=operand):
-                return _with(node, operand=_root(operand, rename))
-            case Derive(label=label) | EventType(label=label) | Reserve(label=label):
-                return _with(node, label=rename(label))
-            case Detect(term=term):
-                return _with(node, term=_built(term, rename))
-            case Write(labels=labels):
-                return _with(node, labels=tuple(map(rename, labels)))
-            case Stream(carries=carries):
-                return _with(node, carries=tuple(map(rename, carries)))
-            case _:
-                return node
-
-    return [rebuild(statement, change) for statement in statements]
-
-
-def _root(pattern: Any, rename: Rename) -> Any:
-    """A pattern of events with another label; what is none, as a part of the algebra, is as it was."""
-    match pattern:
-        case Atom(label=label) | NamedAtom(label=label) | AnyEvent(label=label):
-            return _with(pattern, label=rename(label))
-        case Element(label=Label() as label):
-            return _with(pattern, label=rename(label))
-        case As(term=term) | Desc(term=term):
-            return _with(pattern, term=_root(term, rename))
-        case _:
-            return pattern
-
-
-def _built(term: Any, rename: Rename) -> Any:
-    match term:
-        case Construct(label=Label() as label):
-            return _with(term, label=rename(label))
-        case All(term=inner) | OptionalConstruct(term=inner):
-            return _with(term, term=_built(inner, rename))
-        case _:
-            return term
-
-
-def _with(node: Found, **changed: Any) -> Found:
-    """A node with other parts; the same one if they are as they were."""
-    new = {name: value for name, value in changed.items() if getattr(node, name) != value}
-    return replace(node, **new) if new else node  # type: ignore[type-var]
 
 
 # ---- files -------------------------------------------------------------------------------------------------
