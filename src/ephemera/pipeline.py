@@ -33,6 +33,7 @@ from ephemera.rules.resolve import resolve
 from ephemera.rules.size import check_size
 from ephemera.rules.stratify import stratify
 from ephemera.syntax.parser import Parsed, parse
+from ephemera.terms.user_functions import load_all
 
 if TYPE_CHECKING:
     from ephemera.physical.plan import Compiled
@@ -104,6 +105,7 @@ def prepare(program: Sound, emit: Iterable[str] = (), points: Points | None = No
     """
     from ephemera.physical.plan import prepare as planned
 
+    load_all(program.rules.resolved.catalogue.functions)
     return planned(program.rules, program.plan, program.facts, (), emit, points=points)
 
 

@@ -280,7 +280,7 @@ def test_an_input_that_has_ended_cannot_change() -> None:
     with pytest.raises(ChangeRefused, match="has ended"):
         found.change(ephemera.compile(DECLARED + JOIN))
     with pytest.raises(ValueError, match="look_back"):
-        found.change(ephemera.compile(DECLARED + JOIN), look_back="archive")  # type: ignore[arg-type]
+        found.change(ephemera.compile(DECLARED + JOIN), look_back="archive")
 
 
 def test_a_program_that_keeps_something_for_ever_is_refused_as_ever() -> None:

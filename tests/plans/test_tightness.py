@@ -54,6 +54,9 @@ PROGRAMS = {
         "quiet(g) <- a: raised(g), c: lowered(g), from a until c: not horn(g, d) where { d > 60 }, {a,c} within 12h;"
         "loud(g, max(d)) <- a: raised(g), c: lowered(g), from a until c: collect horn(g, d), {a,c} within 12h;"
     ),
+    "the next one": f"{_ABC} then(x) <- i: a(x), j: next b(x) after i within 4;",
+    "the last one": f"{_ABC} cause(x) <- i: a(x), j: last b(x) before i within 4;",
+    "the first in a window": f"{_VISITS} first(p, begin(k)) <- v: visit(p), k: first knock(p) in v;",
     "shifted backward": f"{_VISITS} lonely(p) <- v: visit(p), w: shift-backward(v, 1h), while w: not knock(p);",
     "from the start": f"{_VISITS} lonely(p) <- v: visit(p), w: from-start(v, 1h), while w: not knock(p);",
     "a timer, then an event": (

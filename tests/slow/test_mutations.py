@@ -17,6 +17,36 @@ _PARTS = 4
 STORIES = sorted(str(path) for path in (ROOT / "tests" / "stories").glob("*.md"))
 
 FAULTS = {
+    "the order of time goes by begins": (
+        "terms/ordered_aggregates.py",
+        "return (self.time.end, self.time.begin, key(self.value))",
+        "return (self.time.begin, self.time.end, key(self.value))",
+    ),
+    "what happens together stands as it comes": (
+        "terms/ordered_aggregates.py",
+        "return (self.time.end, self.time.begin, key(self.value))",
+        "return (self.time.end, self.time.begin)",
+    ),
+    "top ranks the least first": (
+        "terms/ordered_aggregates.py",
+        "key=lambda one: key(one.rank), reverse=True",
+        "key=lambda one: key(one.rank)",
+    ),
+    "a selection shares nothing": (
+        "rules/selections.py",
+        "pattern_bindings(pattern).all - around",
+        "pattern_bindings(pattern).all",
+    ),
+    "a selection shares all": (
+        "rules/selections.py",
+        "sorted(pattern_bindings(pattern).all - around)",
+        "list[str]()",
+    ),
+    "conditions of a selection are of the chosen one alone": (
+        "rules/selections.py",
+        "return rebuild(pattern, renamed), tuple(rebuild(condition, renamed) for condition in conditions)",
+        "return rebuild(pattern, renamed), ()",
+    ),
     "before admits touching": ("semantics/conditions.py", "return i.end < j.begin", "return i.end <= j.begin"),
     "meets admits a gap": ("semantics/conditions.py", "return i.end == j.begin", "return i.end <= j.begin"),
     "overlaps without its last bound": (

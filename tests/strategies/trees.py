@@ -50,6 +50,7 @@ from ephemera.syntax.nodes import (
     Rate,
     Relation,
     Rule,
+    Selection,
     Statement,
     Stratum,
     Stream,
@@ -186,8 +187,29 @@ def accumulations() -> SearchStrategy[Accumulation]:
 
 
 @cache
+def selections() -> SearchStrategy[Selection]:
+    def selection(
+        which: Literal["next", "first", "last"], *relations: Literal["after", "before", "in"]
+    ) -> SearchStrategy[Selection]:
+        own = several(conditions(1), most=2)
+        kinds = several(table_patterns(labelled=True) | node(AnyEvent, labels()), most=2)
+        return node(
+            Selection,
+            st.just(which),
+            events(),
+            st.sampled_from(relations),
+            bare_names(),
+            maybe(durations()),
+            kinds,
+            own,
+        )
+
+    return among(selection("next", "after"), selection("last", "before", "in"), selection("first", "in"))
+
+
+@cache
 def queries(depth: int = 2, *, in_where: bool = False) -> SearchStrategy[Query]:
-    """Queries of every kind; a `Where` stands over no `Where` and no accumulation, which take the conditions."""
+    """Queries of every kind; a `Where` stands over no `Where`, accumulation or selection, which take the conditions."""
     kinds: list[SearchStrategy[Query]] = [
         events(),
         events(),
@@ -198,7 +220,7 @@ def queries(depth: int = 2, *, in_where: bool = False) -> SearchStrategy[Query]:
         node(Algebra, maybe(bare_names()), algebra_expressions(), st.booleans()),
     ]
     if not in_where:
-        kinds += [accumulations(), accumulations()]
+        kinds += [accumulations(), accumulations(), selections()]
     if depth > 0:
         kinds.append(conjunctions(depth))
         kinds.append(node(Or, several(queries(depth - 1), least=1)))

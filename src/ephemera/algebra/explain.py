@@ -129,7 +129,7 @@ def operator(e: Expression) -> str:
         case Imbed(_, head):
             return f"build {_head(head)}"
         case RelativeTimer(_, name, kind, anchor, length):
-            return f"timer {name}: {kind}({anchor}, {describe(length)})"
+            return f"timer {name}: {kind}({anchor}, {length if isinstance(length, str) else describe(length)})"
         case Gap(_, name, first, last):
             return f"timer {name}: between {first} and {last}"
         case Merge(_, name, events):

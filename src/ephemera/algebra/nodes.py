@@ -105,7 +105,8 @@ class RelativeTimer:
     name: str
     kind: str
     anchor: str
-    length: int
+    length: int | Variable
+    """In microseconds; a variable where rules that are alike run as one, and differ in it. No author writes that."""
 
 
 @dataclass(frozen=True, slots=True)

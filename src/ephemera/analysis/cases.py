@@ -127,9 +127,7 @@ class Describer:
             case Match(inner) | Project(inner) | Imbed(inner) | Group(inner) | Rename(inner):
                 return self.cases(inner)
             case RelativeTimer(inner, name, kind, anchor, length):
-                because = f"{name}: {kind}({anchor}, {describe(length)})"
-                (first, before), (last, after) = offsets(kind, anchor, length)
-                edges = (*_moved(first, begin(name), before, because), *_moved(last, end(name), after, because))
+                edges = _timer(name, kind, anchor, length) if isinstance(length, int) else ()
                 return [_timed(case, name, (*edges, Edge(end(name), begin(name), ZERO))) for case in self.cases(inner)]
             case Gap(inner, name, first, last):
                 edges = (*_moved(end(first), begin(name), 0), *_moved(begin(last), end(name), 0))
@@ -364,6 +362,13 @@ def _moved(stamp: str, other: str, by: int, because: str = "") -> tuple[Edge, Ed
         Edge(stamp, other, at_most(by, guaranteed=True), because),
         Edge(other, stamp, at_most(-by, guaranteed=True), because),
     )
+
+
+def _timer(name: str, kind: str, anchor: str, length: int) -> tuple[Edge, ...]:
+    """How a timer lies to its anchor."""
+    because = f"{name}: {kind}({anchor}, {describe(length)})"
+    (first, before), (last, after) = offsets(kind, anchor, length)
+    return *_moved(first, begin(name), before, because), *_moved(last, end(name), after, because)
 
 
 def _timed(case: Case, name: str, edges: Iterable[Edge]) -> Case:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -173,6 +173,11 @@ class ConstantRange:
     @property
     def constants(self) -> frozenset[str]:
         return frozenset(name for name in (self.least, self.most) if name is not None)
+
+
+def differ(timers: Iterable[RelativeTimer | Gap]) -> bool:
+    """Whether they stand for those of rules that are alike, each of which has some of another length."""
+    return any(isinstance(timer, RelativeTimer) and isinstance(timer.length, str) for timer in timers)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ slice of time with a look-back of that length has all that its own answers need.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import islice, product
 
@@ -68,6 +68,8 @@ class Group:
     judges: frozenset[str] = frozenset()
     """The types of which it says which events come too close to others; then it is before all others, and no rule is
     in it. All events of a type that have the same values are in one place."""
+    reserves: frozenset[str] = frozenset()
+    """The histories of whole events that are kept for rules that come later; then no rule is in it, either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,20 @@ class Placement:
     def judging(self) -> int | None:
         """The group that says which events come too close to others, if there is one."""
         return next((number for number, group in enumerate(self.groups) if group.judges), None)
+
+    def reserving(self, reserved: Mapping[str, str], judged: Container[str], rewritten: Rewritten) -> Placement:
+        """The same with a group for what is reserved, by the names of histories and labels, behind what derives it."""
+        if not reserved:
+            return self
+        labels = {*reserved.values()}
+        deriving = [
+            self.groups[placed.group].level + 1
+            for rule, placed in self.placed.items()
+            if any(member.label in labels for member in rewritten.members(rule))
+        ]
+        level = max([int(any(label in judged for label in labels)), *deriving])
+        cuts = dict.fromkeys(reserved, WHOLE)
+        return replace(self, groups=(*self.groups, Group(level, (), cuts, reserves=frozenset(reserved))))
 
     @property
     def levels(self) -> int:

@@ -21,6 +21,7 @@ from ephemera.rules.findings import did_you_mean
 from ephemera.rules.relabel import named, renamed, with_parts
 from ephemera.syntax.nodes import (
     Algebra,
+    DeclaredFunction,
     Event,
     EventType,
     Import,
@@ -44,7 +45,7 @@ from ephemera.terms.nodes import Label
 
 MOST_FILES = 100
 """So many files may be imported, counted as often as they are; more are mostly twins of twins."""
-_SHARED = (Namespace, EventType, Stream, Table, Transport, Write, Reserve)
+_SHARED = (Namespace, EventType, Stream, Table, Transport, Write, Reserve, DeclaredFunction)
 """What two programs may declare alike."""
 
 

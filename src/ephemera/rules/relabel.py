@@ -15,6 +15,7 @@ from ephemera.syntax.nodes import (
     EventType,
     Limited,
     Reserve,
+    Selection,
     Statement,
     Stream,
     Write,
@@ -56,6 +57,8 @@ def renamed(statements: list[Statement], rename: Rename) -> list[Statement]:
                 return with_parts(node, labels=tuple(map(rename, labels)))
             case Stream(carries=carries):
                 return with_parts(node, carries=tuple(map(rename, carries)))
+            case Selection(without=without):
+                return with_parts(node, without=tuple(_root(one, rename) for one in without))
             case _ if hasattr(node, "pattern"):  # of whatever kind a query is
                 return with_parts(node, pattern=_root(node.pattern, rename))
             case _:

@@ -33,6 +33,7 @@ from ephemera.syntax.nodes import (
     Query,
     Raise,
     Relation,
+    Selection,
     Timer,
     Where,
     Within,
@@ -111,6 +112,8 @@ def bindings(query: Query | Condition) -> Bindings:
     match query:
         case Event(_, pattern):
             return pattern_bindings(pattern)
+        case Selection(_, event):
+            return pattern_bindings(event.pattern)
         case At(_, pattern, negated):
             return _negated(pattern) if negated else pattern_bindings(pattern)
         case Absent(pattern):

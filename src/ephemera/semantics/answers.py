@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from typing import TypeAlias
 
+from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Catalogue
@@ -31,6 +32,7 @@ from ephemera.syntax.nodes import (
     Condition,
     Or,
     Query,
+    Selection,
     Timer,
     Where,
     While,
@@ -72,7 +74,7 @@ class Reader:
 
     def scope(self, trace: Trace) -> Scope:
         times = {name: event.time for name, event in trace.items()}
-        return Scope(self.catalogue.unit, self.catalogue.zone, times)
+        return Scope(self.catalogue.unit, self.catalogue.zone, times, functions=self.catalogue.functions)
 
     def holds(self, condition: Condition, variables: Substitution, trace: Trace) -> bool:
         return holds(condition, variables, trace, self.scope(trace), self.calendars) is True
@@ -134,6 +136,8 @@ def disjuncts(query: Query | Condition) -> list[list[Literal]]:
             return [choice for item in items for choice in disjuncts(item)]
         case Where(inner, conditions):
             return [[*choice, *conditions] for choice in disjuncts(inner)]
+        case Selection():
+            raise InternalError("oracle", "a selection was not expanded")
         case _:
             return [[query]]
 
@@ -156,6 +160,7 @@ class _Pair:
 
     identity: Key
     variables: Substitution
+    time: Interval
 
 
 class _Disjunct:
@@ -171,7 +176,9 @@ class _Disjunct:
         self._absences = [x for x in literals if isinstance(x, Accumulation) and x.mode == "not"]
         self._conditions = [x for x in literals if isinstance(x, CONDITIONS)]
         self._origin = Origin(
-            {v: k for k, c in reversed(list(enumerate(self._collects))) for v in self._bound_by(c)}, len(self._collects)
+            {v: k for k, c in reversed(list(enumerate(self._collects))) for v in self._bound_by(c)},
+            len(self._collects),
+            tuple(c.event.name.name if c.event.name is not None else "" for c in self._collects),
         )
 
     def _bound_by(self, collect: Accumulation) -> frozenset[str]:
@@ -288,7 +295,8 @@ class _Disjunct:
         for choice in product(*choices):
             variables = self._joined(partial.variables, choice)
             if variables is not None and self._everything_holds(partial, variables, missing):
-                yield Row(variables, own, tuple(None if pair is None else pair.identity for pair in choice))
+                pairs = tuple(None if pair is None else pair.identity for pair in choice)
+                yield Row(variables, own, pairs, tuple(None if pair is None else pair.time for pair in choice))
 
     @staticmethod
     def _joined(known: Substitution, choice: tuple[_Pair | None, ...]) -> Substitution | None:
@@ -311,7 +319,7 @@ class _Disjunct:
                 variables = {**found, **partial.variables}
                 if self._own_conditions_hold(collect, event, variables, partial):
                     bound = tuple(sorted((n, key(v)) for n, v in variables.items()))
-                    yield _Pair((event.key, bound), variables)
+                    yield _Pair((event.key, bound), variables, event.time)
 
     def _own_conditions_hold(
         self, accumulation: Accumulation, event: Event, variables: Substitution, partial: _Partial

@@ -26,9 +26,10 @@ from ephemera.semantics.facts import Facts
 from ephemera.syntax.nodes import Derive, Detect, Raise, Rule
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.addresses import Address, address
-from ephemera.terms.compute import Scope, Undefined
+from ephemera.terms.compute import Scope
 from ephemera.terms.construct import Origin, Row, construct, partition, value_of
 from ephemera.terms.events import Event, event_of_both
+from ephemera.terms.functions import Undefined
 from ephemera.terms.nodes import ConstructTerm, Duration
 from ephemera.terms.values import Term
 
@@ -185,7 +186,7 @@ class _Evaluation:
 
     def _passes(self, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> bool:
         """`having`: conditions on the group, after aggregation."""
-        grouped = Scope(scope.unit, scope.zone, scope.times, lambda a: value_of(a, group, answer.origin, scope))
+        grouped = replace(scope, aggregate=lambda a: value_of(a, group, answer.origin, scope))
         variables = group[0].variables
         return all(holds(c, variables, answer.trace, grouped, self._world.calendars) for c in rule.having)
 

@@ -14,6 +14,7 @@ from ephemera.syntax.lexer import Token, shorten
 from ephemera.syntax.nodes import (
     Attribute,
     Declaration,
+    DeclaredFunction,
     EventType,
     FromEnvironment,
     Import,
@@ -35,7 +36,7 @@ from ephemera.syntax.nodes import (
 from ephemera.syntax.terms import label
 from ephemera.terms.nodes import Bool, Duration, Label, Number, Text
 
-DECLARATIONS = ("TIME", "IMPORT", "NAMESPACE", "EVENT", "STREAM", "TABLE", "TRANSPORT", "WRITE", "RESERVE")
+DECLARATIONS = tuple("TIME IMPORT NAMESPACE EVENT STREAM TABLE TRANSPORT WRITE RESERVE FUNCTION".split())
 TYPES = ("int", "float", "string", "bool", "time", "any")
 
 
@@ -57,6 +58,8 @@ def declaration(c: Cursor) -> Declaration:
             found = _write(c, start)
         case "RESERVE":
             found = _reserve(c, start)
+        case "FUNCTION":
+            found = _function(c, start)
         case "TRANSPORT":
             found = _transport(c, start)
         case _:
@@ -180,6 +183,16 @@ def _attribute(c: Cursor) -> Attribute:
         advice = Help(f"write its type behind it, as in `{name.text}: any`", (Edit(c.behind(), ": any"),))
         raise c.fault(None, advice)
     c.advance()
+    kind = _type(c)
+    many = ""
+    if c.accept("["):
+        c.expect("]")
+        many = "[]"
+    column = text(c, "a column or key in quotes") if c.accept("FROM") else None
+    return Attribute(name.text, kind + many, column, span=c.span_from(name.start))
+
+
+def _type(c: Cursor) -> str:
     kind = c.name("a type")
     if kind.text not in TYPES:
         message = f"`{kind.text}` is no type"
@@ -188,12 +201,7 @@ def _attribute(c: Cursor) -> Attribute:
             Help(f"write `{close}`", (Edit(kind.span, close),)) if close else Help(f"the types are {', '.join(TYPES)}")
         )
         raise SyntaxFault(Diagnostic(Code.UNKNOWN_TYPE, message, kind.span, help=(advice,)))
-    many = ""
-    if c.accept("["):
-        c.expect("]")
-        many = "[]"
-    column = text(c, "a column or key in quotes") if c.accept("FROM") else None
-    return Attribute(name.text, kind.text + many, column, span=c.span_from(name.start))
+    return kind.text
 
 
 _TYPE_ALIASES = {
@@ -253,6 +261,18 @@ def _reserve(c: Cursor, start: int) -> Reserve:
     length = duration(c)
     c.expect(";")
     return Reserve(name, length, span=c.span_from(start))
+
+
+def _function(c: Cursor, start: int) -> DeclaredFunction:
+    name = c.name("a function's name")
+    c.expect("(")
+    takes = c.listed(_type, ")")
+    c.expect(":")
+    gives = _type(c)
+    c.expect("FROM")
+    place = text(c, 'a module and a function in quotes, such as "geo:haversine"')
+    c.expect(";")
+    return DeclaredFunction(name.text, takes, gives, place, span=c.span_from(start))
 
 
 def _labels(c: Cursor) -> tuple[Label, ...]:

@@ -66,6 +66,7 @@ from ephemera.syntax.nodes import (
     Query,
     Raise,
     Rule,
+    Selection,
     Statement,
     Stratum,
     Table,
@@ -286,6 +287,8 @@ class _Formatter:
                 doc = row(f"{window(where)}: {mode} ", self._query(event, block=block))
                 place = Span(event.span.end, query.span.end)
                 return self._where(doc, conditions, place, block=block) if conditions else doc
+            case Selection():
+                return self._selection(query, block=block)
             case Absent(pattern):
                 return row("not ", self.pattern(pattern))
             case At(moment, pattern, negated):
@@ -307,6 +310,19 @@ class _Formatter:
                 return self._where(self._query(inner, block=block), conditions, place, block=block)
             case _:
                 assert_never(query)
+
+    def _selection(self, selection: Selection, *, block: bool) -> Doc:
+        anchor, within, without = selection.anchor, selection.within, selection.without
+        lead = f"{identifier(selection.event.name, None, block=block)}{selection.which} "
+        limit = f" within {duration(within, words=block)}" if within is not None else ""
+        doc = row(lead, self.pattern(selection.event.pattern), f" {selection.relation} {word(anchor.name)}{limit}")
+        end = within.span.end if within is not None else anchor.span.end
+        if without:
+            place = Span(self._comments.at_word("{", end), self._comments.at_word("}", without[-1].span.end) + 1)
+            doc = row(doc, " without ", self._bracketed("{", without, self.pattern, "}", place))
+            end = without[-1].span.end
+        place = Span(end, selection.span.end)
+        return self._where(doc, selection.conditions, place, block=block) if selection.conditions else doc
 
     def _where(self, doc: Doc, conditions: Sequence[Condition], place: Span, *, block: bool) -> Doc:
         """The place begins behind the query and ends with the closing bracket."""

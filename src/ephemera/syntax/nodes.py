@@ -10,6 +10,7 @@ grammar they come from.
 
 from __future__ import annotations
 
+from dataclasses import field
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
@@ -98,6 +99,8 @@ class AllOf(Node):
 @dataclass(frozen=True, slots=True)
 class AnyOf(Node):
     conditions: tuple[Condition, ...]
+    is_listed: bool = field(default=False, compare=False)
+    """Whether it was written as a list of values: ``x in (1, 2)`` says ``x = 1 or x = 2``."""
 
 
 Condition: TypeAlias = Comparison | IsNull | Relation | Within | Apart | InCalendar | Not | AllOf | AnyOf
@@ -179,6 +182,22 @@ class Accumulation(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Selection(Node):
+    """``j: next b(x) after i within 1h``, ``last b(x) before i``, ``first b(x) in w``, with b's own conditions.
+
+    ``without { c, d(x) }`` names what must not come between either.
+    """
+
+    which: Literal["next", "first", "last"]
+    event: Event
+    relation: Literal["after", "before", "in"]
+    anchor: Name
+    within: Duration | None = None
+    without: tuple[Pattern, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Absent(Node):
     """``not t(…)``: no row of a table matches."""
 
@@ -221,8 +240,8 @@ class Where(Node):
     conditions: tuple[Condition, ...]
 
 
-Query: TypeAlias = Event | Timer | Accumulation | Absent | At | Algebra | And | Or | Where
-QUERIES = (Event, Timer, Accumulation, Absent, At, Algebra, And, Or, Where)
+Query: TypeAlias = Event | Timer | Accumulation | Selection | Absent | At | Algebra | And | Or | Where
+QUERIES = (Event, Timer, Accumulation, Selection, Absent, At, Algebra, And, Or, Where)
 
 # ---- rules -------------------------------------------------------------------------------------------------
 
@@ -411,8 +430,28 @@ class Transport(Node):
     settings: tuple[Setting, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class DeclaredFunction(Node):
+    """``FUNCTION haversine(float, float, float, float): float FROM "geo:haversine";``."""
+
+    name: str
+    takes: tuple[str, ...]
+    gives: str
+    place: str
+
+
 Declaration: TypeAlias = (
-    TimeUnit | TimeZone | Import | Namespace | EventType | Stream | Table | Transport | Write | Reserve
+    TimeUnit
+    | TimeZone
+    | Import
+    | Namespace
+    | EventType
+    | Stream
+    | Table
+    | Transport
+    | Write
+    | Reserve
+    | DeclaredFunction
 )
 Statement: TypeAlias = Declaration | Rule | Stratum
 

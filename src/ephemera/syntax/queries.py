@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from ephemera.base.diagnostic import Edit, Help
@@ -21,11 +22,13 @@ from ephemera.syntax.nodes import (
     Event,
     Or,
     Query,
+    Selection,
     Timer,
     Where,
     While,
     Window,
 )
+from ephemera.syntax.selections import selection, selection_follows
 from ephemera.syntax.terms import at_label, pattern
 from ephemera.terms.nodes import Name
 
@@ -75,6 +78,8 @@ def _condition_begins(c: Cursor) -> bool:
             return continues_expression(following) and following.text != "-" and not at_label(c, 1)
         case "from":
             return not (following.is_name and c.look(2).text == "until")
+        case "next" | "first" | "last":
+            return not selection_follows(c)
         case "algebra":
             return following.text not in ("restricted", "unrestricted")
         case _:
@@ -104,8 +109,8 @@ def query(c: Cursor) -> Query:
     if not conditions:
         return found
     span = c.span_from(start)
-    if isinstance(found, Accumulation):
-        return Accumulation(found.window, found.mode, found.event, tuple(conditions), span=span)
+    if isinstance(found, Accumulation | Selection):
+        return replace(found, conditions=tuple(conditions), span=span)
     return Where(found, tuple(conditions), span=span)
 
 
@@ -271,6 +276,8 @@ def _named(c: Cursor) -> Query:
         return _timer(c, name, start)
     if c.is_at("algebra") and algebra_follows(c):
         return algebra(c, name, start)
+    if selection_follows(c):
+        return selection(c, name, start)
     return Event(name, pattern(c), span=c.span_from(start))
 
 

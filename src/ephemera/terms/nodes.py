@@ -111,6 +111,10 @@ class Aggregate(Node):
     argument: Expression | Construct | None
     collective: bool = False
     group_by: tuple[Var, ...] = ()
+    number: int | None = None
+    """Which one, in ``nth(v, 3)``; how many, in ``top(v, 3 by w)``."""
+    by: Expression | None = None
+    """What the values of ``top(v, 3 by w)`` are ranked by; None if by themselves."""
 
 
 Value: TypeAlias = Text | Number | Bool | Null
