@@ -1,8 +1,8 @@
 """This module is the whole road, stage by stage; it is the only one that knows them all.
 
-text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, which the oracle evaluates → `lower` → plan →
-`derive` → facts: how long everything must be kept → `prepare`, when a program is first to run: it is planned, by
-`optimize` → plan rewritten → `physical_plan` → what engines, Spark and `explain` read
+text → `parse`, `linked` → syntax, with what it imports → `resolve`, `stratify`, `normalize` → rules, which the oracle
+evaluates → `lower` → plan → `derive` → facts: how long everything must be kept → `prepare`, when a program is first to
+run: it is planned, by `optimize` → plan rewritten → `physical_plan` → what engines, Spark and `explain` read
 
 What checks a program is loaded with this module. What comes after that takes longer to load, so it is when a program
 gets there.
@@ -26,6 +26,7 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import Source
 from ephemera.rules.findings import Findings
 from ephemera.rules.growth import growth
+from ephemera.rules.imports import linked
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.normalize import normalize
 from ephemera.rules.resolve import resolve
@@ -57,7 +58,8 @@ def check(source: Source, *, unbounded: Severity | None = None) -> Checked:
 
     `unbounded` says what it is if something would be kept forever: an error, a warning, or (None) all right.
     """
-    parsed = parse(source)
+    parsed = linked(parse(source))
+    source = parsed.source
     findings = Findings()
     resolved = resolve(parsed.program, findings, complete=not parsed.report.failed)
 

@@ -35,6 +35,7 @@ from ephemera.syntax.nodes import (
     Detect,
     Event,
     EventType,
+    Import,
     InCalendar,
     IsNull,
     Lasts,
@@ -298,6 +299,7 @@ def declarations() -> SearchStrategy[Declaration]:
     return among(
         node(TimeUnit, durations()),
         node(TimeZone, st.text(max_size=5)),
+        node(Import, st.text(max_size=5), names()),
         node(Namespace, names(), st.text(max_size=5)),
         _event_types(),
         streams,

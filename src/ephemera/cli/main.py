@@ -399,11 +399,29 @@ def _redeliver(outbox: str, deliver_only: tuple[str, ...], allow_command: bool) 
     type=click.Choice(["local", "oracle", "spark", "stream"]),
     help="Only on this engine; otherwise on all but stream, which is live on Spark.",
 )
-def _test(stories: tuple[Path, ...], engine: str | None) -> None:
+@click.option("--record", is_flag=True, help="Write what is answered into stories that say something else or nothing.")
+@click.option("--coverage", is_flag=True, help="Say which rules never matched in any of the stories.")
+@click.option(
+    "--coverage-at-least",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="The same, and exit 1 if fewer rules have matched.",
+)
+@_format
+def _test(
+    stories: tuple[Path, ...],
+    *,
+    engine: str | None,
+    record: bool,
+    coverage: bool,
+    coverage_at_least: float | None,
+    form: str,
+) -> None:
     """Run stories on every engine; say which do not hold, and how. Spark runs all of them at once."""
-    from ephemera.cli.stories import StoryEngine, stories_command
+    from ephemera.cli.stories import Options, StoryEngine, stories_command
 
-    stories_command(list(stories), None if engine is None else StoryEngine(engine))
+    options = Options(record, coverage or coverage_at_least is not None, coverage_at_least, form == "json")
+    stories_command(list(stories), None if engine is None else StoryEngine(engine), options)
 
 
 @app.command("demo", short_help="Show what Ephemera does, on Spark; nothing has to be set up.")

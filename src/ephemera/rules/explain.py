@@ -67,7 +67,7 @@ def _text(rules: Ruleset, source: Source) -> Iterator[str]:
         if number > 1:
             yield ""
         yield f"rule {number}  {format_head(readable(rule.head, arrow=isinstance(rule.head, Derive)))}"
-        yield f"  at       {source.path}:{place.line}:{place.column}"
+        yield f"  at       {source.file_at(rule.span.start)[0].path}:{place.line}:{place.column}"
         yield f"  stratum  {rules.strata[number - 1]}"
         for k, dependency in enumerate(rules.dependencies[number - 1]):
             yield f"  {'needs' if not k else '':<7}  {_dependency(dependency)}"

@@ -1,4 +1,4 @@
-"""This module reads declarations: time unit and zone, namespaces, event types, streams, tables and transports."""
+"""This module reads declarations: time, imports, namespaces, event types, streams, tables and transports."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ephemera.syntax.nodes import (
     DeclaredFunction,
     EventType,
     FromEnvironment,
+    Import,
     Lasts,
     LeastApart,
     Namespace,
@@ -35,7 +36,7 @@ from ephemera.syntax.nodes import (
 from ephemera.syntax.terms import label
 from ephemera.terms.nodes import Bool, Duration, Label, Number, Text
 
-DECLARATIONS = ("TIME", "NAMESPACE", "EVENT", "STREAM", "TABLE", "TRANSPORT", "WRITE", "RESERVE", "FUNCTION")
+DECLARATIONS = tuple("TIME IMPORT NAMESPACE EVENT STREAM TABLE TRANSPORT WRITE RESERVE FUNCTION".split())
 TYPES = ("int", "float", "string", "bool", "time", "any")
 
 
@@ -45,6 +46,8 @@ def declaration(c: Cursor) -> Declaration:
     match c.advance().text:
         case "TIME":
             found = _time(c, start)
+        case "IMPORT":
+            found = _import(c, start)
         case "NAMESPACE":
             found = _namespace(c, start)
         case "EVENT":
@@ -73,6 +76,14 @@ def _time(c: Cursor, start: int) -> Declaration:
     zone = text(c, "a time zone in quotes")
     c.expect(";")
     return TimeZone(zone, span=c.span_from(start))
+
+
+def _import(c: Cursor, start: int) -> Import:
+    path = text(c, "the file of a program in quotes")
+    c.expect("AS")
+    prefix = c.name("a prefix")
+    c.expect(";")
+    return Import(path, prefix.text, span=c.span_from(start))
 
 
 def _namespace(c: Cursor, start: int) -> Namespace:

@@ -13,6 +13,7 @@ from ephemera.syntax.nodes import (
     DeclaredFunction,
     EventType,
     FromEnvironment,
+    Import,
     Namespace,
     Reserve,
     Setting,
@@ -33,6 +34,8 @@ def declaration(declared: Declaration, attributes: Callable[[str, EventType | Ta
             return f"TIME UNIT {duration(unit, words=True)};"
         case TimeZone(zone):
             return f"TIME ZONE {quote(zone)};"
+        case Import(path, prefix):
+            return f"IMPORT {quote(path)} AS {plain(prefix)};"
         case Namespace(prefix, uri):
             return f"NAMESPACE {plain(prefix)} = {quote(uri)};"
         case EventType(name):

@@ -315,6 +315,14 @@ class Namespace(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class Import(Node):
+    """``IMPORT "shop.eq" AS shop;``: what that program derives is known here by the prefix."""
+
+    path: str
+    prefix: str
+
+
+@dataclass(frozen=True, slots=True)
 class Attribute(Node):
     """One attribute and its type: ``int``, ``float``, ``string``, ``bool``, ``time``, ``any``, or ``int[]``.
 
@@ -441,7 +449,17 @@ class DeclaredFunction(Node):
 
 
 Declaration: TypeAlias = (
-    TimeUnit | TimeZone | Namespace | EventType | Stream | Table | Transport | Write | Reserve | DeclaredFunction
+    TimeUnit
+    | TimeZone
+    | Import
+    | Namespace
+    | EventType
+    | Stream
+    | Table
+    | Transport
+    | Write
+    | Reserve
+    | DeclaredFunction
 )
 Statement: TypeAlias = Declaration | Rule | Stratum
 

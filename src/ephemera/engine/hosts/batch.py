@@ -278,8 +278,9 @@ def notes_of(never: Never, rules: Ruleset, source: Source) -> tuple[str, ...]:
 def _rule(number: int, rules: Ruleset, source: Source) -> str:
     head = rules.resolved.rules[number - 1].head
     label = emitted_label(head)
-    line = source.place(head_label_span(head).start).line
-    return f"rule {number}{f' `{label}`' if label is not None else ''} ({source.path}:{line})"
+    begin = head_label_span(head).start
+    file, line = source.file_at(begin)[0], source.place(begin).line
+    return f"rule {number}{f' `{label}`' if label is not None else ''} ({file.path}:{line})"
 
 
 def _some(names: list[str]) -> str:

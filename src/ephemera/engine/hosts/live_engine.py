@@ -10,6 +10,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, get_args
@@ -261,7 +262,7 @@ class LiveEngine(LiveHost):
         self._engine.sources.let_pass(silent)
         return self._written(self._engine.advance({}))
 
-    def advance(self, now: float | str | None = None) -> list[Answer]:
+    def advance(self, now: float | Decimal | str | None = None) -> list[Answer]:
         """Time passes until then: numbers count the program's unit, texts are ISO 8601; without one, until now."""
         with self._lock:
             bound = self._now() if now is None else read_time(now, self._catalogue.unit, self._catalogue.local)
