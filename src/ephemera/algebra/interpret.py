@@ -214,9 +214,7 @@ class Interpreter:
             self.series.add((t[BEGIN], t[END]), bound, t[TERM])
         return t
 
-    def _with_told_timer(
-        self, relation: Relation, timer: RelativeTimer, told: Computed, longest: int
-    ) -> Iterator[Tuple]:
+    def _with_told_timer(self, given: Relation, timer: RelativeTimer, told: Computed, longest: int) -> Iterator[Tuple]:
         for t in given:
             length = lasting(told, variables_in(t), self._tester.scope(t), longest)
             if length is not None:
