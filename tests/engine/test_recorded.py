@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-import ephemera
-from tests.recorded.recording import HERE, PROGRAM, day, since_noon, until_noon
+from tests.recorded.recording import HERE, day, program_of, since_noon, until_noon
 
 VERSIONS = sorted(path.name for path in HERE.iterdir() if (path / "snapshot").is_dir())
 
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_a_snapshot_of_an_earlier_version_is_gone_on_from(version: str) -> None:
-    program = ephemera.compile(PROGRAM)
+    program = program_of(version)
     whole = program.engine()
     every = [*whole.send_many(day()), *whole.finish()]
     engine = program.engine().restore(HERE / version / "snapshot")

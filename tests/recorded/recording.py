@@ -37,6 +37,15 @@ known(c, i) <- o: order(i, c, _), c = "ann";
 known(c, i) <- o: order(i, c, _), c = "bob";
 twice(c) <- a: algebra restricted ((order(_, c, _); visit(c))[1h] - visit("eve"));
 """
+LATER = {
+    "2026-11-18": "",
+    # Rules that differ in how long their timers last run as one since then.
+    "2026-11-19": "".join(
+        f"late-{length}(i) <- o: order(i, _, _), w: extend(o, {length}), while w: not paid(i, _);\n"
+        for length in (70, 75, 80, 85, 95)
+    ),
+}
+"""For each version the rules that its recording has besides."""
 NOON = 360
 RECORDED_AT = "/recorded-shop"
 """Where the input of a live query lay; Spark notes that, and it is on no machine."""
@@ -82,9 +91,14 @@ def write(events: list[dict[str, Any]], path: Path) -> None:
     partial.replace(path)
 
 
-def query(spark: Any, folder: Path) -> Any:
+def program_of(version: str) -> ephemera.Program:
+    """What runs in the recording of a version."""
+    return ephemera.compile(PROGRAM + LATER[version])
+
+
+def query(spark: Any, folder: Path, version: str) -> Any:
     """The live query on Spark, over all that is there."""
-    program = ephemera.compile(PROGRAM)
+    program = program_of(version)
     places: dict[str, Any] = {"checkpoint": str(folder / "checkpoint"), "dead_letters": str(folder / "dead")}
     sink = ephemera.sinks.Folder(str(folder / "out"))
     return program.stream(spark, str(folder / "in"), sink, shards=2, trigger="once", **places)
@@ -93,14 +107,14 @@ def query(spark: Any, folder: Path) -> Any:
 def main(folder: Path) -> None:
     """Records what this version keeps at noon."""
     shutil.rmtree(folder, ignore_errors=True)
-    engine = ephemera.compile(PROGRAM).engine()
+    engine = program_of(folder.name).engine()
     given = engine.send_many(until_noon())
     engine.snapshot().save(folder / "snapshot")
     (folder / "given.json").write_text(json.dumps(len(given)) + "\n")
     place = Path(RECORDED_AT)
     shutil.rmtree(place, ignore_errors=True)
     write(until_noon(), place / "in" / "morning.jsonl")
-    query(session("local[2]"), place).start().wait()
+    query(session("local[2]"), place, folder.name).start().wait()
     (place / "checkpoint" / "lock").unlink(missing_ok=True)
     for name in ("checkpoint", "out"):
         shutil.copytree(place / name, folder / "spark" / name)

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-import ephemera
-from tests.recorded.recording import HERE, PROGRAM, RECORDED_AT, day, query, since_noon, until_noon, write
+from tests.recorded.recording import HERE, RECORDED_AT, day, program_of, query, since_noon, until_noon, write
 
 VERSIONS = sorted(path.name for path in HERE.iterdir() if (path / "spark").is_dir())
 
@@ -26,9 +25,9 @@ def test_a_checkpoint_of_an_earlier_version_is_gone_on_from(version: str, spark:
         else:
             log.write_text(log.read_text().replace(f"//{RECORDED_AT}/", f"//{tmp_path}/"))
     write(since_noon(), tmp_path / "in" / "afternoon.jsonl")
-    query(spark, tmp_path).start().wait()
+    query(spark, tmp_path, version).start().wait()
     found = [line for file in (tmp_path / "out").glob("*.jsonl") for line in file.read_text().splitlines()]
-    whole = ephemera.compile(PROGRAM).engine().send_many(day())
+    whole = program_of(version).engine().send_many(day())
     assert len(whole) > 300
     assert sorted(found) == sorted(json.dumps(answer) for answer in whole)
     assert not list((tmp_path / "dead").glob("dead-*"))

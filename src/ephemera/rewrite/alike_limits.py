@@ -37,8 +37,8 @@ class HasLimits(Protocol):
 R = TypeVar("R", bound=HasLimits)
 
 
-def limits_apart(body: Expression) -> tuple[Expression, tuple[int, ...]]:
-    """The expression with names in place of the limits between positive events and of timers, and these."""
+def limits_apart(body: Expression, *, timers: bool = True) -> tuple[Expression, tuple[int, ...]]:
+    """The expression with names in place of the limits between positive events and, if asked, of timers, and these."""
     found: list[int] = []
 
     def name(node: object) -> object:
@@ -46,7 +46,7 @@ def limits_apart(body: Expression) -> tuple[Expression, tuple[int, ...]]:
             case Distance(later, earlier, limit, strict) if not is_moment(later) and not is_moment(earlier):
                 found.append(limit)
                 return LimitedDistance(later, earlier, _unnamed(len(found) - 1), strict)
-            case RelativeTimer(_, _, _, _, int(length), None):
+            case RelativeTimer(_, _, _, _, int(length), None) if timers:
                 found.append(length)
                 return replace(node, length=_unnamed(len(found) - 1))
             case _:

@@ -44,6 +44,15 @@ Constant = Number | Text | Bool
 
 def share_alike_rules(given: Rewritten) -> Rewritten:
     """The plan with one rule for all that are alike."""
+    return _shared(given, timers=True)
+
+
+def share_rules_with_equal_timers(given: Rewritten) -> Rewritten:
+    """The same as it was before the lengths of timers counted as constants: for state that is laid out so."""
+    return _shared(given, timers=False)
+
+
+def _shared(given: Rewritten, *, timers: bool) -> Rewritten:
     plan, facts = given.plan, given.facts
     in_cycles = {name for cycle in plan.cycles for name in cycle}
     relevance: dict[str, list[Relevance]] = {}
@@ -52,7 +61,7 @@ def share_alike_rules(given: Rewritten) -> Rewritten:
     groups: dict[object, list[_Abstract]] = {}
     for point in plan.points.values():
         if point.kind == "rule" and point.name not in in_cycles:
-            found = _Abstract(point, plan, given.prints[point.name])
+            found = _Abstract(point, plan, given.prints[point.name], timers=timers)
             if found.is_plain:
                 known = len(facts.cases.get(point.name, ())), _bounds(relevance.get(point.name, ()), found)
                 groups.setdefault((found.signature, known), []).append(found)
@@ -186,11 +195,12 @@ def _reading(e: Expression, inputs: Mapping[str, str]) -> Expression:
 class _Abstract:
     """A rule with names in place of constants, and canonical names in place of its author's."""
 
-    def __init__(self, point: Point, plan: Plan, own: Print) -> None:
+    def __init__(self, point: Point, plan: Plan, own: Print, *, timers: bool) -> None:
         self.point = point
         self.print = own
         self.canonical = Renaming(own.events, own.variables)
         self._plan = plan
+        self._timers = timers
         self._constants: dict[str, Value] = {}
         self._changed: dict[object, object] = {}
         """What stands several times in the expression, as all below an optional collection does, is named once."""
@@ -222,7 +232,7 @@ class _Abstract:
     def _abstract(self, e: Expression) -> Expression:
         match e:
             case Project(Merge(Group() | Imbed() as head) as merge, _):
-                body, self.limits = limits_apart(head.input)
+                body, self.limits = limits_apart(head.input, timers=self._timers)
                 inner = replace(head, input=rebuild(body, self._change))
                 return replace(e, input=replace(merge, input=inner))
             case _:

@@ -24,7 +24,7 @@ from ephemera.rewrite import ALL_REWRITES, JOINS, NO_JOINS, SPREADING
 from ephemera.rewrite.drop_unasked import drop_unasked
 from ephemera.rewrite.optimize import Rewrite
 from ephemera.rewrite.pushdown import narrow_columns
-from ephemera.rewrite.share_alike_rules import share_alike_rules
+from ephemera.rewrite.share_alike_rules import share_alike_rules, share_rules_with_equal_timers
 from ephemera.rewrite.share_joins import share_joins
 from ephemera.rewrite.store_joins import store_every_join
 from ephemera.rules.outcome import World
@@ -154,13 +154,19 @@ def replanned(compiled: Compiled, names: Sequence[str], ways: Ways = IN_PROCESS)
     own = tuple(one.__name__ for one in compiled.physical.rewrites)
     if own == tuple(names):
         return compiled
-    known = {one.__name__: one for one in (*ALL_REWRITES, store_every_join)}
+    known = {one.__name__: one for one in (*ALL_REWRITES, store_every_join, share_rules_with_equal_timers)}
     return ways.planned(planned_with(compiled, tuple(known[name] for name in names)))
 
 
 def form_of(compiled: Compiled) -> list[str]:
     """How a program is planned, by the names of rewrites."""
     return [one.__name__ for one in compiled.physical.rewrites]
+
+
+def earlier_form(names: Sequence[str]) -> list[str]:
+    """How versions planned a program that did not put rules together which differ in the lengths of timers."""
+    now, before = share_alike_rules.__name__, share_rules_with_equal_timers.__name__
+    return [before if name == now else name for name in names]
 
 
 def check_messages(old: Compiled, new: Compiled) -> None:

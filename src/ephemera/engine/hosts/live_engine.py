@@ -20,7 +20,7 @@ import pyarrow as pa
 from ephemera.analysis.flows import Statistics
 from ephemera.base.span import Source
 from ephemera.engine.change.archive import Archive, ReadOnce
-from ephemera.engine.change.change import Change, changed, check_messages, form_of, replanned
+from ephemera.engine.change.change import Change, changed, check_messages, earlier_form, form_of, replanned
 from ephemera.engine.change.starts import LookBack
 from ephemera.engine.engine import Engine, Found
 from ephemera.engine.first_look import as_json, from_json
@@ -28,7 +28,7 @@ from ephemera.engine.hosts.batch import answer_parts
 from ephemera.engine.hosts.live_host import LiveHost
 from ephemera.engine.hosts.tables import is_table, to_arrow
 from ephemera.engine.state.identity import program_of, warn_of_changes, world_of
-from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot, load, restore, take
+from ephemera.engine.state.snapshot import OtherLayout, Snapshot, WrongSnapshot, load, restore, take
 from ephemera.engine.time.processing_time import (
     BackgroundClock,
     Clock,
@@ -410,13 +410,23 @@ class LiveEngine(LiveHost):
             self._engine.first = None
             if compiled is not self._compiled:  # it was changed, or planned by what came, and is planned as it was then
                 self._runs(compiled, Engine(compiled.physical, self._world))
-            restore(self._engine, program_of(self._compiled, self._world), self._catalogue, snapshot)
+            try:
+                self._restore(snapshot)
+            except OtherLayout:
+                earlier = replanned(compiled, earlier_form(form_of(compiled)))
+                if earlier is compiled:
+                    raise
+                self._runs(earlier, Engine(earlier.physical, self._world))
+                self._restore(snapshot)
             warn_of_changes(more["world"], world_of(self._world), "the snapshot was taken")
             self._as_numbers = more["numbers"]
             self._engine.sources.restore(more["first"], more["last"])
             self._received, self._bad_count, late = more["counts"]
             self._engine.count_on(late=late)
         return self
+
+    def _restore(self, snapshot: Snapshot) -> None:
+        restore(self._engine, program_of(self._compiled, self._world), self._catalogue, snapshot)
 
     # ---- what it knows -------------------------------------------------------------------------------------
 

@@ -40,6 +40,10 @@ class WrongSnapshot(EphemeraError):
     """A snapshot that this engine cannot go on from."""
 
 
+class OtherLayout(WrongSnapshot):
+    """A snapshot of an engine that puts other rules together."""
+
+
 @dataclass(frozen=True, slots=True)
 class Snapshot:
     """The state of an engine; `segments` are those that an earlier snapshot did not have."""
@@ -246,7 +250,7 @@ def _check_layout(lane: Lane, counted: Mapping[str, Any]) -> None:
     rules = {names.rules[name] for name in lane.rules}
     histories = {names.histories[name] for name in lane.histories}
     if rules != counted["rules"].keys() or histories != counted["histories"].keys():
-        raise WrongSnapshot(
+        raise OtherLayout(
             "the rules are those of the snapshot, and this version would keep their state in another way; "
             "go on with the version that wrote it, or begin anew"
         )

@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from ephemera.algebra.fingerprint import digest
-from ephemera.engine.change.change import Change, Ways, form_of, replanned
+from ephemera.engine.change.change import Change, Ways, earlier_form, form_of, replanned
 from ephemera.engine.change.starts import LookBack
 from ephemera.engine.cluster.change_spread import Spread, changed_spread, live_form, respread
 from ephemera.engine.cluster.moved_shards import StoredEngines, write_shards
@@ -33,6 +33,7 @@ from ephemera.spark.live.checkpoint import (
     FORMS,
     SOURCES,
     Checkpoint,
+    OtherLayout,
     ToldSource,
     WrongCheckpoint,
     layout_of,
@@ -58,12 +59,24 @@ def opened(
     jobs: Sequence[Job], ledger: Checkpoint, shards: int | None = None, default: int = 1
 ) -> tuple[DistributedProgram, ...]:
     """The programs of a checkpoint in as many places as that has shards."""
-    one = [
-        DistributedProgram(live_form(planned_as(job.compiled, ledger, number)), job.world, number, 1, -FAR, FAR)
-        for number, job in enumerate(jobs)
-    ]
-    places = ledger.open(one, shards, default, [told_source(job) for job in jobs])
+    compiled = [planned_as(job.compiled, ledger, number) for number, job in enumerate(jobs)]
+    told = [told_source(job) for job in jobs]
+    one = _in_one_place(jobs, compiled)
+    try:
+        places = ledger.open(one, shards, default, told)
+    except OtherLayout:
+        forms = [earlier_form(form_of(own)) for own in compiled]
+        one = _in_one_place(jobs, [planned_by(own, form) for own, form in zip(compiled, forms, strict=True)])
+        places = ledger.open(one, shards, default, told)
+        ledger.keep_forms(forms)
     return tuple(in_places(spread, places) for spread in one)
+
+
+def _in_one_place(jobs: Sequence[Job], compiled: Sequence[Compiled]) -> list[DistributedProgram]:
+    return [
+        DistributedProgram(live_form(own), job.world, number, 1, -FAR, FAR)
+        for number, (job, own) in enumerate(zip(jobs, compiled, strict=True))
+    ]
 
 
 def in_places(spread: DistributedProgram, places: int) -> DistributedProgram:

@@ -46,6 +46,10 @@ class WrongCheckpoint(EphemeraError):
     """A checkpoint that this query cannot go on from."""
 
 
+class OtherLayout(WrongCheckpoint):
+    """A checkpoint in which state is spread as other plans of its programs would."""
+
+
 @dataclass(frozen=True, slots=True)
 class ChangedAt:
     """Behind which batch programs or shards were changed, and where the programs stand then."""
@@ -136,7 +140,7 @@ class Checkpoint:
                     "the old one back"
                 ) from None
         if told["layouts"] != layouts:
-            raise WrongCheckpoint(
+            raise OtherLayout(
                 "the rules are those of the checkpoint, and this version would spread their state in another way over "
                 "the shards; go on with the version that wrote it, or begin anew with another checkpoint"
             )
@@ -149,6 +153,10 @@ class Checkpoint:
             before = self._progress(batches[-1])
             warn_of_changes(before["world"], self._world, f"batch {batches[-1]}")
         return int(told["shards"])
+
+    def keep_forms(self, forms: Sequence[Sequence[str]]) -> None:
+        """Its programs are planned so from now on."""
+        self._put(QUERY, "query", self.content | {FORMS: [list(form) for form in forms]})
 
     def forms(self) -> list[list[str]] | None:
         """How its programs are planned, by the names of rewrites, if that was chosen by a change."""
