@@ -78,18 +78,23 @@ class _Functions:
                 help=[Help('write it as in `datetime("2026-09-18T09:00Z")`; a time in a variable needs no `datetime`')],
             )
 
-        elif call.function in ("matches", "format") and isinstance(call.arguments[1], Text):
+        elif call.function in ("matches", "extract", "format") and isinstance(call.arguments[1], Text):
             self._constant(call, call.arguments[1])
 
     def _constant(self, call: Call, constant: Text) -> None:
         """An expression or a pattern that can be looked at before anything runs."""
         try:
-            if call.function == "matches":
+            if call.function != "format":
                 regex.check(constant.value)
             else:
                 dates.check_pattern(constant.value)
         except regex.NoRegex as error:
-            self._findings.add(Code.REGEX, str(error), constant.span, help=[Help("it has to match the whole text")])
+            self._findings.add(
+                Code.REGEX,
+                str(error),
+                constant.span,
+                help=[Help("a sign that stands for itself has a `\\\\` before it")],
+            )
         except dates.BadPattern as error:
             help = Help('write it as in `format(t, "yyyy-MM-dd HH:mm")`')
             self._findings.add(Code.TYPE_CLASH, str(error), constant.span, help=[help])

@@ -18,7 +18,7 @@ from typing import Literal
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.terms.dates import BadPattern, local_moment, written_date
 from ephemera.terms.errors import BadMessage
-from ephemera.terms.regex import NoRegex, is_match
+from ephemera.terms.regex import NoRegex, found_in, is_match
 from ephemera.terms.text import iso
 from ephemera.terms.values import LARGEST_INTEGER, Time, Value, equal, is_number, less, merged
 from ephemera.terms.zones import LocalTime
@@ -134,6 +134,24 @@ def _matches(text: str, expression: str) -> bool:
         raise Undefined(str(error)) from None
 
 
+def _part(text: str, separator: str, place: float) -> str | None:
+    """What stands between two separators, counted from 1; null behind the last."""
+    if not separator:
+        raise Undefined("the empty text separates nothing")
+    number = _whole(place, "a position")
+    if number < 1:
+        raise Undefined(f"parts count from 1, and this is {number}")
+    parts = text.split(separator)
+    return parts[number - 1] if number <= len(parts) else None
+
+
+def _extract(text: str, expression: str) -> str | None:
+    try:
+        return found_in(expression, text)
+    except NoRegex as error:
+        raise Undefined(str(error)) from None
+
+
 _NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?")
 
 
@@ -197,7 +215,7 @@ def _extreme(values: Sequence[Value], *, greatest: bool) -> Value:
 # ---- times -------------------------------------------------------------------------------------------------
 
 
-def _part(name: str) -> Callable[[str, Time], int]:
+def _shown(name: str) -> Callable[[str, Time], int]:
     def part(zone: str, time: Time) -> int:
         local = local_time(zone, time)
         match name:
@@ -266,6 +284,8 @@ FUNCTIONS: dict[str, Function] = {
     "starts-with": _of(("string", "string"), "bool", lambda text, part: text.startswith(part)),
     "ends-with": _of(("string", "string"), "bool", lambda text, part: text.endswith(part)),
     "matches": _of(("string", "string"), "bool", _matches),
+    "part": _of(("string", "string", "number"), "string", _part),
+    "extract": _of(("string", "string"), "string", _extract),
     "number": _of(("string",), "number", _number),
     "abs": _of(("number",), "number", lambda number: checked(abs(number))),
     "floor": _of(("number",), "number", lambda number: checked(math.floor(number))),
@@ -278,9 +298,9 @@ FUNCTIONS: dict[str, Function] = {
     "least": _many("any", "any", lambda *values: _extreme(values, greatest=False)),
     "greatest": _many("any", "any", lambda *values: _extreme(values, greatest=True)),
     "coalesce": _many("any", "any", _coalesce),
-    **{n: _zoned(("time",), "number", _part(n)) for n in ("year", "month", "day", "hour", "minute", "second")},
-    "weekday": _zoned(("time",), "number", _part("weekday")),
-    "week": _zoned(("time",), "number", _part("week")),
+    **{n: _zoned(("time",), "number", _shown(n)) for n in ("year", "month", "day", "hour", "minute", "second")},
+    "weekday": _zoned(("time",), "number", _shown("weekday")),
+    "week": _zoned(("time",), "number", _shown("week")),
     "format": _zoned(("time", "string"), "string", _format),
     "time": _zoned(("string",), "time", _time),
 }

@@ -61,6 +61,23 @@ def is_match(expression: str, text: str) -> bool:
     return _compiled(expression).fullmatch(text.encode("utf-8", "surrogatepass")) is not None
 
 
+def found_in(expression: str, text: str) -> str | None:
+    r"""What the first group of the leftmost match has, or all of it if there is no group; None if nothing matches.
+
+    >>> (
+    ...     found_in(r"channel_id=(\d+)", "https://x.example/?channel_id=17&n=3"),
+    ...     found_in("b+", "abba"),
+    ...     found_in("c", "ab"),
+    ... )
+    ('17', 'bb', None)
+    """
+    found = _compiled(expression, captures=True).search(text.encode("utf-8", "surrogatepass"))
+    if found is None:
+        return None
+    piece = found.group(1 if found.re.groups else 0)
+    return None if piece is None else str(piece.decode("utf-8", "surrogatepass"))
+
+
 def check(expression: str) -> None:
     """Raises `NoRegex` for what cannot be matched."""
     import re2  # noqa: PLC0415 - only who matches expressions needs it
@@ -108,12 +125,12 @@ def _letter(sign: str) -> str | None:
 
 
 @lru_cache(MOST_COMPILED)
-def _compiled(expression: str) -> Any:
+def _compiled(expression: str, *, captures: bool = False) -> Any:
     import re2  # noqa: PLC0415
 
     options = re2.Options()
     options.log_errors = False
-    options.never_capture = True
+    options.never_capture = not captures
     options.max_mem = MOST_MEMORY
     return re2.compile(_in_re2(expression).encode(), options)
 
