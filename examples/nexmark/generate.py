@@ -69,7 +69,7 @@ def _auction(random: Random, number: int, seller: int) -> dict[str, Any]:
 def _bid(random: Random, auction: int, bidder: int, number: int) -> dict[str, Any]:
     channel = _pick(random, CHANNELS)
     own = {"auction": auction, "bidder": bidder, "price": _price(random), "channel": channel}
-    return {**own, "url": f"https://example.org/{channel}/item?channel_id={number % 97}", "extra": f"bid {number}"}
+    return {**own, "url": f"https://example.org/bids/{channel}/item?channel_id={number % 97}", "extra": f"bid {number}"}
 
 
 def _price(random: Random) -> int:

@@ -1,25 +1,26 @@
--- q14, calculation: bids of some size in euros, and whether it was day. The original counts a letter in `extra` by a
--- function of its own, which is not there.
+-- q14, calculation: bids of some size in euros, whether it was day, and how often there is a 1 in `extra`.
 
 EVENT bid(auction: int, bidder: int, price: int, channel: string, url: string, extra: string);
 
-calculated(auction, bidder, price * 0.908, "day", extra) <-
+large(
+  auction,
+  bidder,
+  price * 0.908,
+  hour(begin(b)),
+  extra,
+  length(extra) - length(replace(extra, "1", ""))
+) <-
     b: bid(auction, bidder, price, _, _, extra),
     price * 0.908 > 1000000,
-    price * 0.908 < 50000000,
-    (begin(b) - datetime("1970-01-01T00:00Z")) mod 86400 >= 28800,
-    (begin(b) - datetime("1970-01-01T00:00Z")) mod 86400 < 68400;
-calculated(auction, bidder, price * 0.908, "night", extra) <-
-    b: bid(auction, bidder, price, _, _, extra),
-    price * 0.908 > 1000000,
-    price * 0.908 < 50000000,
-    (begin(b) - datetime("1970-01-01T00:00Z")) mod 86400 < 25200
-      or (begin(b) - datetime("1970-01-01T00:00Z")) mod 86400 >= 72000;
-calculated(auction, bidder, price * 0.908, "other", extra) <-
-    b: bid(auction, bidder, price, _, _, extra),
-    price * 0.908 > 1000000,
-    price * 0.908 < 50000000,
-    (begin(b) - datetime("1970-01-01T00:00Z")) mod 86400 >= 25200
-        and (begin(b) - datetime("1970-01-01T00:00Z")) mod 86400 < 28800
-      or (begin(b) - datetime("1970-01-01T00:00Z")) mod 86400 >= 68400
-        and (begin(b) - datetime("1970-01-01T00:00Z")) mod 86400 < 72000;
+    price * 0.908 < 50000000;
+
+calculated(auction, bidder, euros, "day", extra, ones) <-
+    l: large(auction, bidder, euros, h, extra, ones),
+    h >= 8,
+    h <= 18;
+calculated(auction, bidder, euros, "night", extra, ones) <-
+    l: large(auction, bidder, euros, h, extra, ones),
+    h <= 6 or h >= 20;
+calculated(auction, bidder, euros, "other", extra, ones) <-
+    l: large(auction, bidder, euros, h, extra, ones),
+    h in (7, 19);

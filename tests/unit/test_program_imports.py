@@ -33,6 +33,9 @@ STRATUM
   ON and { event a: overdue(var I), event b: overdue(id: var I) } where { a before b, {a, b} within 24 } END
 END
 pair(i) <- e: algebra ((overdue(i); twice {{ overdue { var i } }})[48] - shipped);
+soon(i) <-
+  o: order(i, _),
+  k: next overdue(i) after o within 10 without { twice {{ overdue { var i } }}, pair, shipped };
 """
 DESK = """\
 TIME UNIT 1 hour;
@@ -65,6 +68,9 @@ STRATUM
   END
 END
 `late:pair`(i) <- e: algebra ((`late:overdue`(i); `late:twice` {{ overdue { var i } }})[48] - shipped);
+`late:soon`(i) <-
+  o: order(i, _),
+  k: next `late:overdue`(i) after o within 10 without { `late:twice` {{ overdue { var i } }}, `late:pair`, shipped };
 """
 EVENTS: list[dict[str, Any]] = [
     {"event": name, "time": time, "data": data}
