@@ -217,12 +217,14 @@ class PastMove(Move):
 
     def _waiting_there(self, names: frozenset[str], lane: Lane) -> Iterator[Events]:
         """Events behind the bound that wait nowhere else: those that others have derived, or a lane has not had."""
-        catalogue = self.now.catalogue
-        is_whole = names in self.old.lanes and lane.since <= lane.bound
         points = self.compared.new.plan.points
         anew = {points[rule].label for rule in self.wanted.rules}
         for part in self._donor().waiting_parts[names]:
-            if not is_whole or (part.label in catalogue.derived and part.label in anew):
+            if part.label in self.now.catalogue.derived:
+                is_lost = names not in self.old.lanes or part.label in anew
+            else:
+                is_lost = self._origin(names, part.label) is None
+            if is_lost or lane.since > lane.bound:
                 yield part
 
     def _donor(self) -> Engine:
