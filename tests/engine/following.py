@@ -62,6 +62,8 @@ class Follower:
     def __init__(self, case: Changing) -> None:
         self.case = case
         self.engine = ephemera.compile(case.program(0)).engine()
+        self.came: list[dict[str, Any]] = []
+        """The events so far, as the programs of their time had them."""
         self.given: set[str] = set()
         self.exact: dict[tuple[str, str], int] = {}
         """From when on each rule is exact."""
@@ -75,7 +77,9 @@ class Follower:
 
     def send(self, events: Sequence[dict[str, Any]]) -> None:
         """Some events."""
-        self.given |= told(self.engine.send_many(self.case.shaped(self.stretches[-1].number, events)))
+        came = self.case.shaped(self.stretches[-1].number, events)
+        self.came += came
+        self.given |= told(self.engine.send_many(came))
 
     def change(self, number: int, look_back: Any = "from-now") -> None:
         """Another program; if it is not exact at once, it is as told. With an archive it has to be."""
@@ -129,7 +133,7 @@ class Follower:
         counted: set[str] = set()
         every: set[str] = set()
         for stretch in self.stretches:
-            found = oracle(self.case.program(stretch.number), self.case.shaped(stretch.number, self.case.events))
+            found = oracle(self.case.program(stretch.number), self.case.shaped(stretch.number, self.came))
             rules = self.case.rules[stretch.number]
             for label in {label for label, _ in rules}:
                 begins, latest = stretch.begins[label]
@@ -176,7 +180,7 @@ def led(follower: F, dice: Random, *, restarts: bool = False, archive: float = 0
             follower.restart()
         way: Any = dice.choice(("from-now", "available"))
         has_archive = archive == 1 or (archive > 0 and dice.random() < archive)
-        follower.change(number, case.shaped(number, case.events[:at]) if has_archive else way)
+        follower.change(number, case.shaped(number, follower.came) if has_archive else way)
         if restarts and dice.random() < 0.5:
             follower.restart()
     follower.send(case.events[at:])

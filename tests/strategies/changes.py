@@ -35,9 +35,9 @@ class Changing:
     """For each program whether `a` has a third attribute, if it ever has: of events before that it is null."""
 
     def shaped(self, number: int, events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Events as one of the programs declares them."""
-        has_more = bool(self.grown) and self.grown[number]
-        return [one if has_more or one["event"] != "a" else {**one, "data": one["data"][:2]} for one in events]
+        """Events as one of the programs declares them; what they have lost before is null."""
+        count = 3 if self.grown and self.grown[number] else 2
+        return [{**one, "data": [*one["data"], None][:count]} if one["event"] == "a" else one for one in events]
 
     def program(self, number: int) -> str:
         """The text of one of the programs."""
@@ -204,14 +204,14 @@ def _window(dice: Random, label: str) -> str:
 
 def _algebra(dice: Random, label: str) -> str:
     first, second = dice.sample(BASE, 2)
-    return f"{label}(k, v) <- detect x: ({first}(k, v) ; {second}(k, _)), x within {dice.choice((3, 6))};"
+    return f"{label}(k, v) <- x: algebra (({first}(k, v); {second}(k, _))[{dice.choice((3, 6))}]);"
 
 
 Maker = Callable[[Random, str], str]
 _VIEWS: tuple[Maker, ...] = (_view_of_one, _view_of_two, _view_of_absence)
 _OUTPUTS: tuple[Maker, ...] = (
     *(_plain, _alike, _alike, _alike_later, _alike_later, _join, _same, _three, _absence, _absence),
-    *(_absence_before, _counted, _summed, _told, _window),
+    *(_absence_before, _counted, _summed, _told, _window, _algebra),
 )
 
 

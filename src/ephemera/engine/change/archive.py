@@ -13,10 +13,11 @@ from typing import Protocol
 
 import numpy as np
 
+from ephemera.algebra.attributes import records_of
 from ephemera.algebra.nodes import Base
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
-from ephemera.engine.change.compared import ChangeRefused, told
+from ephemera.engine.change.compared import ChangeRefused
 from ephemera.engine.change.move import Move
 from ephemera.engine.change.moved_lanes import Immovable, Origin, Start, owners_of
 from ephemera.engine.change.needs import needs_of
@@ -170,16 +171,11 @@ class PastMove(Move):
         """What has run over the archive."""
 
     def _settle(self, names: frozenset[str], lane: Lane) -> None:
-        for name, rule in lane.rules.items():
+        for name in lane.rules:
             owners = owners_of(self.now, name)
             mine = self.wanted.rules.intersection(owners)
             if mine and len(mine) < len(set(owners)):
                 raise Immovable("rules that get their past from an archive would run together with others")
-            if mine and rule.plan.detections:
-                raise ChangeRefused(
-                    f"{told(self.compared.new.plan, min(mine))} has an expression of the event algebra, which is not "
-                    "detected in an archive"
-                )
         self._give_past(names, lane)
         super()._settle(names, lane)
 
@@ -201,18 +197,34 @@ class PastMove(Move):
                 past = rule.pasts[source] = lane.empty_history(source)
                 for run in donor.histories[source].checkpoint():
                     past.restore(origin.moved(run.batch), 1)
+            self._give_detected(name, lane, donor, origin)
         lane.references += donor.references
         lane.derived_references += donor.derived_references + 1
         self.new.hold(names, list(self._waiting_there(names, lane)))
 
+    def _give_detected(self, name: str, lane: Lane, donor: Lane, origin: Origin) -> None:
+        """What was detected for a rule in the archive, and what is kept to detect more; only that rule reads it."""
+        for one in lane.rules[name].plan.detections:
+            leaf = one.detection.name
+            own, records = f"{name}/{leaf}", records_of(name, leaf)
+            lane.histories[own].expire(FAR - 1)
+            for run in donor.histories[own].checkpoint():
+                lane.histories[own].restore(origin.moved(run.batch), 1)
+            for run in donor.records[records].checkpoint() if records in lane.records else ():
+                lane.records[records].restore(origin.moved(run.batch))
+        if lane.detectors is not None and donor.detectors is not None:
+            lane.detectors.count_on(max(lane.detectors.count, origin.outside + donor.detectors.count))
+
     def _waiting_there(self, names: frozenset[str], lane: Lane) -> Iterator[Events]:
         """Events behind the bound that wait nowhere else: those that others have derived, or a lane has not had."""
-        catalogue = self.now.catalogue
-        is_whole = names in self.old.lanes and lane.since <= lane.bound
         points = self.compared.new.plan.points
         anew = {points[rule].label for rule in self.wanted.rules}
         for part in self._donor().waiting_parts[names]:
-            if not is_whole or (part.label in catalogue.derived and part.label in anew):
+            if part.label in self.now.catalogue.derived:
+                is_lost = names not in self.old.lanes or part.label in anew
+            else:
+                is_lost = self._origin(names, part.label) is None
+            if is_lost or lane.since > lane.bound:
                 yield part
 
     def _donor(self) -> Engine:

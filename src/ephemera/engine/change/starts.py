@@ -127,5 +127,5 @@ def _check_archived(both: Compared, standing: EngineStanding, needs: Needs, rule
     """Refuses rules that an archive is of no use to."""
     check_early(both, rule)
     for lack in needs.of(rule):
-        if lack.is_detected or (lack.is_lost and not standing.is_elsewhere(lack.where, lack.label)):
+        if lack.is_lost and not standing.is_elsewhere(lack.where, lack.label):
             raise ChangeRefused(f"{told(both.new.plan, rule)} {lack.text()}, and an archive does not help with that")
