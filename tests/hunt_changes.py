@@ -1,7 +1,8 @@
 """This module hunts for changes of rules that lose answers, or give too much.
 
 `python -m tests.hunt_changes [cases] [first]`: random programs follow each other in one engine, with one source or with
-two, with restarts from snapshots in between.
+two, with restarts from snapshots in between. In some of them what rules lack is read from an archive of all that has
+come, in others a type gets an attribute, and streams another watermark.
 """
 
 from __future__ import annotations
@@ -18,19 +19,23 @@ def main() -> int:
     """Compares each stretch with the oracle; says how much was looked at, or the first case that differs."""
     warnings.simplefilter("ignore")
     count, first = (int(sys.argv[1]) if len(sys.argv) > 1 else 200), int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    changes = exact = refused = answers = 0
+    changes = exact = refused = answers = archived = immovable = 0
     for seed in range(first, first + count):
-        case = make(Random(seed), streams=seed % 3 == 0, changes=1 + seed % 3)
-        follower = followed(case, Random(seed), restarts=seed % 2 == 0)
+        case = make(Random(seed), streams=seed % 3 == 0, changes=1 + seed % 3, grows=seed % 7 < 3)
+        archive = (1, 0.5, 0, 0, 0)[seed % 5]
+        follower = followed(case, Random(seed), restarts=seed % 2 == 0, archive=archive)
         wrong = follower.wrong()
-        if any(wrong.values()):
-            print(f"case {seed}: {wrong}")
+        if any(wrong.values()) or (archive == 1 and follower.inexact):
+            print(f"case {seed}: {wrong} {follower.inexact}")
             return 1
+        archived += len(follower.refusals) - len(follower.immovable) if archive else 0
+        immovable += len(follower.immovable)
         changes += len(follower.changes)
         exact += sum(bool(done.added) and not done.notes for done in follower.changes)
         refused += len(follower.refusals)
         answers += len(follower.given)
     told = f"{changes} changes, {exact} of which added rules that were exact at once, {refused} refusals"
+    told += f" of which an archive helped with {archived}, and nothing with {immovable}"
     print(f"{count} cases from seed {first} on, {told}, {answers} answers, nothing found")
     return 0
 

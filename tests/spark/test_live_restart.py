@@ -83,9 +83,10 @@ def test_a_checkpoint_of_another_program_is_refused_with_what_differs(spark: Spa
         _run(spark, untouched, CARRIED)
 
 
-def test_another_number_of_shards_is_refused(spark: SparkSession, untouched: Path) -> None:
-    with pytest.raises(WrongCheckpoint, match="has 2 shards, and 3 are asked for"):
-        _run(spark, untouched, shards=3)
+def test_a_query_goes_on_in_another_number_of_shards(spark: SparkSession, shop: Path) -> None:
+    _put(shop, 2, ("shipped", 9, "b"), ("order", 20, "c"))
+    _run(spark, shop, shards=3)
+    assert _answers(shop) == [{"event": "overdue", "time": [1, 7], "data": ["a"]}]
 
 
 def test_a_checkpoint_of_another_version_is_refused(spark: SparkSession, shop: Path) -> None:

@@ -236,6 +236,11 @@ def reserve_of(label: str) -> str:
     return f"RESERVE {label}"
 
 
+def is_reserve(history: str) -> bool:
+    """Whether a history is one of those."""
+    return history.startswith("RESERVE ")
+
+
 def as_written(name: str) -> str:
     """What the author of a rule calls a variable."""
     return name[1:-1] if name[0] == "`" else name

@@ -274,6 +274,15 @@ def _explain(  # noqa: PLR0917 - its options
     "stream mode.",
 )
 @click.option("--checkpoint", metavar="FOLDER", help="Live: a folder that keeps the state for another start.")
+@click.option(
+    "--watch", is_flag=True, help="Live in this process: go on with the programs as their files change, or by SIGHUP."
+)
+@click.option(
+    "--look-back",
+    metavar="HOW",
+    help="With --watch, what added rules do that lack something of the time before: refuse, from-now, available, or "
+    "the archive that has it: files, a folder or an address, as --input names them.",
+)
 @click.option("--trigger", metavar="PACE", help='Live: how often, such as "1 second"; `once` takes what is there.')
 @click.option(
     "--shards",
@@ -328,6 +337,48 @@ def _was_said(option: str) -> bool:
     return source is click.core.ParameterSource.COMMANDLINE
 
 
+@app.command("change", short_help="Change the programs of a live run that is stopped, by its checkpoint.")
+@click.argument("checkpoint", metavar="CHECKPOINT", type=click.Path(), help="The folder that --checkpoint named.")
+@_programs("The program files (.eq) that it goes on with, as many as it had.")
+@click.option("--dry-run", is_flag=True, help="Say what would become of each rule, and change nothing.")
+@click.option(
+    "--look-back",
+    metavar="HOW",
+    default="refuse",
+    show_default=True,
+    help="What added rules do that lack something of the time before: refuse, from-now, available, or, for runs in one "
+    "process, the archive that has it: files, a folder or an address, as --input names them.",
+)
+@click.option("--lenient", is_flag=True, help="Read declared columns of tables that these do not have as null.")
+@click.option("--debug", is_flag=True, help="Show where in the code a failure was.")
+@_allow_unbounded
+def _change(  # noqa: PLR0917 - its options
+    checkpoint: str,
+    programs: tuple[Path, ...],
+    dry_run: bool,
+    look_back: str,
+    lenient: bool,
+    debug: bool,
+    allow_unbounded: bool,
+) -> None:
+    """Change the programs of a live run that is stopped, by its checkpoint; say what becomes of each rule.
+
+    The next start goes on with the new programs and this checkpoint: rules that mean the same as if nothing had
+    happened, others end, or begin.
+    """
+    from ephemera.cli.change_checkpoint import change_command
+
+    change_command(
+        checkpoint,
+        list(programs),
+        look_back=look_back,
+        dry_run=dry_run,
+        lenient=lenient,
+        allow_unbounded=allow_unbounded,
+        debug=debug,
+    )
+
+
 @app.command("redeliver", short_help="Send the messages again that a run could not deliver.")
 @click.argument("outbox", metavar="FOLDER", type=click.Path(), help="The outbox of a run.")
 @click.option("--deliver-only", multiple=True, metavar="NAME", help="Send only to this recipient or transport.")
@@ -348,11 +399,29 @@ def _redeliver(outbox: str, deliver_only: tuple[str, ...], allow_command: bool) 
     type=click.Choice(["local", "oracle", "spark", "stream"]),
     help="Only on this engine; otherwise on all but stream, which is live on Spark.",
 )
-def _test(stories: tuple[Path, ...], engine: str | None) -> None:
+@click.option("--record", is_flag=True, help="Write what is answered into stories that say something else or nothing.")
+@click.option("--coverage", is_flag=True, help="Say which rules never matched in any of the stories.")
+@click.option(
+    "--coverage-at-least",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="The same, and exit 1 if fewer rules have matched.",
+)
+@_format
+def _test(
+    stories: tuple[Path, ...],
+    *,
+    engine: str | None,
+    record: bool,
+    coverage: bool,
+    coverage_at_least: float | None,
+    form: str,
+) -> None:
     """Run stories on every engine; say which do not hold, and how. Spark runs all of them at once."""
-    from ephemera.cli.stories import StoryEngine, stories_command
+    from ephemera.cli.stories import Options, StoryEngine, stories_command
 
-    stories_command(list(stories), None if engine is None else StoryEngine(engine))
+    options = Options(record, coverage or coverage_at_least is not None, coverage_at_least, form == "json")
+    stories_command(list(stories), None if engine is None else StoryEngine(engine), options)
 
 
 @app.command("demo", short_help="Show what Ephemera does, on Spark; nothing has to be set up.")

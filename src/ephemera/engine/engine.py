@@ -4,26 +4,24 @@ Rules that depend on the same sources share a lane and a bound; so a slow source
 What is given by a bound is exactly what happens until then, however the events were cut into batches and in whatever
 order they arrived within their bounds.
 
-What a run lacked, types that never came and rules that never matched, hints at mistakes in names, files and conditions.
-Types are struck off a list when they come, batch by batch, and rules that gave something are put down; so nothing is
-counted for each event.
+What a run lacked is found out on the way: types are struck off a list when they come, batch by batch, and rules that
+gave something are put down; so nothing is counted for each event.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.nodes import Base
 from ephemera.analysis.sources import UNNAMED
 from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.base.tree import find
 from ephemera.engine.first_look import FirstLook
+from ephemera.engine.lacking import UNREAD
 from ephemera.engine.lane import Lane
 from ephemera.engine.operators.head import is_message
 from ephemera.engine.separation import Separation
@@ -32,9 +30,7 @@ from ephemera.engine.waiting import WaitingEvents
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, of_events
 from ephemera.physical.lanes import CLOCK
-from ephemera.physical.plan import Compiled, PhysicalPlan
-from ephemera.rewrite.drop_unasked import all_read
-from ephemera.rules.emitted import emitted_label
+from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import CloseEvent, DeadLetter, World
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, event_of_both
@@ -60,6 +56,8 @@ class Part:
     mine: Mapping[str, Callable[[Batch], Batch]]
     judges: bool = False
     """Whether it judges which events come too close to others; elsewhere only good ones come."""
+    reserves: frozenset[str] = frozenset()
+    """The histories of events that are kept for rules that come later, which are here."""
 
 
 class Engine:
@@ -88,7 +86,8 @@ class Engine:
         self.waiting_parts: dict[frozenset[str], WaitingEvents] = {}
         """For each lane the events that wait for its bound to pass them."""
         mine = part.mine if part is not None else {}
-        for names, lane in plan.lanes.of(plan.rules if part is None else part.rules).items():
+        own = plan.lanes.of(plan.rules, plan.reserved) if part is None else plan.lanes.of(part.rules, part.reserves)
+        for names, lane in own.items():
             self.lanes[names] = Lane(lane, plan, world.tables, self.clock, mine)
             self.waiting_parts[names] = WaitingEvents(plan.plan.early)
         judges = part is None or part.judges
@@ -103,6 +102,9 @@ class Engine:
         """How many answers there were."""
         self.awaited = set(plan.awaited)
         """The types of events from outside that have not come yet."""
+        self._is_unread = plan.is_unread
+        self.unread: set[str] = set()
+        """Some of the types that came and that no rule reads."""
         self.outside: set[str] | None = set()
         """The types of which events came from outside; None if that is not known."""
         self.matched: set[int] = set()
@@ -197,7 +199,7 @@ class Engine:
 
         One that no stream carries also waits in all lanes if rules derive it, and in those that ask for any label.
         """
-        self.awaited.discard(part.label)
+        self._came(part.label)
         if self.first is not None:
             self.first.came(part)
         if self.outside is not None:
@@ -316,7 +318,7 @@ class Engine:
         ticks = sum(lane.tick for lane in self.lanes.values())
         runs = max((h.next_number for lane in self.lanes.values() for h in lane.histories.values()), default=0)
         self._plan, self._laid_out = plan.plan, plan.lanes
-        for names, lane_plan in plan.lanes.plans.items():
+        for names, lane_plan in plan.lanes.of(plan.rules).items():
             lane = Lane(lane_plan, plan, self._world.tables, self.clock)
             lane.number_from(ticks + 1, runs)
             for released, bound in first.steps.get(names, ()):
@@ -408,42 +410,14 @@ class Engine:
 
     def came(self, labels: Iterable[str]) -> None:
         """Something of these types has come, if only what is no event of the program."""
-        self.awaited.difference_update(labels)
+        for label in labels:
+            self._came(label)
 
-
-@dataclass(frozen=True, slots=True)
-class Never:
-    """What a run lacked."""
-
-    came: tuple[str, ...] = ()
-    """Types of which no event came."""
-    matched: tuple[int, ...] = ()
-    """The numbers of rules that gave nothing, counted from 1."""
-    run: tuple[int, ...] = ()
-    """The numbers of rules that were not run, since nobody asked for what they derive."""
-
-
-def never(
-    compiled: Compiled, missing: Iterable[str], matched: Iterable[int], emit: Collection[str] | None = None
-) -> Never:
-    """What a run lacked, by the types that were missing and the rules that matched.
-
-    Where only some events are asked for, only what these need counts; `emit` may name fewer than the program runs for.
-    """
-    matched = {*matched, *compiled.physical.rewritten.reshaped}
-    rules, plan, physical = compiled.rules, compiled.plan, compiled.physical
-    every = range(1, len(rules.resolved.rules) + 1)
-    unasked = tuple(n for n in every if n not in physical.running)
-    emit = physical.emit if emit is None else emit
-    if not emit:
-        return Never(tuple(sorted(missing)), tuple(n for n in every if n not in matched))
-    heads = {n: emitted_label(rules.resolved.rules[n - 1].head) for n in every}
-    asked = [n for n, label in heads.items() if label is None or label in emit]
-    needed = all_read(plan, [name for name, point in plan.points.items() if point.rule in asked])
-    numbers = {plan.points[name].rule for name in needed}
-    labels = {base.label for name in needed for base in find(plan.points[name].expression, Base)}
-    came = tuple(sorted(label for label in missing if label in labels))
-    return Never(came, tuple(n for n in every if n in numbers and n not in matched), unasked)
+    def _came(self, label: str) -> None:
+        if label in self.awaited:
+            self.awaited.discard(label)
+        elif len(self.unread) < UNREAD and self._is_unread(label):
+            self.unread.add(label)
 
 
 def _once(events: Iterable[Event]) -> list[Event]:

@@ -7,7 +7,7 @@ until nothing is new. At the end the histories forget what no rule can need any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from ephemera.engine.operators.detectors import Detectors
 from ephemera.engine.operators.head import HeadBuilder, is_message
 from ephemera.engine.operators.join import RuleJoin
 from ephemera.engine.operators.join_constants import JoinConstants
+from ephemera.engine.operators.later_rules import LaterRules
 from ephemera.engine.operators.match import AbsoluteTimer, Matcher, Query, asked_for, with_events
 from ephemera.engine.operators.step_events import StepEvents, Used, run_to_fixpoint
 from ephemera.engine.operators.tuples import TupleBuilder
@@ -88,6 +89,7 @@ class Lane:
         has_choice = any(len(rule.leaves) > 2 for rule in rules)
         self.reordering = Reordering(physical, self.rules, self.histories) if has_choice else None
         self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars, self.histories)
+        self.later = LaterRules(self.rules, plan.uses, self._agenda.visit)
         self.settled = 0
         """The tick at the end of the last step: whatever a rule was not visited for until then is nothing to it."""
         self._upkeep = Upkeep(self.histories, plan.queries, self._agenda.emptied)
@@ -209,6 +211,7 @@ class Lane:
         self.derived_references = min(pool.next_derived, self.derived_references)
         self.settled = self.tick
         self._upkeep.step(self.bound, self.tick)
+        self.later.step(self.bound)
         if self.reordering is not None:
             self.reordering.step(self.released, bound)
         return derived
@@ -364,7 +367,22 @@ class Lane:
             "histories": {names.histories[name]: history.counts for name, history in self.histories.items()},
             "rules": {names.rules[name]: rule.counts for name, rule in self.rules.items()},
             **({"since": self.since} if self.since > -FAR else {}),
+            **({"pasts": pasts} if (pasts := self.later.counted(names)) else {}),
         }
+
+    def expect(self, counted: Mapping[str, Any]) -> None:
+        """What another kept beside the histories has its place, before the operators get their rows."""
+        self.later.expect(counted.get("pasts", {}), self.state_names, self.empty_history)
+
+    def every_history(self) -> Iterator[tuple[str, History]]:
+        """The histories by name, and what rules have beside them."""
+        yield from self.histories.items()
+        yield from ((f"{source} in the past of {name}", past) for name, source, past in self.later.pasts())
+
+    def empty_history(self, name: str) -> History:
+        """One that keeps things as long as a history of the lane."""
+        plan = self.plan.histories[name]
+        return History(plan.stamps, plan.reach, plan.needed)
 
     def restore(self, counted: Mapping[str, Any]) -> None:
         """Stands where another stood, once the operators have its rows."""
@@ -391,6 +409,7 @@ class Lane:
         self.settled = self.tick
         self._agenda.restart()
         self._upkeep.restart()
+        self.later.note()
 
     def expire(self) -> None:
         """Drops what is dead where it stands."""

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ephemera.algebra.attributes import Variable, as_written, end, is_constant
 from ephemera.algebra.explain import formula, operator
-from ephemera.algebra.nodes import Calendar, Gap, Input, Point, RelativeTimer
+from ephemera.algebra.nodes import Calendar, Gap, Input, Point, RelativeTimer, Table
 from ephemera.algebra.parts import member_head, position_of
 from ephemera.algebra.scalar import Holds
 from ephemera.analysis.bounds import Limit, lasting
@@ -134,6 +134,7 @@ class _Explained:
             "look_back": self._physical.rewritten.facts.look_back(name) if self._is_sliced(placed.group) else None,
             "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
             "detections": [operator(one.detection) for one in physical.detections],
+            "then": [operator(self._with_lengths(name, one)) for one in physical.then],
             "timers": [operator(self._with_lengths(name, timer)) for timer in physical.timers],
             "tables": [operator(table) for table in physical.tables],
             "tests": [formula(test) for test in physical.tests],
@@ -146,7 +147,7 @@ class _Explained:
             **({"range": as_written(physical.ranged.variable)} if physical.ranged is not None else {}),
         }
 
-    def _with_lengths(self, name: str, timer: RelativeTimer | Gap) -> RelativeTimer | Gap:
+    def _with_lengths(self, name: str, timer: RelativeTimer | Gap | Table) -> RelativeTimer | Gap | Table:
         """A timer with how long it is; where it stands for those of several rules, from the shortest to the longest."""
         if not isinstance(timer, RelativeTimer) or isinstance(timer.length, int):
             return timer

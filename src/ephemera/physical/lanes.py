@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 
-from ephemera.algebra.attributes import EVENT, Stamp, begin, end, event_of, moved
+from ephemera.algebra.attributes import EVENT, Stamp, begin, end, event_of, is_reserve, moved
 from ephemera.algebra.nodes import Calendar, Detection, Expression, Input, Match, Plan, Rename
 from ephemera.algebra.parts import stored_stamps
 from ephemera.algebra.scalar import Matches
@@ -43,9 +43,11 @@ class Lanes:
     told_ahead: frozenset[str]
     """The rules that run in the lane of the clock, too, which tells the others what they derive."""
 
-    def of(self, rules: Container[str]) -> dict[frozenset[str], LanePlan]:
-        """The lanes of some of the rules."""
-        restricted = {sources: _restricted(lane, rules) for sources, lane in self.plans.items()}
+    def of(self, rules: Container[str], reserved: Container[str] = ()) -> dict[frozenset[str], LanePlan]:
+        """The lanes of some of the rules, and of what is reserved, by the names of histories."""
+        restricted = {
+            sources: _keeping(lane, _restricted(lane, rules), reserved) for sources, lane in self.plans.items()
+        }
         return {sources: lane for sources, lane in restricted.items() if lane.histories}
 
 
@@ -196,6 +198,22 @@ def _restricted(lane: LanePlan, rules: Container[str]) -> LanePlan:
             queries={name: query for name, query in lane.queries.items() if name in asked},
             timers={name: timer for name, timer in lane.timers.items() if name in asked},
         )
+    )
+
+
+def _keeping(lane: LanePlan, part: LanePlan, reserved: Container[str]) -> LanePlan:
+    """A part of a lane with those of its histories that are reserved, and no others of these."""
+    known = [name for name in lane.queries if is_reserve(name)]
+    if not known:
+        return part
+    own = [name for name in known if name in reserved]
+    return replace(
+        part,
+        schedule=(*(((name,), False) for name in own), *(one for one in part.schedule if one[0][0] not in known)),
+        queries={name: query for name, query in part.queries.items() if name not in known}
+        | {name: lane.queries[name] for name in own},
+        histories={name: history for name, history in part.histories.items() if name not in known}
+        | {name: lane.histories[name] for name in own},
     )
 
 

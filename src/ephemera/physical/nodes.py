@@ -212,6 +212,12 @@ class RulePlan:
     gives_rows: bool = False
     """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
 
+    @property
+    def then(self) -> tuple[RelativeTimer | Gap | Table, ...]:
+        """Timers and tables in their order: a table may say how long a timer is, and is looked up late otherwise."""
+        told = any(isinstance(timer, RelativeTimer) and timer.told is not None for timer in self.timers)
+        return (*self.tables, *self.timers) if told else (*self.timers, *self.tables)
+
     def inputs(self) -> Iterator[Leaf]:
         """All that it reads: positive events, what algebra expressions are made of, and what windows are looked for."""
         inner = {one.detection.name: one.inputs for one in self.detections}

@@ -11,7 +11,7 @@ slice of time with a look-back of that length has all that its own answers need.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import islice, product
 
@@ -22,7 +22,7 @@ from ephemera.algebra.parts import member_head, position_of
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import LATEST
 from ephemera.base.tree import find
-from ephemera.physical.nodes import RulePlan
+from ephemera.physical.nodes import RulePlan, WindowPlan
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rewrite.pushdown import blanks
 from ephemera.syntax.nodes import Derive
@@ -68,6 +68,8 @@ class Group:
     judges: frozenset[str] = frozenset()
     """The types of which it says which events come too close to others; then it is before all others, and no rule is
     in it. All events of a type that have the same values are in one place."""
+    reserves: frozenset[str] = frozenset()
+    """The histories of whole events that are kept for rules that come later; then no rule is in it, either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,20 @@ class Placement:
     def judging(self) -> int | None:
         """The group that says which events come too close to others, if there is one."""
         return next((number for number, group in enumerate(self.groups) if group.judges), None)
+
+    def reserving(self, reserved: Mapping[str, str], judged: Container[str], rewritten: Rewritten) -> Placement:
+        """The same with a group for what is reserved, by the names of histories and labels, behind what derives it."""
+        if not reserved:
+            return self
+        labels = {*reserved.values()}
+        deriving = [
+            self.groups[placed.group].level + 1
+            for rule, placed in self.placed.items()
+            if any(member.label in labels for member in rewritten.members(rule))
+        ]
+        level = max([int(any(label in judged for label in labels)), *deriving])
+        cuts = dict.fromkeys(reserved, WHOLE)
+        return replace(self, groups=(*self.groups, Group(level, (), cuts, reserves=frozenset(reserved))))
 
     @property
     def levels(self) -> int:
@@ -194,7 +210,7 @@ class _Spreading:
         keys = frozenset.intersection(*(use.sure for use in uses)) - blanks(point)  # nobody may have read those
         for one in rule.detections:
             keys &= frozenset(one.detection.shared)
-        is_alone = len(uses) == 1 and not rule.detections
+        is_alone = len(uses) == 1 and not rule.detections and self._is_driven(rule)
         head = next(iter(rule.heads.values()))
         if isinstance(head, Grouping):  # what makes up one answer must be in one place
             keys &= frozenset(head.by)
@@ -222,9 +238,13 @@ class _Spreading:
         return "what makes up one answer need not agree on a variable"
 
     def _asks_the_clock(self, rule: RulePlan) -> bool:
-        """Whether a rule asks the clock, and not for an event as well, in every answer."""
-        is_driven = rule.detections or any(leaf.source in self._plan.points for leaf in rule.leaves)
-        return not is_driven and any(leaf.source not in self._plan.points for leaf in rule.inputs())
+        """Whether a rule asks the clock, and not for an event as well, in every answer, positive or collected."""
+        asks = any(leaf.source not in self._plan.points for leaf in rule.inputs())
+        return asks and not self._is_driven(rule) and not _always_collects(rule)
+
+    def _is_driven(self, rule: RulePlan) -> bool:
+        """Whether each answer is made of an event that is not of the clock."""
+        return bool(rule.detections) or any(leaf.source in self._plan.points for leaf in rule.leaves)
 
     def _look_back_of(self, point: Point) -> int | None:
         """How long before the end of an answer of a rule all begins that it depends on; None if that is no help.
@@ -383,6 +403,14 @@ class _Spreading:
             if any(is_whole) or not common:
                 found.add(label)
         return frozenset(found)
+
+
+def _always_collects(rule: RulePlan) -> bool:
+    """Whether nothing is answered unless some window holds an event."""
+    branches = [branch for branches in rule.attempts for branch in branches]
+    return bool(branches) and all(
+        any(isinstance(step, WindowPlan) and step.kind != "absence" for step in branch) for branch in branches
+    )
 
 
 def shown_at(rule: Point, key: str) -> Iterator[tuple[str, int]]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from ephemera.algebra.attributes import reserve_of
 from ephemera.algebra.nodes import Base, Input, Plan, Points
 from ephemera.algebra.schema import schemas
 from ephemera.analysis.arrivals import as_they_come
@@ -60,6 +61,14 @@ class PhysicalPlan:
         """The same with whole events that are kept for rules that come later, where such may come."""
         return replace(self, lanes=reserving(self.lanes, self.catalogue)) if self.catalogue.reserves else self
 
+    @property
+    def reserved(self) -> dict[str, str]:
+        """The histories of whole events that are kept for rules that come later, with their labels, where there are."""
+        known = {reserve_of(label): label for label in sorted(self.catalogue.reserves)}
+        return {
+            name: label for name, label in known.items() if any(name in p.queries for p in self.lanes.plans.values())
+        }
+
     @cached_property
     def distributed(self) -> PhysicalPlan:
         """The same as it runs on several machines: rules that join on different keys have stored joins."""
@@ -69,6 +78,7 @@ class PhysicalPlan:
         rewritten = optimize_more(split, _joining(self.rewrites))
         rules = rule_plans(rewritten)
         lanes = lanes_of(rewritten, rules, self.calendars, self.logical)
+        lanes = reserving(lanes, self.catalogue) if self.reserved else lanes
         return replace(self, rewritten=rewritten, rules=rules, lanes=lanes, before_joins=split)
 
     @cached_property
@@ -76,7 +86,8 @@ class PhysicalPlan:
         """How the rules are spread over partitions; only who spreads them asks."""
         if self.distributed is not self:
             return self.distributed.stages
-        return stages(self.rewritten, self.rules, self.calendars, self.clocked, frozenset(self.judged))
+        placed = stages(self.rewritten, self.rules, self.calendars, self.clocked, frozenset(self.judged))
+        return placed.reserving(self.reserved, self.judged, self.rewritten)
 
     def __getstate__(self) -> dict[str, object]:
         """What travels is going to be spread: that is decided once, here."""
@@ -107,6 +118,11 @@ class PhysicalPlan:
             if schema.apart is not None and (label in read or None in read)
         }
 
+    def is_unread(self, label: str) -> bool:
+        """Whether nothing declares a type, and no rule reads it."""
+        read = self.rewritten.columns
+        return read is not None and label not in read and label not in self.catalogue.events
+
     def gives(self, label: str) -> bool:
         """Whether events of a label are asked for."""
         return not self.emit or label in self.emit
@@ -129,8 +145,7 @@ class Compiled:
 
     def is_unread(self, label: str) -> bool:
         """Whether events of a type only say that something happened: nothing declares it, and no rule reads it."""
-        read = self.physical.rewritten.columns
-        return read is not None and label not in read and label not in self.rules.resolved.catalogue.events
+        return self.physical.is_unread(label)
 
     def beside(self, calendars: Iterable[str]) -> Compiled:
         """The same as it runs with some calendars."""

@@ -46,7 +46,7 @@ def limits_apart(body: Expression) -> tuple[Expression, tuple[int, ...]]:
             case Distance(later, earlier, limit, strict) if not is_moment(later) and not is_moment(earlier):
                 found.append(limit)
                 return LimitedDistance(later, earlier, _unnamed(len(found) - 1), strict)
-            case RelativeTimer(_, _, _, _, int(length)):
+            case RelativeTimer(_, _, _, _, int(length), None):
                 found.append(length)
                 return replace(node, length=_unnamed(len(found) - 1))
             case _:

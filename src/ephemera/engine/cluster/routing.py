@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -50,6 +50,7 @@ from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.rules.outcome import World
 from ephemera.syntax.nodes import Derive, Raise
 from ephemera.terms.addresses import Address
+from ephemera.terms.nodes import Pattern
 
 
 @dataclass(frozen=True)
@@ -92,12 +93,19 @@ class DistributedProgram:
         found: dict[str | None, list[tuple[int, Matcher, str | None]]] = {}
         for number, group in enumerate(self.stages.groups):
             for name, cut in group.cuts.items():
-                point = self.plan.plan.points[name]
-                patterns = [m.pattern for m in find(point.expression, Match)]
+                label, patterns = self._query(name)
                 only = asked_for(self.plan.rewritten, name)
                 query = Matcher(patterns, self.plan.catalogue, keeps_events=False, only=only)
-                found.setdefault(point.label, []).append((number, query, cut))
+                found.setdefault(label, []).append((number, query, cut))
         return found
+
+    def _query(self, name: str) -> tuple[str | None, Sequence[Pattern]]:
+        """What a query, or what is reserved, asks for."""
+        point = self.plan.plan.points.get(name)
+        if point is not None:
+            return point.label, [m.pattern for m in find(point.expression, Match)]
+        reserved = next(lane.queries[name] for lane in self.plan.lanes.plans.values() if name in lane.queries)
+        return reserved.label, reserved.patterns
 
     def route(self, parts: Iterable[Events], after: int = -1) -> Iterator[Shipment]:
         """Events to all groups of later levels that read them; what comes from outside is no stored join."""
@@ -192,10 +200,11 @@ class DistributedProgram:
 
     def sources(self, group: int) -> frozenset[str]:
         """The sources that the rules of a group depend on."""
-        if self.stages.groups[group].judges:
+        own = self.stages.groups[group]
+        if own.judges:
             every = sources_of(self.plan.catalogue)
-            return frozenset(every.source(label) for label in self.stages.groups[group].judges)
-        return frozenset[str]().union(*self.plan.lanes.of(self.stages.groups[group].rules))
+            return frozenset(every.source(label) for label in own.judges)
+        return frozenset[str]().union(*self.plan.lanes.of(own.rules, own.reserves))
 
     def has_keys(self, group: int) -> bool:
         """Whether what a group reads is spread by keys, over all places."""
@@ -211,7 +220,10 @@ class DistributedProgram:
     def group_names(self) -> list[str]:
         """The groups by the rules that run in them, in whatever order these are written."""
         names = self.plan.rewritten.names
-        return ["apart" if group.judges else names.together(group.rules) for group in self.stages.groups]
+        return [
+            "apart" if group.judges else "reserve" if group.reserves else names.together(group.rules)
+            for group in self.stages.groups
+        ]
 
     # ---- engines -------------------------------------------------------------------------------------------
 
@@ -307,7 +319,7 @@ class DistributedProgram:
 
     def _part(self, group: int, home: int) -> Part:
         own = self.stages.groups[group]
-        return Part(frozenset(own.rules), self._mine(group, home), judges=bool(own.judges))
+        return Part(frozenset(own.rules), self._mine(group, home), judges=bool(own.judges), reserves=own.reserves)
 
     def _mine(self, group: int, home: int) -> dict[str, Callable[[Batch], Batch]]:
         """For each query of a group which matches are at home in a place; most events are only sent for those."""

@@ -115,6 +115,15 @@ class Shard:
         self.batch = batch
         return written
 
+    def found(self, batch: int, own: Mapping[tuple[int, int], Engine]) -> Committed:
+        """Begins with engines that stand somewhere already, by program and group, and writes all of their state."""
+        self._running = {at: Running(engine, Changelog(engine, self._key(*at))) for at, engine in own.items()}
+        pieces = [piece for one in self._running.values() for piece in one.changelog.whole()]
+        words = {self._key(*at): one.changelog.words() for at, one in self._running.items()}
+        written = self._store.commit(batch, {"engines": words}, pieces, self)
+        self.batch = batch
+        return written
+
     def bound(self, name: str) -> int:
         """How far that has come which some rows belong to."""
         return self._changelog_of(name).bound(name)
@@ -128,7 +137,7 @@ class Shard:
 
     def _key(self, program: int, group: int) -> str:
         """What the engine of a group is called where its state is stored."""
-        return f"{program}/{self._spreads[program].group_names[group]}"
+        return _key(self._spreads[program], group)
 
     def _of_key(self, key: str) -> tuple[int, int]:
         program, name = key.split("/")
@@ -181,7 +190,9 @@ class Shard:
             return spread.needs_no_events(group) and self._place == spread.pinned(group)
         sources = running.engine.sources
         has_moved = any(sources.bounds.get(name) != b for name, b in standing.bounds.items())
-        return has_moved or sources.first != standing.first
+        # A change of rules may leave a lane behind its sources, as what had waited for others no longer does.
+        is_behind = any(lane.bound < sources.bound(names) for names, lane in running.engine.lanes.items() if names)
+        return has_moved or is_behind or sources.first != standing.first
 
     def _measured(
         self, spread: DistributedProgram, group: int, home: int, own: Iterable[EventsFor], standing: Progress
@@ -225,14 +236,10 @@ class Shard:
 
     def _visitor(self, spread: DistributedProgram, group: int, home: int) -> Engine:
         """An engine in the state that a group has at home."""
-        engine = spread.engine(group, home)
+        stored = None
         if self.batch is not None and self._beside is not None:
-            key = self._key(spread.number, group)
-            state = self._beside(home).load(self.batch, lambda name: _prefix(name) == key)
-            words = state.words["engines"].get(key)
-            if words is not None:
-                Changelog(engine, key).recall(words, state.pieces)
-        return engine
+            stored = stored_engine(spread, group, home, self._beside(home), self.batch)
+        return stored or spread.engine(group, home)
 
     def _visit(
         self,
@@ -269,6 +276,22 @@ class Shard:
             state = {**asdict(written), "loads": int(self._has_loaded)} if not number else None
             told = {"level": self._level, "engines": engines, "state": state, "peak_mb": peak_memory()}
             yield EngineStats(program, self._place, told)
+
+
+def stored_engine(spread: DistributedProgram, group: int, place: int, store: Store, batch: int) -> Engine | None:
+    """The engine of a group in a place, in its state after a batch; None if it has none."""
+    key = _key(spread, group)
+    state = store.load(batch, lambda name: _prefix(name) == key)
+    words = state.words["engines"].get(key)
+    if words is None:
+        return None
+    engine = spread.engine(group, place)
+    Changelog(engine, key).recall(words, state.pieces)
+    return engine
+
+
+def _key(spread: DistributedProgram, group: int) -> str:
+    return f"{spread.number}/{spread.group_names[group]}"
 
 
 def _prefix(name: str) -> str:

@@ -12,8 +12,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ephemera.analysis.flows import Statistics
 from ephemera.engine.driver import missed
-from ephemera.engine.engine import Engine, Found, Never, never
+from ephemera.engine.engine import Engine, Found
 from ephemera.engine.first_look import FirstLook, is_worthwhile, planned_by
+from ephemera.engine.lacking import Never, never
 from ephemera.engine.stats import Held, Stats, held_by, stats_of
 from ephemera.engine.time.event_time import Watermarks
 from ephemera.formats.decoded import Decoded, span_of
@@ -230,8 +231,8 @@ class LiveHost:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is likely wrong with the input: keys that were missing in every event of their type."""
-        return tuple(self._keys.notes())
+        """What is likely wrong with the input: keys that were missing in every event of their type, wrong names."""
+        return (*self._keys.notes(), *self.never().warnings)
 
     def stats(self) -> Stats:
         """What is stored, for how long, and what became of all events that came in."""
@@ -250,4 +251,4 @@ class LiveHost:
         """
         with self._lock:
             engine = self._engine
-            return never(self._compiled, engine.awaited, engine.matched, emit)
+            return never(self._compiled, engine.awaited, engine.matched, emit, engine.unread)

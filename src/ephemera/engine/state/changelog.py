@@ -61,6 +61,21 @@ class Changelog:
         """What has been added since this was last asked, and is still alive."""
         return [piece for name, batch in self._added() if (piece := self._piece(name, batch)) is not None]
 
+    def whole(self) -> list[Piece]:
+        """All that is alive, for a store that has nothing of it yet."""
+        return [piece for name, batch in self._every() if (piece := self._piece(name, batch)) is not None]
+
+    def _every(self) -> Iterator[tuple[str, Batch]]:
+        for lane, tables in self._tables.items():
+            for (kind, name), table in tables.items():
+                batches = [run.batch for run in table.checkpoint() if len(run.batch)]
+                if batches:
+                    yield self._name(lane, kind, name), stack(batches)
+            yield from self._events(lane, WAITING, self._engine.waiting_parts[self._sources[lane]])
+        for separation in self._engine.separations.values():
+            yield from self._events(APART, WAITING, separation.waiting)
+            yield from self._events(APART, GOOD, separation.good())
+
     def _added(self) -> Iterator[tuple[str, Batch]]:
         waiting = self._engine.added()
         for lane, tables in self._tables.items():

@@ -220,6 +220,7 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
     for state in manifest["lanes"]:
         lane = engine.lanes[frozenset(state["sources"])]
         _check_layout(lane, state["counted"])
+        lane.expect(state["counted"])
         tables = tables_of(lane)
         for name, runs in state["runs"].items():
             for run in runs:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from ephemera.base.span import Source
 from ephemera.engine.cluster.cut_along_time import cut_along_time, cut_at
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.time_slices import WORTHWHILE, Slicing
@@ -45,6 +46,8 @@ class Job:
 
     compiled: Compiled
     world: World = field(default_factory=World)
+    source: Source | None = None
+    """The text that it was compiled from, if that is known: a checkpoint keeps it for those who change the program."""
 
     @property
     def asks_the_clock(self) -> bool:

@@ -9,6 +9,7 @@ checksum. Where Spark would begin a batch that does not follow what is here, not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
@@ -27,6 +28,8 @@ POSITIONS = "positions"
 PAST = "past.json"
 LIVE_LOG, PAST_LOG = "spark", "past"
 """Where Spark keeps which input belongs to which batch: of what is read live, and of the past before it."""
+VERSION, CHANGED, SOURCES, FORMS = "version", "changed", "sources", "forms"
+"""What the file that says whose checkpoint it is may have besides: what was changed, and the texts of the programs."""
 _WAY_OUT = "bring the whole checkpoint back from a copy, or begin anew with another checkpoint"
 _OURS = ("progress", "spark", "spark/offsets", "spark/commits", "past", "past/offsets", "state/0-0")
 """Folders in which there are files if a query has been here."""
@@ -35,8 +38,20 @@ Standings = Mapping[int, Progress]
 """Where the programs of a query stand."""
 
 
+ToldSource = Mapping[str, Any]
+"""The text of a program, and what it was asked for."""
+
+
 class WrongCheckpoint(EphemeraError):
     """A checkpoint that this query cannot go on from."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedAt:
+    """Behind which batch programs or shards were changed, and where the programs stand then."""
+
+    batch: int
+    standings: Standings
 
 
 class Checkpoint:
@@ -46,8 +61,9 @@ class Checkpoint:
         self._files, self._folder = self.place = files_of(checkpoint)
         self.root = self._folder if isinstance(self._files, Posix) else checkpoint.rstrip("/")
         """The checkpoint as any process finds it, wherever it was started."""
-        self.state = f"{self.root}/state"
-        """Where the shards have their state."""
+        self.version = 0
+        """How often its programs or the number of its shards have changed."""
+        self._changed: ChangedAt | None = None
         self._known: dict[int, Standings] = {}
         self._has_begun = False
         self._has_clock = False
@@ -61,13 +77,37 @@ class Checkpoint:
         self.base = 0
         """The first batch of what is read live: those before it are of the past."""
 
+    @property
+    def state(self) -> str:
+        """Where the shards have their state: each version has its own folder."""
+        return f"{self.root}/{state_folder(self.version)}"
+
+    @property
+    def is_there(self) -> bool:
+        """Whether a query has begun here."""
+        return QUERY in self._files.names(self._folder)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Whose checkpoint it is, as it is written there."""
+        return self._get(QUERY, "query")
+
     # ---- what it belongs to --------------------------------------------------------------------------------
 
-    def open(self, spreads: Sequence[DistributedProgram], shards: int | None, default: int) -> int:
-        """Takes possession of the checkpoint; says into how many shards state is cut there."""
+    def open(
+        self,
+        spreads: Sequence[DistributedProgram],
+        shards: int | None,
+        default: int,
+        sources: Sequence[ToldSource | None] = (),
+    ) -> int:
+        """Takes possession of the checkpoint; says into how many shards state is cut there.
+
+        `sources` are the texts of the programs, which are kept if all of them are known.
+        """
         programs = [program_of(spread.compiled, spread.world) for spread in spreads]
         self.programs = digest([compared(program) for program in programs])
-        layouts = [_layout(spread) for spread in spreads]
+        layouts = [layout_of(spread) for spread in spreads]
         self._world = {
             f"{name}{f' of program {n + 1}' if len(spreads) > 1 else ''}": told
             for n, spread in enumerate(spreads)
@@ -78,13 +118,10 @@ class Checkpoint:
             self._files.make(f"{self._folder}/progress")
             chosen = shards or default
             self.query = uuid4().hex
-            self._put(QUERY, "query", {"query": self.query, "shards": chosen, "programs": programs, "layouts": layouts})
+            content = {"query": self.query, "shards": chosen, "programs": programs, "layouts": layouts}
+            self._put(QUERY, "query", content | _with_sources(sources))
             return chosen
         told = self._get(QUERY, "query")
-        if shards is not None and shards != told["shards"]:
-            raise WrongCheckpoint(
-                f"the checkpoint has {told['shards']} shards, and {shards} are asked for; the number cannot change"
-            )
         if len(programs) != len(told["programs"]):
             raise WrongCheckpoint(
                 f"the checkpoint is of {len(told['programs'])} programs, and these are {len(programs)}"
@@ -94,8 +131,9 @@ class Checkpoint:
                 compare(theirs, ours, "checkpoint")
             except AnotherProgram as error:
                 raise WrongCheckpoint(
-                    f"{error}\nthe checkpoint stays as it is, with the state of all rules: "
-                    "start the new program with another checkpoint, or bring the old one back"
+                    f"{error}\nthe checkpoint stays as it is, with the state of all rules: change it to the new "
+                    f"program by `ephemera change {self.root} PROGRAM`, start that with another checkpoint, or bring "
+                    "the old one back"
                 ) from None
         if told["layouts"] != layouts:
             raise WrongCheckpoint(
@@ -103,11 +141,25 @@ class Checkpoint:
                 "the shards; go on with the version that wrote it, or begin anew with another checkpoint"
             )
         self.query = told["query"]
+        self._read_version(told)
+        if SOURCES not in told and (more := _with_sources(sources)):
+            self._put(QUERY, "query", told | more)
         batches = self._batches()
         if batches:
             before = self._progress(batches[-1])
             warn_of_changes(before["world"], self._world, f"batch {batches[-1]}")
         return int(told["shards"])
+
+    def forms(self) -> list[list[str]] | None:
+        """How its programs are planned, by the names of rewrites, if that was chosen by a change."""
+        return self.content.get(FORMS) if self.is_there else None
+
+    def _read_version(self, told: Mapping[str, Any]) -> None:
+        self.version = told.get(VERSION, 0)
+        changed = told.get(CHANGED)
+        if changed is not None:
+            standings = {int(number): read_standing(one) for number, one in changed["standings"].items()}
+            self._changed = ChangedAt(int(changed["batch"]), standings)
 
     def _see_that_nothing_is_here(self) -> None:
         """A checkpoint without the file that says whose it is must be a new one."""
@@ -118,6 +170,56 @@ class Checkpoint:
                     f"{self._folder}/{QUERY} is missing, though there is {folder}/{names[0]} beside it: "
                     f"whose checkpoint it is cannot be told; {_WAY_OUT}"
                 )
+
+    # ---- another version of it -----------------------------------------------------------------------------
+
+    def see_that_all_is_done(self, spreads: Sequence[DistributedProgram]) -> None:
+        """Refuses to change what a batch is on the way with that was begun, and has not been finished.
+
+        One that Spark has planned, and that no shard has begun, is done by whatever version comes then. A shard writes
+        its state before anything of the batch goes on, so without any such state nobody has seen anything of it.
+        """
+        if self._has_past and self._past() is None:
+            raise WrongCheckpoint(
+                f"the past of the checkpoint `{self.root}` has not been read to its end: start once more as before, "
+                "and change the program then"
+            )
+        past = self._past()
+        planned = (int(past["base"]) if past is not None else 0) + max(self._batches(f"{LIVE_LOG}/offsets"), default=-1)
+        if planned <= self.last:
+            return
+        levels = max((spread.stages.levels for spread in spreads), default=0)
+        folder = f"{self._folder}/{state_folder(self.version)}"
+        shards = [f"{folder}/{level}-{place}" for level in range(levels) for place in range(spreads[0].places)]
+        if not levels or any(f"{planned}.segment" in self._files.names(shard) for shard in shards):
+            raise WrongCheckpoint(
+                f"batch {planned} of the checkpoint `{self.root}` was begun by the program that it has, and was not "
+                "finished: start that program once more, with `--trigger once` if you like, and change it then"
+            )
+
+    def go_on_with(
+        self, content: Mapping[str, Any], standings: Standings, spreads: Sequence[DistributedProgram]
+    ) -> None:
+        """Another version counts from now on; the state of that before, of some programs, is of no use any more."""
+        before = self.version
+        told = {str(number): standing.told() for number, standing in standings.items()}
+        changed = {VERSION: before + 1, CHANGED: {"batch": self.last, "standings": told}}
+        whole = {**self.content, **content, **changed}
+        mark("change counts")
+        self._put(QUERY, "query", whole)
+        self._read_version(whole)
+        self._known = {}
+        mark("change tidy")
+        self.clear_state(before, spreads)
+
+    def clear_state(self, version: int, spreads: Sequence[DistributedProgram]) -> None:
+        """Removes what a version has left, or what somebody who was killed has written of one."""
+        levels = max((spread.stages.levels for spread in spreads), default=0)
+        for level in range(levels):
+            for place in range(spreads[0].places):
+                folder = f"{self._folder}/{state_folder(version)}/{level}-{place}"
+                for name in self._files.names(folder):
+                    self._files.remove(f"{folder}/{name}")
 
     # ---- the past before what is read live -----------------------------------------------------------------
 
@@ -182,11 +284,27 @@ class Checkpoint:
             )
         if batch == 0:
             return {}
+        if self._changed is not None and self._changed.batch == batch - 1:
+            self._known[batch - 1] = self._changed.standings
         if batch - 1 not in self._known:
             told = self._progress(batch - 1)["standings"]
             self._known[batch - 1] = {int(number): read_standing(one) for number, one in told.items()}
         found = self._known[batch - 1]
         return {n: one.behind_the_past() for n, one in found.items()} if batch == self.base else found
+
+    def after_last(self) -> Standings:
+        """Where the programs stood after the last batch that was committed."""
+        last = self.last
+        if last < 0:
+            return {}
+        if self._changed is not None and self._changed.batch == last:
+            return self._changed.standings
+        told = self._progress(last)["standings"]
+        return {int(number): read_standing(one) for number, one in told.items()}
+
+    def was_before_a_change(self, batch: int) -> bool:
+        """Whether a batch was done by a version before this one: then all of it is done, whoever begins it again."""
+        return self._changed is not None and batch <= self._changed.batch
 
     @property
     def standings(self) -> Standings:
@@ -270,11 +388,21 @@ class Checkpoint:
         self._files.put(f"{self._folder}/{name}", [seal(kind, FORMAT, content)], lambda step: mark(f"ledger {step}"))
 
 
+def state_folder(version: int) -> str:
+    """Where a version of a query has its state."""
+    return f"state-{version}" if version else "state"
+
+
+def _with_sources(sources: Sequence[ToldSource | None]) -> dict[str, Any]:
+    known = [one for one in sources if one is not None]
+    return {SOURCES: known} if known and len(known) == len(sources) else {}
+
+
 def _progress(batch: int) -> str:
     return f"progress/{batch}.json"
 
 
-def _layout(spread: DistributedProgram) -> str:
+def layout_of(spread: DistributedProgram) -> str:
     """Which rules have their state together, and by which attributes it is cut."""
     names = spread.plan.rewritten.names.histories
     groups = zip(spread.group_names, spread.stages.groups, strict=True)

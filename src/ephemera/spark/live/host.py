@@ -27,8 +27,8 @@ from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.state.checkpoint_lock import CheckpointLock
 from ephemera.engine.state.segments import Origin
 from ephemera.formats.reading import Keys
-from ephemera.kernels.history import FAR
 from ephemera.spark.batch.job import Job, cores_of, places_of
+from ephemera.spark.live.change_checkpoint import cut_otherwise, in_places, opened
 from ephemera.spark.live.checkpoint import Checkpoint, Standings
 from ephemera.spark.live.fault_points import mark
 from ephemera.spark.live.intake import SourceReader
@@ -146,6 +146,8 @@ class Host:
     _chain: LiveStages | None = None
     _is_stopping: bool = False
     _turn: threading.Lock = field(default_factory=threading.Lock)
+    _between: threading.Lock = field(default_factory=threading.Lock)
+    """Who has this lets no batch begin, and has them wait."""
 
     def __post_init__(self) -> None:
         self.programs = Programs(self.spreads)
@@ -153,11 +155,16 @@ class Host:
 
     def __call__(self, frame: DataFrame, number: int) -> None:
         """A batch, as Spark counts them: from 0 on, whatever was read before."""
+        with self._between:  # who changes the programs does not wait for Spark
+            pass
         # Whoever stops the query has this and waits for Spark, which waits for us: so nothing here may wait.
         if self._is_stopping or not self._turn.acquire(blocking=False):
             self.was_stopped = True
             raise QueryStopping
         try:
+            if self.ledger.was_before_a_change(self.ledger.base + number):
+                self._done_before(self.ledger.base + number)
+                return
             self._run(frame, self.ledger.base + number)
         except QueryStopping:
             self.was_stopped = True
@@ -173,6 +180,16 @@ class Host:
         """What was noticed while the past was read is known."""
         for number, keys in past.keys.items() if past is not None else ():
             self.keys[number].add(keys.told())
+
+    @contextmanager
+    def between_batches(self) -> Iterator[Callable[[], None]]:
+        """The batch at hand is waited for, and the next one waits; unless it is told that this was the last one."""
+
+        def end() -> None:
+            self._is_stopping = True
+
+        with self._between, self._turn:
+            yield end
 
     @contextmanager
     def paused(self, patience: float, in_a_hurry: Callable[[], bool] = lambda: False) -> Iterator[None]:
@@ -241,6 +258,13 @@ class Host:
             delivery = self.sink.outbox.delivery.stats() if self.sink.outbox is not None else None
             self.watch(replace(report, in_one_task=is_small, slices=slices, delivery=delivery))
 
+    def _done_before(self, number: int) -> None:
+        """A batch that a version before did to its end, and that Spark does not know to be done."""
+        mark("batch begins")
+        if self.positions is not None:
+            self.positions.cut(number, lambda: self._is_stopping)
+            self.positions.commit()
+
     def _named_now(self, before: Standings) -> Standings:
         """Where programs stood, with what their partitions are called in this start."""
         if self.positions is None:
@@ -290,6 +314,8 @@ def spread_live(
 ) -> tuple[DistributedProgram, ...]:
     """The programs of a live query, spread over as many shards as the checkpoint has."""
     ship(spark)
-    one = [DistributedProgram(job.compiled, job.world, number, 1, -FAR, FAR) for number, job in enumerate(jobs)]
-    places = ledger.open(one, shards, max(2, places_of(spark) // 2))
-    return tuple(DistributedProgram(s.compiled, s.world, s.number, places, -FAR, FAR) for s in one)
+    spreads = opened(jobs, ledger, shards, max(2, places_of(spark) // 2))
+    if shards is None or shards == spreads[0].places:
+        return spreads
+    cut_otherwise(ledger, spreads, shards)
+    return tuple(in_places(one, shards) for one in spreads)

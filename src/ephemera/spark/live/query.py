@@ -5,29 +5,35 @@ from __future__ import annotations
 import json
 import re
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Protocol, TypedDict, Unpack, get_args, overload
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from ephemera.base.errors import EphemeraError, warned
+from ephemera.base.errors import EphemeraError, InternalError, warned
 from ephemera.base.scratch import scratch_of_process
+from ephemera.base.span import Source
+from ephemera.connect.declared_tables import read_world
 from ephemera.connect.systems.source_names import check_alike, source_key
 from ephemera.connect.written_places import Written
 from ephemera.deliver.delivery import Delivery as MessageDelivery
 from ephemera.deliver.delivery import Wanted, sends
-from ephemera.engine.engine import Never, never
+from ephemera.engine.change.change import Change
+from ephemera.engine.change.starts import LookBack
+from ephemera.engine.lacking import Never, never
 from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
 from ephemera.engine.state.durable_files import WAY_OUT, Broken
 from ephemera.formats.answer_keys import RulePrints
 from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import World
 from ephemera.spark.batch.job import Job
+from ephemera.spark.live.change_checkpoint import changed_programs, opened, told_source
 from ephemera.spark.live.checkpoint import Checkpoint
 from ephemera.spark.live.connections import check_targets, inputs_of, old_ways, past_of, ways_of
 from ephemera.spark.live.fault_points import mark
@@ -48,6 +54,8 @@ from ephemera.spark.sinks.table_sink import TableSink
 from ephemera.spark.sinks.target_sink import TargetSink
 
 ONCE = "once"
+_LEAST = 0.001
+"""Seconds; to wait for less is not to wait."""
 _IN_ITS_LOG = re.compile(r"batch \d+ doesn't exist|[Ll]og file|/(spark|past)/(offsets|commits|sources|metadata)")
 """What Spark says of files of its own that it cannot go on from."""
 _OPENING = "Initializing"
@@ -109,6 +117,8 @@ class Streaming:
     """Where it reads the past, what is read live when it has ended."""
     earlier: LiveQuery | None = None
     """What has read the past in this start."""
+    before: LiveQuery | None = None
+    """What ran in this start before the programs were changed."""
 
     def start(self, watch: Callable[[BatchReport], object] | None = None) -> LiveQuery:
         """Starts the query; `watch` is told of each batch. If there is a past, all of it has been read then."""
@@ -170,6 +180,7 @@ class Streaming:
             )
             table = TableSink(self.table, forms, self.location) if self.table is not None else None
             totals = Totals() if self.earlier is None else self.earlier.totals.going_on()
+            totals = totals if self.before is None else self.before.totals
             is_once = self.trigger == ONCE
             local = [job.compiled.rules.resolved.catalogue.local for job in self.jobs]
             assumed = [one.assumed for one in local]
@@ -206,7 +217,7 @@ class Streaming:
                     time.sleep(_PAUSE)
             undone.pop_all()
         own.is_over = lambda: not query.isActive
-        return LiveQuery(query, host, totals, own)
+        return LiveQuery(query, host, totals, own, self, watch)
 
     def _begin(self, ledger: Checkpoint) -> None:
         """Tells the ledger whether the past is read or what follows it."""
@@ -257,6 +268,7 @@ def streaming_of(  # noqa: PLR0913 - all of them named
     *,
     past: Any = None,
     old: Mapping[str, Any],
+    text: Source | None = None,
     **more: Any,
 ) -> Streaming:
     """A live query of one program; `old` are keywords that sinks have taken the place of."""
@@ -266,7 +278,7 @@ def streaming_of(  # noqa: PLR0913 - all of them named
     if past is not None:
         ways["past"] = past_of(past, catalogue)
     check_targets((*read.inputs, *ways.get("past", ())), ways, more)
-    return Streaming(spark, [Job(compiled, world)], read.inputs, **ways, **more)
+    return Streaming(spark, [Job(compiled, world, text)], read.inputs, **ways, **more)
 
 
 def _positions(ledger: Checkpoint, inlet: LiveSource, most: int | None, tell: Callable[[str], object]) -> Positions:
@@ -282,6 +294,39 @@ def _positions(ledger: Checkpoint, inlet: LiveSource, most: int | None, tell: Ca
 
 def _folder(path: str | None) -> Folder | None:
     return folder_at(path) if path is not None else None
+
+
+class ChangingProgram(Protocol):
+    """A program that a live query can go on with."""
+
+    def planned_spread(self, emit: Iterable[str], *, allowed: bool) -> tuple[Compiled, Source]:
+        """The program as it runs in several places, if it may run live, and its text."""
+
+
+class ChangeOptions(TypedDict, total=False):
+    """How programs are changed."""
+
+    look_back: LookBack
+    tables: Mapping[str, Any] | None
+    allow_unbounded: bool
+    dry_run: bool
+
+
+def _changed_jobs(
+    before: Streaming, programs: Sequence[ChangingProgram], tables: Mapping[str, Any], *, allowed: bool
+) -> list[Job]:
+    """Other programs with what those before run on, and some tables more."""
+    if len(programs) != len(before.jobs):
+        raise ValueError(f"the query runs {len(before.jobs)} programs, and {len(programs)} are given: give all of them")
+    found = []
+    for job, program in zip(before.jobs, programs, strict=True):
+        planned, text = program.planned_spread(job.compiled.physical.emit, allowed=allowed)
+        catalogue, world = planned.rules.resolved.catalogue, job.world
+        given = {label: rows for label, rows in tables.items() if label in catalogue.tables}
+        own = {label: rows for label, rows in world.tables.items() if label in catalogue.tables}
+        read = read_world(catalogue, given, {}, None, lenient=before.lenient).tables
+        found.append(Job(planned.beside(world.calendars), replace(world, tables={**own, **read}), text))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,6 +350,11 @@ class LiveQuery:
     """What all batches since the start did."""
     hold: CheckpointLock
     """The checkpoint, which no other run can have until this one has ended."""
+    streaming: Streaming | None = None
+    """How it was started."""
+    watch: Callable[[BatchReport], object] | None = None
+    _changes: threading.RLock = field(default_factory=threading.RLock)
+    """Who has this changes the programs."""
 
     def __repr__(self) -> str:
         how = "runs" if self.is_active else "has ended"
@@ -326,8 +376,9 @@ class LiveQuery:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is likely wrong with it: keys that were missing in every event of their type."""
-        return tuple(note for keys in self.host.keys.values() for note in keys.notes())
+        """What is likely wrong with it: keys that were missing in every event of their type, wrong names of types."""
+        names = (note for number in range(len(self.host.spreads)) for note in self.never(number).warnings)
+        return (*(note for keys in self.host.keys.values() for note in keys.notes()), *names)
 
     @property
     def last(self) -> BatchReport | None:
@@ -337,9 +388,9 @@ class LiveQuery:
     def never(self, number: int = 0) -> Never:
         """What a program has lacked since the start: types of events that never came, rules that never matched."""
         spread = self.host.spreads[number]
-        missing = spread.plan.awaited - {label for program, label in self.totals.came if program == number}
+        came = {label for program, label in self.totals.came if program == number}
         matched = {rule for program, rule in self.totals.matched if program == number}
-        return never(spread.compiled, missing, matched)
+        return never(spread.compiled, spread.plan.awaited - came, matched, unread=came)
 
     def progress(self) -> dict[str, Any] | None:
         """What Spark tells of the last batch, with what there is to tell of the program under `ephemera`."""
@@ -354,22 +405,95 @@ class LiveQuery:
 
     def wait(self, timeout: float | None = None) -> bool:
         """Waits until the query has ended; whether it has. What ended it, if it failed, is raised."""
+        until = None if timeout is None else time.monotonic() + timeout
+        while True:
+            query = self.query
+            is_over = self._waited(query, None if until is None else max(until - time.monotonic(), _LEAST))
+            with self._changes:  # it may have ended for another to go on
+                if not is_over or self.query is query:
+                    return is_over
+
+    def _waited(self, query: StreamingQuery, timeout: float | None) -> bool:
         try:
             if timeout is None:
-                self.query.awaitTermination()
+                query.awaitTermination()
                 is_over = True
             else:
-                is_over = bool(self.query.awaitTermination(timeout))  # type: ignore[arg-type]
+                is_over = bool(query.awaitTermination(timeout))  # type: ignore[arg-type]
         except Exception as error:
+            with self._changes:
+                if self.query is not query:
+                    return True
             self._end_delivery()
             self.hold.release()
             if self.host.was_stopped:
                 return True
             raise self._told(error) from error
-        if is_over:
-            self._end_delivery()
-            self.hold.release()
+        with self._changes:
+            if is_over and self.query is query:
+                self._end_delivery()
+                self.hold.release()
         return is_over
+
+    # ---- programs that change ------------------------------------------------------------------------------
+
+    @overload
+    def change(self, program: ChangingProgram, **options: Unpack[ChangeOptions]) -> Change: ...
+
+    @overload
+    def change(self, program: Sequence[ChangingProgram], **options: Unpack[ChangeOptions]) -> list[Change]: ...
+
+    def change(
+        self,
+        program: ChangingProgram | Sequence[ChangingProgram],
+        *,
+        look_back: LookBack = "refuse",
+        tables: Mapping[str, Any] | None = None,
+        allow_unbounded: bool = False,
+        dry_run: bool = False,
+    ) -> Change | list[Change]:
+        """Goes on with another program behind the batch at hand: rules that mean the same go on, others end or begin.
+
+        An added rule is exact from now on if what it needs of the time before is kept. If it is not, the change is
+        refused with what is lacking; or such rules see only what ends from now on (`from-now`), or what there is
+        (`available`). A change that is refused leaves the query as it was, and so does a `dry_run`. `tables` are rows
+        of tables that the program has besides those that there are. One that has been stopped is changed in its
+        checkpoint. Of a query of several programs all are given, and for each it is told what became of its rules.
+        """
+        if look_back not in get_args(LookBack):
+            raise ValueError(f'look_back is "refuse", "from-now" or "available", and not {look_back!r}')
+        programs = list(program) if isinstance(program, Sequence) else [program]
+        with self._changes:
+            before = self._how_it_was_started()
+            jobs = _changed_jobs(before, programs, tables or {}, allowed=allow_unbounded)
+            new = [(job.compiled, job.world, told_source(job)) for job in jobs]
+            ways: dict[str, Any] = {"look_back": look_back, "dry_run": dry_run}
+            if not self.is_active:
+                with hold(self.host.ledger.root):
+                    ledger = Checkpoint(self.host.ledger.root)
+                    done = changed_programs(ledger, opened(before.jobs, ledger), new, **ways)
+                    self.streaming = before if dry_run else replace(before, jobs=jobs)
+            else:
+                with self.host.between_batches() as end:
+                    done = changed_programs(self.host.ledger, self.host.spreads, new, **ways)
+                    if not dry_run:
+                        end()
+                if not dry_run:
+                    self._go_on(replace(before, jobs=jobs, past=(), earlier=None, shards=None))
+        return done if isinstance(program, Sequence) else done[0]
+
+    def _how_it_was_started(self) -> Streaming:
+        if self.streaming is None:
+            raise InternalError("live", "nobody knows how the query was started")
+        return self.streaming
+
+    def _go_on(self, streaming: Streaming) -> None:
+        """Stops Spark's query, and starts the next; no batch is under way."""
+        self.query.stop()
+        self._end_delivery()
+        self.totals.matched.clear()
+        other = replace(streaming, hold=self.hold, before=self).start_live(self.watch)
+        self.query, self.host, self.streaming = other.query, other.host, streaming
 
     def drain(self) -> None:
         """Waits until all that is there has been worked on."""
