@@ -318,7 +318,7 @@ class Engine:
         ticks = sum(lane.tick for lane in self.lanes.values())
         runs = max((h.next_number for lane in self.lanes.values() for h in lane.histories.values()), default=0)
         self._plan, self._laid_out = plan.plan, plan.lanes
-        for names, lane_plan in plan.lanes.plans.items():
+        for names, lane_plan in plan.lanes.of(plan.rules).items():
             lane = Lane(lane_plan, plan, self._world.tables, self.clock)
             lane.number_from(ticks + 1, runs)
             for released, bound in first.steps.get(names, ()):

@@ -74,7 +74,7 @@ def planned_by(compiled: Compiled, statistics: Statistics) -> Compiled | None:
     planned = compiled.seen(statistics).live()
     was, now = compiled.physical, planned.physical
     is_same = was.rules.keys() == now.rules.keys() and was.rewritten.names == now.rewritten.names
-    return None if is_same or was.lanes.plans.keys() != now.lanes.plans.keys() else planned
+    return None if is_same or was.lanes.of(was.rules).keys() != now.lanes.of(now.rules).keys() else planned
 
 
 def as_json(statistics: Statistics) -> dict[str, Any]:
