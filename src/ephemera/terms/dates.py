@@ -32,6 +32,7 @@ def local_moment(time: Time, zone: str) -> datetime:
 def written_date(local: datetime, pattern: str) -> str:
     """A time as a pattern writes it.
 
+    >>> from datetime import UTC
     >>> written_date(datetime(2026, 3, 1, 9, 5, tzinfo=UTC), "EEE d MMM yyyy 'at' HH:mm XXX")
     'Sun 1 Mar 2026 at 09:05 +00:00'
     """
