@@ -4,15 +4,11 @@
 EVENT bid(auction: int, bidder: int, price: int, channel: string, url: string, extra: string);
 
 statistics(channel, "all", count(*), count(bidder), count(auction), format(max(end(b)), "HH:mm")) <-
-    t: timer:datetime(time: "0:00"),
-    w: from-end-backward(t, 1d),
-    while(incl,excl) w: collect b: bid(auction, bidder, _, channel, _, _);
+    w: every 1d,
+    while w: collect b: bid(auction, bidder, _, channel, _, _);
 statistics(channel, "low", count(*), count(bidder), count(auction), format(max(end(b)), "HH:mm")) <-
-    t: timer:datetime(time: "0:00"),
-    w: from-end-backward(t, 1d),
-    while(incl,excl) w: collect b: bid(auction, bidder, price, channel, _, _) where {
-      price < 10000
-    };
+    w: every 1d,
+    while w: collect b: bid(auction, bidder, price, channel, _, _) where { price < 10000 };
 statistics(
   channel,
   "middle",
@@ -21,9 +17,8 @@ statistics(
   count(auction),
   format(max(end(b)), "HH:mm")
 ) <-
-    t: timer:datetime(time: "0:00"),
-    w: from-end-backward(t, 1d),
-    while(incl,excl) w: collect b: bid(auction, bidder, price, channel, _, _) where {
+    w: every 1d,
+    while w: collect b: bid(auction, bidder, price, channel, _, _) where {
       price >= 10000,
       price < 1000000
     };
@@ -35,8 +30,5 @@ statistics(
   count(auction),
   format(max(end(b)), "HH:mm")
 ) <-
-    t: timer:datetime(time: "0:00"),
-    w: from-end-backward(t, 1d),
-    while(incl,excl) w: collect b: bid(auction, bidder, price, channel, _, _) where {
-      price >= 1000000
-    };
+    w: every 1d,
+    while w: collect b: bid(auction, bidder, price, channel, _, _) where { price >= 1000000 };

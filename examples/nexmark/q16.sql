@@ -3,7 +3,7 @@ WITH ranked AS (
   UNION ALL
   SELECT *, CASE WHEN price < 10000 THEN 'low' WHEN price < 1000000 THEN 'middle' ELSE 'high' END FROM bid
 )
-SELECT t // 86400000000 * 86400000000, (t // 86400000000 + 1) * 86400000000,
+SELECT t // 86400000000 * 86400000000, (t // 86400000000 + 1) * 86400000000 - 1,
   channel, rank, count(*), count(DISTINCT bidder), count(DISTINCT auction),
   strftime(make_timestamp(max(t)), '%H:%M')
 FROM ranked GROUP BY t // 86400000000, channel, rank

@@ -3,8 +3,7 @@
 EVENT bid(auction: int, bidder: int, price: int, channel: string, url: string, extra: string);
 
 last(auction, bidder, price, extra) <-
-    t: timer:datetime(time: "0:00"),
-    w: from-end-backward(t, 1d),
+    w: every 1d,
     b: bid(auction, bidder, price, _, _, extra),
-    b during[0s, *, 1us, *] w,
-    while(incl,excl) w: not c: bid(auction, bidder, _, _, _, _) where { c after b };
+    b during[0s, *, 0s, *] w,
+    while w: not c: bid(auction, bidder, _, _, _, _) where { c after b };

@@ -4,10 +4,8 @@ EVENT person(id: int, name: string, email: string, city: string, state: string);
 EVENT auction(id: int, item: string, initial: int, reserve: int, seller: int, category: int);
 
 new-seller(id, name) <-
-    t: timer:datetime(second: s),
-    s mod 10 = 0,
-    w: from-end-backward(t, 10s),
+    w: every 10s,
     p: person(id, name, _, _, _),
     a: auction(_, _, _, _, id, _),
-    p during[0s, *, 1us, *] w,
-    a during[0s, *, 1us, *] w;
+    p during[0s, *, 0s, *] w,
+    a during[0s, *, 0s, *] w;
