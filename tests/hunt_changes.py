@@ -1,17 +1,20 @@
 """This module hunts for changes of rules that lose answers, or give too much.
 
-`python -m tests.hunt_changes [cases] [first]`: random programs follow each other in one engine, with one source or with
-two, with restarts from snapshots in between.
+`python -m tests.hunt_changes [cases] [first] [spread]`: random programs follow each other in one engine, with one source or
+with two, with restarts from snapshots in between; `spread`, in several places, whose number changes, too.
 """
 
 from __future__ import annotations
 
 import sys
 import warnings
+from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
-from tests.engine.following import followed
-from tests.strategies.changes import make
+from tests.engine.following import Follower, followed, led
+from tests.engine.following_spread import SpreadFollower
+from tests.strategies.changes import Changing, make
 
 
 def main() -> int:
@@ -21,7 +24,7 @@ def main() -> int:
     changes = exact = refused = answers = 0
     for seed in range(first, first + count):
         case = make(Random(seed), streams=seed % 3 == 0, changes=1 + seed % 3)
-        follower = followed(case, Random(seed), restarts=seed % 2 == 0)
+        follower = _spread(case, seed) if "spread" in sys.argv else followed(case, Random(seed), restarts=seed % 2 == 0)
         wrong = follower.wrong()
         if any(wrong.values()):
             print(f"case {seed}: {wrong}")
@@ -33,6 +36,11 @@ def main() -> int:
     told = f"{changes} changes, {exact} of which added rules that were exact at once, {refused} refusals"
     print(f"{count} cases from seed {first} on, {told}, {answers} answers, nothing found")
     return 0
+
+
+def _spread(case: Changing, seed: int) -> Follower:
+    with TemporaryDirectory() as folder:
+        return led(SpreadFollower(case, Path(folder), Random(seed)), Random(seed), restarts=seed % 2 == 0)
 
 
 if __name__ == "__main__":
