@@ -1,7 +1,7 @@
 """This module hunts for changes of rules that lose answers, or give too much.
 
-`python -m tests.hunt_changes [cases] [first] [spread]`: random programs follow each other in one engine, with one source or
-with two, with restarts from snapshots in between; `spread`, in several places, whose number changes, too.
+`python -m tests.hunt_changes [cases] [first] [spread]`: random programs follow each other in one engine, with one source
+or with two, with restarts from snapshots in between; with `spread` in several places, whose number changes, too.
 """
 
 from __future__ import annotations
