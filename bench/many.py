@@ -2,9 +2,9 @@
 
 Families of rules ask for pairs of A and B on the same key within a second, where v of A equals a constant, lies in a
 range, or begins with a limit: each event has a tenth of an answer, whatever the number of rules. Other families have
-windows of different lengths besides, so that no two rules are alike, ask how a text begins, or share a join of A and B
-and differ in what they ask of C behind it: in a constant and one of twenty windows, or all in their windows. CPU alone
-counts, and the ratio to one rule in the same run.
+windows of different lengths besides, ask how a text begins, or share a join of A and B and differ in what they ask of C
+behind it: in a constant and one of twenty windows, or all in their windows; or they have timers of different lengths.
+CPU alone counts, and the ratio to one rule in the same run.
 
 scripts/bench many [--compile 1000 10000] [--rules 10000] [--sends 2000] [--batch-rules 1000] [--events 200000]
                    [--families NAME…]
@@ -73,6 +73,17 @@ def sharing_shapes(k: int) -> str:
     return f"Q{k}(i, j, l) <- {join}, c: C(l, x, {STEP * k}), b before[0 ms, {100 + k % 20} ms] c;\n"
 
 
+def timed(k: int) -> str:
+    """A rule that asks for a constant, and has a timer of its own within which nothing may come."""
+    return f"Q{k}(i) <- a: A(i, x, {STEP * k}), w: extend(a, {500_000 + k} us), while w: not B(_, x, _);\n"
+
+
+def collecting(k: int) -> str:
+    """A rule that asks for a range, and counts what comes within a timer of its own."""
+    window = f"w: extend(a, {500_000 + k} us), while w: collect B(j, x, _)"
+    return f"Q{k}(i, count(j)) <- a: A(i, x, v), v >= {STEP * k}, v < {STEP * k + 1}, {window};\n"
+
+
 def chained(k: int) -> str:
     """A rule that reads what the one before it derives, three in a row."""
     match k % 3:
@@ -114,12 +125,15 @@ ONE_BY_ONE: dict[str, Callable[[int], str]] = {
     "expressions": begun,
     "texts": between,
     "a shared join": sharing,
+    "timers, absence": timed,
 }
 IN_BATCHES: dict[str, Callable[[int], str]] = {
     "equalities": equal,
     "ranges": ranged,
     "one join, twenty windows": sharing_shapes,
     "one join, all windows": sharing,
+    "timers, absence": timed,
+    "timers, collection": collecting,
 }
 LABELS: dict[Callable[[int], str], str] = {begun: "D", between: "D", sharing: "ABC", sharing_shapes: "ABC"}
 """The events that a family is about, where these are not A and B."""

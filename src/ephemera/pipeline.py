@@ -1,8 +1,8 @@
 """This module is the whole road, stage by stage; it is the only one that knows them all.
 
-text → `parse` → syntax → `resolve`, `stratify`, `normalize` → rules, which the oracle evaluates → `lower` → plan →
-`derive` → facts: how long everything must be kept → `prepare`, when a program is first to run: it is planned, by
-`optimize` → plan rewritten → `physical_plan` → what engines, Spark and `explain` read
+text → `parse`, `linked` → syntax, with what it imports → `resolve`, `stratify`, `normalize` → rules, which the oracle
+evaluates → `lower` → plan → `derive` → facts: how long everything must be kept → `prepare`, when a program is first to
+run: it is planned, by `optimize` → plan rewritten → `physical_plan` → what engines, Spark and `explain` read
 
 What checks a program is loaded with this module. What comes after that takes longer to load, so it is when a program
 gets there.
@@ -26,12 +26,14 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import Source
 from ephemera.rules.findings import Findings
 from ephemera.rules.growth import growth
+from ephemera.rules.imports import linked
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.normalize import normalize
 from ephemera.rules.resolve import resolve
 from ephemera.rules.size import check_size
 from ephemera.rules.stratify import stratify
 from ephemera.syntax.parser import Parsed, parse
+from ephemera.terms.user_functions import load_all
 
 if TYPE_CHECKING:
     from ephemera.physical.plan import Compiled
@@ -56,7 +58,8 @@ def check(source: Source, *, unbounded: Severity | None = None) -> Checked:
 
     `unbounded` says what it is if something would be kept forever: an error, a warning, or (None) all right.
     """
-    parsed = parse(source)
+    parsed = linked(parse(source))
+    source = parsed.source
     findings = Findings()
     resolved = resolve(parsed.program, findings, complete=not parsed.report.failed)
 
@@ -102,6 +105,7 @@ def prepare(program: Sound, emit: Iterable[str] = (), points: Points | None = No
     """
     from ephemera.physical.plan import prepare as planned
 
+    load_all(program.rules.resolved.catalogue.functions)
     return planned(program.rules, program.plan, program.facts, (), emit, points=points)
 
 

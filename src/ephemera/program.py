@@ -19,7 +19,7 @@ from ephemera.analysis.unbounded import Use, judge, unbounded_in
 from ephemera.base.diagnostic import Report, report
 from ephemera.base.errors import warn
 from ephemera.base.installed import need_spark
-from ephemera.base.span import Source as Text
+from ephemera.base.span import Source
 from ephemera.engine.time.processing_time import wall_clock
 from ephemera.pipeline import Checked, Stage, sound
 from ephemera.rules.emitted import asked_for, emitted_label
@@ -27,18 +27,20 @@ from ephemera.rules.findings import Findings
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import Outcome, World
 from ephemera.terms.events import Event
+from ephemera.terms.values import Term
 
 if TYPE_CHECKING:
     import duckdb
     import polars as pl
 
+    from ephemera.connect.archive import SourceArchive
     from ephemera.connect.live_sink import LiveSink
     from ephemera.connect.live_source import LiveSource
     from ephemera.connect.sink import Sink
-    from ephemera.connect.source import Source
-    from ephemera.engine.engine import Never
+    from ephemera.connect.source import Source as EventSource
     from ephemera.engine.hosts.batch import Run
     from ephemera.engine.hosts.live_engine import LiveEngine, Stamp
+    from ephemera.engine.lacking import Never
     from ephemera.formats.answer_list import Answers
     from ephemera.formats.reading import Options, Reading
     from ephemera.physical.explain_analysis import Seen
@@ -115,7 +117,7 @@ class Program:
     @overload
     def run(
         self,
-        events: Iterable[Mapping[str, Any] | str | bytes] | Source | Sequence[Source],
+        events: Iterable[Mapping[str, Any] | str | bytes] | EventSource | Sequence[EventSource],
         *,
         sink: None = None,
         **options: Unpack[Options],
@@ -395,16 +397,41 @@ class Program:
         self._judge("live", allowed=allowed)
         return self._planned(emit)
 
-    def planned_spread(self, emit: Iterable[str], *, allowed: bool) -> tuple[Compiled, Text]:
+    def planned_spread(self, emit: Iterable[str], *, allowed: bool) -> tuple[Compiled, Source]:
         """The same for live queries on Spark, with its text."""
         self._judge("live", allowed=allowed, as_they_come=False)
         return self._planned(emit), self._source
+
+    @property
+    def written(self) -> Source:
+        """The program as it was written."""
+        return self._source
+
+    def rows(
+        self, tables: Mapping[str, Iterable[Mapping[str, Any]]], *, lenient: bool = False
+    ) -> Mapping[str, Sequence[Term]]:
+        """The rows of declared tables; engines ask for that, people need not."""
+        return self._world(tables, lenient=lenient).tables
+
+    def archive(self, given: Any, *, lenient: bool = False) -> SourceArchive:
+        """Where rules that are added to an engine find their past; engines ask for that, people need not."""
+        from ephemera.connect.archive import archive_of
+
+        return archive_of(given, lenient=lenient)
 
     def _engine(self, emit: Iterable[str], world: World, *, points: Points | None = None, **options: Any) -> LiveEngine:
         """An engine that is asked for some events, of which the program may have none."""
         from ephemera.engine.hosts.live_engine import LiveEngine
 
-        return LiveEngine(self._planned(emit, points).beside(world.calendars), world, **options)
+        engine = LiveEngine(self._planned(emit, points).beside(world.calendars), world, **options)
+        engine.written = self.written
+        return engine
+
+    def engine_of(self, told: Mapping[str, Any], tables: Mapping[str, Any]) -> LiveEngine:
+        """An engine of the program that a checkpoint is of; who changes checkpoints asks for that, people need not."""
+        before = Program(pipeline.check(Source(told["path"], told["text"]), unbounded=None))
+        rows = {label: given for label, given in tables.items() if label in before.catalogue.tables}
+        return before._engine(told["emit"], before._world(rows), allow_unbounded=True)
 
     def stream(  # noqa: PLR0913 - all of them named
         self,

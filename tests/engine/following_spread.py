@@ -19,7 +19,7 @@ from ephemera.formats.reading import read_event
 from ephemera.kernels.history import FAR
 from ephemera.rules.outcome import World
 from ephemera.terms.events import Event
-from tests.engine.following import Follower, told
+from tests.engine.following import Follower, Span, told
 from tests.engine.living import Beat, Host
 from tests.engine.spreading import outcome_of
 from tests.strategies.changes import Changing
@@ -68,8 +68,8 @@ class SpreadFollower(Follower):
         folder.mkdir()
         return folder
 
-    def bounds(self) -> dict[str, int]:
-        host, found = self.host, dict[str, int]()
+    def bounds(self) -> dict[str, Span]:
+        host, found = self.host, dict[str, Span]()
         spread, stands = host.spread, dict[frozenset[str], int]()
         engines = StoredEngines(spread, host._store, host.batch - 1 if host.batch else None)
         for group in range(len(spread.stages.groups)):
@@ -78,7 +78,8 @@ class SpreadFollower(Follower):
             bound = stands.get(names, min((host.standing.bounds.get(name, -FAR) for name in names), default=-FAR))
             for rule in lane.uses if names else ():
                 for member in spread.plan.rewritten.members(rule):
-                    found[str(member.label)] = bound
+                    low, high = found.get(str(member.label), (bound, bound))
+                    found[str(member.label)] = min(low, bound), max(high, bound)
         return found
 
     def finish(self) -> None:

@@ -30,6 +30,7 @@ from ephemera.semantics.oracle import evaluate
 from ephemera.stories.read import read_story
 from ephemera.terms.atoms import attributes_term
 from ephemera.terms.events import Event, Interval
+from tests.engine import test_alike_limits
 from tests.engine.test_alike import CONSTANTS, DECLARED, KINDS, TEMPLATES
 from tests.plans.meaning import of_story
 from tests.strategies import chains, planned
@@ -165,6 +166,9 @@ def random_subjects(count: int) -> Iterator[Subject]:
     for seed in range(count):
         text, events = _alike(Random(seed), list(TEMPLATES.values())[seed % len(TEMPLATES)])
         yield _subject(text, check(Source("alike.eq", text)), events, World())
+    for seed in range(count // 3):
+        text, events = _of_many_lengths(Random(seed))
+        yield _subject(text, check(Source("limits.eq", text)), events, World())
     yield from planned_subjects(count)
 
 
@@ -202,3 +206,17 @@ def _alike(dice: Random, template: str) -> tuple[str, list[Event]]:
         at = dice.randrange(20) * 1_000_000
         events.append(Event(attributes_term(dice.choice("AB"), attributes), Interval(at, at), positional=True))
     return text, list(dict.fromkeys(events))
+
+
+def _of_many_lengths(dice: Random) -> tuple[str, list[Event]]:
+    """Rules of one template with different lengths of time, and events."""
+    template = dice.choice(list(test_alike_limits.TEMPLATES.values()))
+    pairs = [(s, dice.choice(test_alike_limits.LIMITS)) for s in test_alike_limits.LIMITS]
+    rules = (template.format(n=n, s=min(pair), t=max(pair)) for n, pair in enumerate(pairs))
+    events = []
+    for number in range(24):
+        label, at = dice.choice("ABC"), dice.randrange(20)
+        term = attributes_term(label, [("id", number % 7), ("x", dice.randrange(3))])
+        begin = at - (dice.randrange(9) if label == "C" else 0)
+        events.append(Event(term, Interval(begin * 1_000_000, at * 1_000_000), positional=True))
+    return test_alike_limits.DECLARED + "\n".join(rules), list(dict.fromkeys(events))

@@ -69,6 +69,14 @@ def test_what_is_exact_is_what_the_oracle_says(count: int, ways: dict[str, Any],
     assert sum(len(one.refusals) for one in followers) > count // 6
 
 
+def test_windows_are_kept_and_added() -> None:
+    hop = "n(k, count(*)) <- w: window 6 every 2, while w: collect b(k, _);"
+    tile = "m(k) <- t: every 4, i: a(k, _), i during t, while t: not b(k, _);"
+    changes_as_the_oracle(LATE + hop, hop + PLAIN)
+    changes_as_the_oracle(JOIN + hop, tile + hop)
+    changes_as_the_oracle(JOIN + LATE + tile, tile + hop.replace("6 every", "3 every"))
+
+
 # ---- kept, removed, added ------------------------------------------------------------------------------------
 
 
@@ -280,7 +288,7 @@ def test_an_input_that_has_ended_cannot_change() -> None:
     with pytest.raises(ChangeRefused, match="has ended"):
         found.change(ephemera.compile(DECLARED + JOIN))
     with pytest.raises(ValueError, match="look_back"):
-        found.change(ephemera.compile(DECLARED + JOIN), look_back="archive")  # type: ignore[arg-type]
+        found.change(ephemera.compile(DECLARED + JOIN), look_back="archive")
 
 
 def test_a_program_that_keeps_something_for_ever_is_refused_as_ever() -> None:

@@ -51,6 +51,12 @@ BODIES = {
     "least": f"Q(i, min(u)) <- a: A(i, x, _), w: from-start-backward(a, 4), {WINDOW}",
     "greatest, least and count": f"Q(i, max(u), min(u), count(*)) <- a: A(i, x, _), w: extend(a, 4), {WINDOW}",
     "sum and greatest": f"Q(i, sum(u), max(u), avg(u)) <- a: A(i, x, _), w: from-start-backward(a, 6), {WINDOW}",
+    "in the order of time": f"Q(i, first(u), last(u), nth(u, 2), list(u)) <- a: A(i, x, _), w: extend(a, 4), {WINDOW}",
+    "first": f"Q(x, first(u), last(u)) <- a: A(_, x, _), w: from-start-backward(a, 6), {WINDOW}",
+    "times": "Q(i, max(end(b)), top(j, 2 by u)) <- a: A(i, x, _), w: extend(a, 4), while w: collect b: B(j, x, u);",
+    "next": "Q(i, j) <- a: A(i, x, _), b: next B(j, x, _) after a within 4;",
+    "last": "Q(i, j) <- a: A(i, x, _), b: last B(j, x, v) before a within 4 where { v > 0 };",
+    "first in a window": "Q(i, j) <- a: A(i, x, _), w: extend(a, 3), b: first B(j, _, _) in w;",
     "by value": f"Q(x, max(u)) <- a: A(_, x, _), w: from-start-backward(a, 6), {WINDOW}",
     "a head without a value": "Q(i / j) <- a: A(i, x, _), b: B(j, x, _), {a, b} within 3;",
 }

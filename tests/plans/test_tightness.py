@@ -54,6 +54,9 @@ PROGRAMS = {
         "quiet(g) <- a: raised(g), c: lowered(g), from a until c: not horn(g, d) where { d > 60 }, {a,c} within 12h;"
         "loud(g, max(d)) <- a: raised(g), c: lowered(g), from a until c: collect horn(g, d), {a,c} within 12h;"
     ),
+    "the next one": f"{_ABC} then(x) <- i: a(x), j: next b(x) after i within 4;",
+    "the last one": f"{_ABC} cause(x) <- i: a(x), j: last b(x) before i within 4;",
+    "the first in a window": f"{_VISITS} first(p, begin(k)) <- v: visit(p), k: first knock(p) in v;",
     "shifted backward": f"{_VISITS} lonely(p) <- v: visit(p), w: shift-backward(v, 1h), while w: not knock(p);",
     "from the start": f"{_VISITS} lonely(p) <- v: visit(p), w: from-start(v, 1h), while w: not knock(p);",
     "a timer, then an event": (
@@ -77,6 +80,10 @@ PROGRAMS = {
     "either, then another": f"{_ABC} near(x) <- i: a(x), j: b(x), k: c(x),"
     "  (i before[1h,2h] j or j before[3h,4h] i), j before k, {j,k} within 1h;",
     "not so soon": f"{_ABC} late(x) <- i: a(x), j: b(x), {{i,j}} within 6h, not i before[0h,2h] j;",
+    "told by an event": (
+        "TIME UNIT 1 hour; EVENT ordered(id: int, h: int); EVENT shipped(id: int);"
+        "late(i) <- o: ordered(i, h), w: extend(o, 6 * h AT MOST 6h), while w: not shipped(i);"
+    ),
     "paths": f"{_STEPS} way(x, z) <- w: way(x, y), s: step(y, z), w before s, {{w,s}} within 9h;",
     "three steps": f"{_STEPS} way(x, z) <- w: way(x, y), s: step(y, z), w before[1h,3h] s, {{w,s}} within 9h;",
     "paths without a stone": f"{_STEPS} EVENT stone(a: int);"

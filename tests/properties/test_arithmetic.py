@@ -21,7 +21,8 @@ from ephemera.kernels.columns import UNBOUND, Batch, Column, column, ints, objec
 from ephemera.kernels.computed import Derived, gathered, key_column, whole_numbers
 from ephemera.kernels.filter import Filter
 from ephemera.syntax.nodes import Comparison, IsNull
-from ephemera.terms.compute import Undefined, compute
+from ephemera.terms.compute import compute
+from ephemera.terms.functions import Undefined
 from ephemera.terms.nodes import Binary, Bool, Call, Expression, Name, Negative, Null, Number, Text, Var
 from ephemera.terms.values import Term, Time, Value
 

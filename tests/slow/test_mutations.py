@@ -17,6 +17,36 @@ _PARTS = 4
 STORIES = sorted(str(path) for path in (ROOT / "tests" / "stories").glob("*.md"))
 
 FAULTS = {
+    "the order of time goes by begins": (
+        "terms/ordered_aggregates.py",
+        "return (self.time.end, self.time.begin, key(self.value))",
+        "return (self.time.begin, self.time.end, key(self.value))",
+    ),
+    "what happens together stands as it comes": (
+        "terms/ordered_aggregates.py",
+        "return (self.time.end, self.time.begin, key(self.value))",
+        "return (self.time.end, self.time.begin)",
+    ),
+    "top ranks the least first": (
+        "terms/ordered_aggregates.py",
+        "key=lambda one: key(one.rank), reverse=True",
+        "key=lambda one: key(one.rank)",
+    ),
+    "a selection shares nothing": (
+        "rules/selections.py",
+        "pattern_bindings(pattern).all - around",
+        "pattern_bindings(pattern).all",
+    ),
+    "a selection shares all": (
+        "rules/selections.py",
+        "sorted(pattern_bindings(pattern).all - around)",
+        "list[str]()",
+    ),
+    "conditions of a selection are of the chosen one alone": (
+        "rules/selections.py",
+        "return rebuild(pattern, renamed), tuple(rebuild(condition, renamed) for condition in conditions)",
+        "return rebuild(pattern, renamed), ()",
+    ),
     "before admits touching": ("semantics/conditions.py", "return i.end < j.begin", "return i.end <= j.begin"),
     "meets admits a gap": ("semantics/conditions.py", "return i.end == j.begin", "return i.end <= j.begin"),
     "overlaps without its last bound": (
@@ -96,6 +126,16 @@ FAULTS = {
         "return Interval(b - d, b)",
         "return Interval(b - d, e)",
     ),
+    "windows share an instant": (
+        "rules/periods.py",
+        "Interval(begin, begin + self.length - 1)",
+        "Interval(begin, begin + self.length)",
+    ),
+    "weeks begin on Thursdays": ("rules/periods.py", "_MONDAY if not every % WEEK else 0", "0"),
+    "days are those of UTC": ("rules/periods.py", 'self.zone != "UTC" and not self.period % DAY', "False"),
+    "an offset is lost": ("rules/periods.py", "origin + offset, zone", "origin, zone"),
+    "a length may be less than none": ("terms/compute.py", "0 <= length <= longest", "length <= longest"),
+    "a length has no limit": ("terms/compute.py", "0 <= length <= longest", "0 <= length"),
     "a timer of no length is lost": ("semantics/answers.py", "if time.begin > time.end:", "if time.begin >= time.end:"),
     "nested where is lost": (
         "semantics/answers.py",

@@ -100,6 +100,9 @@ def test_without_extras_the_engine_in_one_process_works(version: str, wheel: Pat
     code, output, told = machine.run("test", "story.md")
     assert (code, output) == (0, "1 passed, 0 failed\n")
     assert WITHOUT in told
+    points = "from importlib.metadata import entry_points as e; print([p.value for p in e(group='pytest11')])"
+    found = subprocess.run([machine.python, "-c", points], capture_output=True, text=True, check=True, env={})
+    assert found.stdout == "['ephemera.testing.plugin']\n"
     for words in (
         ["run", "overdue.eq", "--input", "orders.jsonl"],
         ["demo"],

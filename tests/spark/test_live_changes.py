@@ -220,15 +220,13 @@ def test_the_command_changes_a_checkpoint(spark: SparkSession, tmp_path: Path) -
     assert answers(tmp_path) == right(events, (LATE, 0, 1e9), (JOIN, 0, bound), (SHORTER, bound, 1e9))
 
 
-def test_the_command_says_what_is_no_checkpoint_of_spark(tmp_path: Path) -> None:
+def test_the_command_says_what_is_no_checkpoint_and_what_spark_cannot_look_back_on(tmp_path: Path) -> None:
     (tmp_path / "new.eq").write_text(DECLARED + LATE)
-    (tmp_path / "local").mkdir()
-    (tmp_path / "local" / "commit.json").write_text("{}")
     (tmp_path / "empty").mkdir()
-    local = _command(f"{tmp_path}/local", f"{tmp_path}/new.eq")
-    assert (local.exit_code, "of a run in one process" in local.stderr) == (2, True)
     empty = _command(f"{tmp_path}/empty", f"{tmp_path}/new.eq")
     assert (empty.exit_code, "no checkpoint of a live run" in empty.stderr) == (2, True)
+    archive = _command(f"{tmp_path}/empty", f"{tmp_path}/new.eq", "--look-back", "archive/")
+    assert (archive.exit_code, "on Spark there are no archives" in archive.stderr) == (2, True)
 
 
 @pytest.mark.slow

@@ -9,6 +9,8 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 from py4j.protocol import Py4JNetworkError  # type: ignore[import-untyped]
@@ -17,6 +19,9 @@ from pyspark.sql import SparkSession
 
 import ephemera
 from ephemera.cli.main import app
+from ephemera.spark.batch.job import Job, start
+from ephemera.spark.batch.job_output import Computed
+from ephemera.spark.read.scan import Input
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.ship_package import OtherPython, missing, ship
 
@@ -77,6 +82,37 @@ def test_a_live_run_tells_both_at_its_end(spark: SparkSession, tmp_path: Path) -
     # Once ends before the time of the last event has passed, so nothing is late yet.
     assert "rule 2 `worse`" in told[1]
     assert "rule 3" not in told[1]
+
+
+STRANGE = [("order", 1, "a", "new"), ("Order", 2, "b", "new"), ("shiped", 3, "a", "new")]
+MISNAMED = (
+    "events `Order` were passed over, since no rule reads them; did you mean `order`?",
+    "events `shiped` were passed over, since no rule reads them; did you mean `shipped`, which never came?",
+)
+
+
+def test_a_type_that_is_spelled_otherwise_than_one_that_rules_read_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    columns = dict(zip(("event", "time", "id", "kind"), zip(*STRANGE, strict=True), strict=True))
+    pq.write_table(pa.table({name: list(values) for name, values in columns.items()}), tmp_path / "e.parquet")
+    started = start(spark, [Job(ephemera.compile(SHOP)._compiled)], [Input(str(tmp_path / "e.parquet"))])
+    assert Computed(started).summary.warnings == MISNAMED
+    lines = "".join(json.dumps({"event": e, "time": t, "data": [i, k]}) + "\n" for e, t, i, k in STRANGE)
+    program = write(tmp_path, "shop.eq", SHOP)
+    write(tmp_path, "in/e.jsonl", lines)
+    options = [
+        "--mode",
+        "stream",
+        "--trigger",
+        "once",
+        "--input",
+        str(tmp_path / "in"),
+        "--output",
+        str(tmp_path / "o"),
+    ]
+    result = CliRunner().invoke(app, ["run", program, *options])
+    assert [line for line in result.stderr.splitlines() if line.startswith("warning: ")] == [
+        f"warning: {told}" for told in MISNAMED
+    ]
 
 
 def test_run_all_takes_a_frame_and_has_all_that_came_of_it(spark: SparkSession) -> None:

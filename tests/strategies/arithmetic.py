@@ -24,6 +24,8 @@ EQUATIONS = [
         "v + (w - u) = 3",
         "concat(v) = concat(w)",
     ),
+    *("abs(v) = w", "floor(v) + w = 9", "round(v) = w", "text(v) = text(w)", "greatest(v, u) = w", "power(v, 2) = w"),
+    *("v in (w, 3)", "coalesce(v, 4) = w", "length(text(v)) = w"),
     *("begin(a) + w = begin(b) + v", "begin(b) - begin(a) = w", "duration(a) = w", "v + w = 9007199254740993"),
     *("v + w = 9223372036854775807", "w = -9223372036854775807 - v", "v + w = 0.0", "v + 1.5 = w"),
 ]
@@ -39,6 +41,7 @@ OTHERS = [
         "v != w + 1",
     ),
     *("v + 1 is null", "not v + w is null", "v + w is not null", "v = w + 1 or v + w = 9", "not (v = w + 1)"),
+    *("v not in (w, 3, 4.0)", "round(v / w) > 1", "not least(v, w) < 3", "sqrt(v) < w", "ceil(v) in (1, w)"),
     *("v < w or w / v > 1", "-v > w", "v - w > -2 and v - w < 2", "end(b) - begin(a) > v"),
 ]
 HEADS = [
@@ -50,6 +53,8 @@ HEADS = [
     "v - w, v",
     "i, j, -v, end(b) - begin(a)",
     "concat(v), w",
+    "text(v), coalesce(w, 0), round(v), floor(w), abs(v)",
+    "greatest(v, w), power(v, 2), sqrt(w)",
 ]
 WINDOWS = [
     "Q{}(v, count(*), sum(w)) <- a: c(i, v), t: extend(a, 6), while t: collect d(j, w) where {{ {} }};\n",
@@ -72,6 +77,8 @@ STREAMS: dict[str, tuple[Any, ...]] = {
     "large": (2**53, 2**53 - 1, 2**53 + 1, float(2**53), 1, 1.0, 0, 2**53 - 8),
     "limits": (2**63 - 1, -(2**63), 2**62, -(2**62), 2.0**63, 2.0**62, 1, -1, 0, 1e308, -1e308),
 }
+WRITTEN = 'FUNCTION gcd(int, int): int FROM "math:gcd";\n'
+"""A function that people wrote."""
 DECLARED = "EVENT c(i: int, v: int);\nEVENT d(j: int, w: int);\nEVENT e(k: int, u: int);\n"
 
 
@@ -79,7 +86,7 @@ DECLARED = "EVENT c(i: int, v: int);\nEVENT d(j: int, w: int);\nEVENT e(k: int, 
 def _programs(draw: DrawFn) -> tuple[str, str, bool]:
     is_declared = draw(st.booleans())
     stream = draw(st.sampled_from(["small", "limits"] if is_declared else list(STREAMS)))
-    text = DECLARED if is_declared else ""
+    text = WRITTEN + (DECLARED if is_declared else "")
     for number in range(draw(st.integers(1, 3))):
         shape = draw(st.sampled_from(["pair", "pair", "triple", "window"]))
         if shape == "window":
@@ -88,7 +95,10 @@ def _programs(draw: DrawFn) -> tuple[str, str, bool]:
         body = PAIRS if shape == "pair" else draw(st.sampled_from(TRIPLES))
         allowed = [c for c in EQUATIONS if "u" not in c.replace("mult", "").replace("sub", "").replace("dur", "")]
         first = draw(st.sampled_from(EQUATIONS if shape == "triple" else allowed))
-        conditions = [first, *draw(st.lists(st.sampled_from(OTHERS), max_size=1))]
+        conditions = [
+            first,
+            *draw(st.lists(st.sampled_from([*OTHERS, "gcd(v, w) > 1", "not gcd(w, v) > 1"]), max_size=1)),
+        ]
         text += body.format(number, draw(st.sampled_from(HEADS)), ", ".join(conditions))
     return text, stream, is_declared
 

@@ -1,18 +1,22 @@
 """This module generates programs that change while they run: pairs of programs, a stream, and a moment in it.
 
 Both programs declare the same types. Rules join, are alike, wait for timers, ask for absence and collect, some of what
-others derive; the second program lacks some rules of the first, has others, and some in other words.
+others derive; the second program lacks some rules of the first, has others, and some in other words. It may declare
+otherwise what both declare.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 BASE = ("a", "b", "c")
 VIEWS = ("d", "e")
+GROWING = re.compile(r"\ba\((\w+), (\w+)\)")
+"""What asks for an `a` that has two attributes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,20 +31,54 @@ class Changing:
     """In the order in which they arrive."""
     moments: tuple[int, ...]
     """After how many events each change comes."""
+    grown: tuple[bool, ...] = ()
+    """For each program whether `a` has a third attribute, if it ever has: of events before that it is null."""
+
+    def shaped(self, number: int, events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Events as one of the programs declares them."""
+        has_more = bool(self.grown) and self.grown[number]
+        return [one if has_more or one["event"] != "a" else {**one, "data": one["data"][:2]} for one in events]
 
     def program(self, number: int) -> str:
         """The text of one of the programs."""
         return "\n".join([self.declared[number], *(text for _, text in self.rules[number])])
 
 
-def changings(count: int, *, streams: bool = False, changes: int = 1) -> Iterator[Changing]:
+def changings(count: int, *, streams: bool = False, changes: int = 1, grows: bool = False) -> Iterator[Changing]:
     """The same every time."""
     for seed in range(count):
-        yield make(Random(seed), streams=streams, changes=changes)
+        yield make(Random(seed), streams=streams, changes=changes, grows=grows)
 
 
-def make(dice: Random, *, streams: bool = False, changes: int = 1) -> Changing:
-    """One of them, by the dice."""
+def make(dice: Random, *, streams: bool = False, changes: int = 1, grows: bool = False) -> Changing:
+    """One of them, by the dice; maybe one in which a type gets an attribute, and streams other watermarks."""
+    case = _made(dice, streams=streams, changes=changes)
+    return _grown(dice, case) if grows else case
+
+
+def _grown(dice: Random, case: Changing) -> Changing:
+    """The same with one more attribute from some change on, which old rules do not ask for, and some new ones do."""
+    first = dice.randrange(1, len(case.declared))
+    declared, rules = list(case.declared), list(case.rules)
+    more = dice.choice((1, 4, 9))
+    for number in range(first, len(declared)):
+        text = declared[number].replace("EVENT a(k: int, v: int)", "EVENT a(k: int, v: int, u: int)")
+        declared[number] = re.sub(r"WATERMARK (\d+)", lambda found: f"WATERMARK {int(found[1]) + more}", text)
+        own = [(label, GROWING.sub(r"a(\1, \2, _)", text)) for label, text in rules[number]]
+        if dice.random() < 0.5:
+            times = f"i before j, {{i, j}} within {dice.choice((2, 5))}"
+            own.append(("q", f"q(k, u) <- i: a(k, _, u), j: b(k, _), {times};"))
+        rules[number] = tuple(own)
+    values = [dice.randrange(2) if place >= case.moments[first - 1] else None for place in range(len(case.events))]
+    events = [
+        {**event, "data": [*event["data"], value]} if event["event"] == "a" else event
+        for event, value in zip(case.events, values, strict=True)
+    ]
+    grown = tuple(number >= first for number in range(len(declared)))
+    return Changing(tuple(declared), tuple(rules), tuple(events), case.moments, grown)
+
+
+def _made(dice: Random, *, streams: bool, changes: int) -> Changing:
     declared = ["TIME UNIT 1 sec;", *(f"EVENT {label}(k: int, v: int);" for label in (*BASE, *VIEWS))]
     if streams:
         declared += ["STREAM s CARRIES a, b WATERMARK 3 sec;", "STREAM t CARRIES c WATERMARK 6 sec;"]
@@ -154,6 +192,16 @@ def _summed(dice: Random, label: str) -> str:
     )
 
 
+def _told(dice: Random, label: str) -> str:
+    limit = dice.choice((2, 5))
+    return f"{label}(k, v) <- i: {_read(dice)}(k, v), w: extend(i, v + 1 AT MOST {limit}), while w: not b(k, _);"
+
+
+def _window(dice: Random, label: str) -> str:
+    window = dice.choice(("every 4", "window 6 every 2", "window 5 every 3 offset 1"))
+    return f"{label}(k, count(*)) <- w: {window}, while w: collect {_read(dice)}(k, _);"
+
+
 def _algebra(dice: Random, label: str) -> str:
     first, second = dice.sample(BASE, 2)
     return f"{label}(k, v) <- detect x: ({first}(k, v) ; {second}(k, _)), x within {dice.choice((3, 6))};"
@@ -163,7 +211,7 @@ Maker = Callable[[Random, str], str]
 _VIEWS: tuple[Maker, ...] = (_view_of_one, _view_of_two, _view_of_absence)
 _OUTPUTS: tuple[Maker, ...] = (
     *(_plain, _alike, _alike, _alike_later, _alike_later, _join, _same, _three, _absence, _absence),
-    *(_absence_before, _counted, _summed),
+    *(_absence_before, _counted, _summed, _told, _window),
 )
 
 

@@ -30,6 +30,8 @@ CLOCKS = [
     "tick(n) <- t: timer:datetime(second: n), n mod 2 = 0;",
     "tick(n) <- t: timer:datetime(second: n), w: extend(t, 2), n mod 4 = 1;",
     "tick(n) <- d: cal:shift(n);",
+    "tick(sum(n)) <- t: every 2 sec, while t: collect optional u(n);",
+    "tick(count(*)) <- t: window 5 sec every 3 sec offset 1 sec, while t: collect optional u(_);",
 ]
 CHAINS = [
     "even(n) <- h: tick(n), n mod 4 = 0;",
@@ -52,6 +54,13 @@ READERS = [
     "n12(n, x) <- h: n3(n), e: b(x), h before[0, 5] e;",
     "n13(n) <- h: n3(n), w: extend-begin(h, 3), while w: not b(_);",
     "n14(x) <- e: c(x), f: b(_), {e, f} within 3;",
+    "n15(count(*)) <- t: window 4 sec every 2 sec offset 1 sec, while t: collect optional a(_);",
+    "n16(n) <- t: every 3 sec, h: T(n), h during t, while t: not b(_);",
+    "n17(x, n) <- h: T(n), t: window 5 sec every 2 sec, e: a(x), e starts t, {t, h} within 9;",
+    "n18(x, count(*)) <- t: window 4 sec every 2 sec, while t: collect a(x);",
+    "n19(x) <- t: every 3 sec, while t: collect c(x), while t: not b(x);",
+    "n20(x, sum(n)) <- t: window 5 sec, while t: collect b(x), while t: collect T(n);",
+    "n21(x, count(*)) <- t: every 4 sec, while t: collect n17(x, _);",
     'RAISE to(recipient="r", transport="console") { m { var N } } ON event h: tick(var N) END',
 ]
 
@@ -96,8 +105,9 @@ def _timed(draw: DrawFn) -> Timed:
             texts.append(f"STREAM {name} CARRIES {', '.join(carried)} WATERMARK {limit} sec;")
     chain = draw(st.sampled_from(CHAINS))
     readers = draw(st.lists(st.sampled_from(READERS), min_size=1, max_size=4, unique=True))
-    if any("n3(" in reader for reader in readers):
-        readers = list(dict.fromkeys([READERS[2], *readers]))
+    for asked in ("n3(", "n17("):
+        if any(asked in reader for reader in readers):
+            readers = list(dict.fromkeys([next(r for r in READERS if r.startswith(asked)), *readers]))
     texts += [draw(st.sampled_from(CLOCKS)), chain]
     texts += [reader.replace("T(", draw(st.sampled_from(["tick(", "even("]))) for reader in readers]
     program = "\n".join(texts)

@@ -1,4 +1,4 @@
-"""This module generates programs whose windows have conditions on time of their own, over points and over intervals."""
+"""This module generates programs whose windows and selections have conditions on time of their own."""
 
 from __future__ import annotations
 
@@ -35,7 +35,16 @@ WINDOWS = {
 HEADS = [
     "Q{}(i, count(*), sum(u), max(u)) <- o: o(i), {} {} p: p({}, u) where {{ {} }};\n",
     "Q{}(i, count(u)) <- o: o(i), {} {} p: p({}, u) where {{ {} }};\n",
+    "Q{}(i, first(u), nth(u, 2), list(u), max(end(p))) <- o: o(i), {} {} p: p({}, u) where {{ {} }};\n",
+    "Q{}(i, last(u), top(u, 2 by 0 - u), min(begin(p))) <- o: o(i), {} {} p: p({}, u) where {{ {} }};\n",
     "Q{}(i) <- o: o(i), {} {} p: p({}, u) where {{ {} }};\n",
+]
+SELECTIONS = [
+    "next p({}, u) after o within 6",
+    "last p({}, u) before o within 6",
+    "first p({}, u) in {}",
+    "last p({}, u) in {}",
+    "next p({}, u) after o within 6 without {{ c, o(_) }}",
 ]
 
 
@@ -48,6 +57,11 @@ def _programs(draw: DrawFn) -> tuple[str, bool]:
         body, others = WINDOWS[draw(st.sampled_from(list(WINDOWS)))]
         parts = [_condition(draw, others) for _ in range(draw(st.integers(1, 2)))]
         own = draw(st.sampled_from([" and ", " or "])).join(parts)
+        if draw(st.integers(0, 3)) == 0:
+            chosen = draw(st.sampled_from(SELECTIONS)).format(draw(st.sampled_from(["_", "i"])), others[0])
+            before = body.rpartition(", ")[0]
+            text += f"Q{number}(i, u) <- o: o(i), {before}, p: {chosen} where {{ {own} }};\n"
+            continue
         head = draw(st.sampled_from(HEADS))
         mode = "not" if head is HEADS[-1] else draw(st.sampled_from(["collect", "collect optional"]))
         text += head.format(number, body, mode, draw(st.sampled_from(["_", "i"])), own)

@@ -24,6 +24,7 @@ from ephemera.syntax.nodes import (
     AnyOf,
     Apart,
     At,
+    AtMost,
     Attribute,
     Between,
     Comparison,
@@ -34,6 +35,7 @@ from ephemera.syntax.nodes import (
     Detect,
     Event,
     EventType,
+    Import,
     InCalendar,
     IsNull,
     Lasts,
@@ -49,6 +51,7 @@ from ephemera.syntax.nodes import (
     Rate,
     Relation,
     Rule,
+    Selection,
     Statement,
     Stratum,
     Stream,
@@ -63,7 +66,7 @@ from ephemera.syntax.nodes import (
     Within,
 )
 from ephemera.terms import nodes as term_nodes
-from ephemera.terms.nodes import AnyEvent, Call, ComparisonOperator, Element, Label, Node, Number
+from ephemera.terms.nodes import AnyEvent, Call, ComparisonOperator, Element, Label, Node, Number, Periodic
 
 from .terms import atoms, elements, patterns, root_terms, table_patterns
 from .words import (
@@ -185,19 +188,49 @@ def accumulations() -> SearchStrategy[Accumulation]:
 
 
 @cache
+def selections() -> SearchStrategy[Selection]:
+    def selection(
+        which: Literal["next", "first", "last"], *relations: Literal["after", "before", "in"]
+    ) -> SearchStrategy[Selection]:
+        own = several(conditions(1), most=2)
+        kinds = several(table_patterns(labelled=True) | node(AnyEvent, labels()), most=2)
+        return node(
+            Selection,
+            st.just(which),
+            events(),
+            st.sampled_from(relations),
+            bare_names(),
+            maybe(durations()),
+            kinds,
+            own,
+        )
+
+    return among(selection("next", "after"), selection("last", "before", "in"), selection("first", "in"))
+
+
+@cache
+def periodics() -> SearchStrategy[Periodic]:
+    every = node(Periodic, st.none(), durations(), maybe(durations()))
+    return among(every, node(Periodic, durations(), maybe(durations()), maybe(durations())))
+
+
+@cache
 def queries(depth: int = 2, *, in_where: bool = False) -> SearchStrategy[Query]:
-    """Queries of every kind; a `Where` stands over no `Where` and no accumulation, which take the conditions."""
+    """Queries of every kind; a `Where` stands over no `Where`, accumulation or selection, which take the conditions."""
+    limits: SearchStrategy[AtMost] = node(AtMost, expressions(1), durations())
     kinds: list[SearchStrategy[Query]] = [
         events(),
         events(),
         node(Timer, maybe(bare_names()), st.sampled_from(TIMER_KINDS), bare_names(), durations()),
+        node(Timer, maybe(bare_names()), st.sampled_from(TIMER_KINDS), bare_names(), limits),
+        node(Event, maybe(bare_names()), periodics()),
         node(Absent, table_patterns(labelled=True)),
         node(At, bare_names(), table_patterns(labelled=False)),
         node(At, bare_names(), table_patterns(labelled=True), st.just(True)),
         node(Algebra, maybe(bare_names()), algebra_expressions(), st.booleans()),
     ]
     if not in_where:
-        kinds += [accumulations(), accumulations()]
+        kinds += [accumulations(), accumulations(), selections()]
     if depth > 0:
         kinds.append(conjunctions(depth))
         kinds.append(node(Or, several(queries(depth - 1), least=1)))
@@ -266,6 +299,7 @@ def declarations() -> SearchStrategy[Declaration]:
     return among(
         node(TimeUnit, durations()),
         node(TimeZone, st.text(max_size=5)),
+        node(Import, st.text(max_size=5), names()),
         node(Namespace, names(), st.text(max_size=5)),
         _event_types(),
         streams,

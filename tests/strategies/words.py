@@ -69,6 +69,7 @@ QUOTED = (
 
 UNITS = ("week", "day", "hour", "min", "sec", "ms", "us")
 AGGREGATIONS = ("min", "max", "sum", "count", "avg")
+ORDERED = ("first", "last", "nth", "list", "top")
 
 
 def among(*groups: SearchStrategy[T]) -> SearchStrategy[T]:
@@ -200,7 +201,7 @@ def expressions(depth: int = 2, *, in_construct: bool = False) -> SearchStrategy
     # `-3` is a number, so a negative never has a number under it.
     negatives = node(Negative, inner.filter(lambda operand: not isinstance(operand, Number)))
     operators: SearchStrategy[ArithmeticOperator] = st.sampled_from(get_args(ArithmeticOperator))
-    functions = plain_names().filter(lambda name: name not in AGGREGATIONS)
+    functions = plain_names().filter(lambda name: name not in (*AGGREGATIONS, *ORDERED))
     return among(
         leaves,
         leaves,
@@ -213,10 +214,13 @@ def expressions(depth: int = 2, *, in_construct: bool = False) -> SearchStrategy
 
 
 def _aggregates(arguments: SearchStrategy[Expression]) -> SearchStrategy[Aggregate]:
-    """``count(*)``, ``sum(e)`` and ``sum(all e group by { … })``."""
-    functions = st.sampled_from(AGGREGATIONS)
+    """``count(*)``, ``sum(e)`` and ``sum(all e group by { … })``; ``last(e)``, ``nth(e, 2)``, ``top(e, 3 by f)``."""
+    functions, numbers = st.sampled_from(AGGREGATIONS), st.integers(1, 2**63 - 1)
     return among(
         st.just(Aggregate("count", None)),
         node(Aggregate, functions, arguments),
         node(Aggregate, functions, arguments, st.just(True), several(variables())),
+        node(Aggregate, st.sampled_from(("first", "last", "list")), arguments, st.booleans()),
+        node(Aggregate, st.sampled_from(("nth", "top")), arguments, st.booleans(), st.just(()), numbers),
+        node(Aggregate, st.just("top"), arguments, st.booleans(), st.just(()), numbers, arguments),
     )

@@ -173,6 +173,7 @@ def test_an_unknown_engine_is_refused() -> None:
         (1, HOUR),
         (0.5, HOUR // 2),
         (-2, -2 * HOUR),
+        (0.29, 29 * HOUR // 100),  # the double is a little less
         ("1970-01-01T00:00:00.0000019Z", 1),
         ("1969-12-31T23:59:59Z", -1_000_000),
     ],

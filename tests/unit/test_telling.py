@@ -190,6 +190,41 @@ def test_an_engine_knows_what_it_lacked_so_far() -> None:
     assert engine.never(emit=["late"]).came == ("shipped",)
 
 
+# ---- names that are hardly meant ---------------------------------------------------------------------------
+
+STRANGE = [event("order", 1, "a"), event("Order", 2, "b"), event("shiped", 3, "a"), event("invoice", 4, "a")]
+"""`invoice` is like nothing that a rule reads, so it is none of this program's business."""
+MISNAMED = [
+    "events `Order` were passed over, since no rule reads them; did you mean `order`?",
+    "events `shiped` were passed over, since no rule reads them; did you mean `shipped`, which never came?",
+]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_type_that_is_spelled_otherwise_than_one_that_rules_read_is_told(place: Place, engine: list[str]) -> None:
+    place.write("in/events.jsonl", "".join(json.dumps(one) + "\n" for one in STRANGE))
+    result = place.run(*engine)
+    assert [line for line in result.stderr.splitlines() if line.startswith("warning: ")] == [
+        f"warning: {told}" for told in MISNAMED
+    ]
+    assert place.run("--strict", *engine).exit_code == 1
+
+
+@pytest.mark.parametrize("engine", ["local", "oracle"])
+def test_python_is_told_of_types_that_are_spelled_otherwise(engine: str) -> None:
+    program = ephemera.compile(SHOP)
+    assert list(program.run_all(STRANGE, engine=engine).notes[:2]) == MISNAMED
+    both = program.run_all([*STRANGE, event("shipped", 9, "a")], engine=engine)
+    assert [note for note in both.notes if "passed over" in note] == MISNAMED[:1]  # `shiped` may be a type of its own
+
+
+def test_an_engine_tells_of_types_that_are_spelled_otherwise() -> None:
+    engine = ephemera.compile(SHOP).engine()
+    for one in STRANGE:
+        engine.send(one)
+    assert list(engine.warnings) == MISNAMED
+
+
 # ---- what could not be used --------------------------------------------------------------------------------
 
 

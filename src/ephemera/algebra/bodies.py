@@ -51,6 +51,7 @@ from ephemera.rules.nodes import (
     TimerLiteral,
 )
 from ephemera.rules.patterns import pattern_label
+from ephemera.rules.periods import periods
 from ephemera.rules.scope import (
     Bindings,
     bindings,
@@ -60,7 +61,7 @@ from ephemera.rules.scope import (
     variable_names,
 )
 from ephemera.syntax.nodes import Algebra, Condition, Derive, Within
-from ephemera.terms.nodes import Aggregate, All, Pattern, Var
+from ephemera.terms.nodes import Aggregate, All, Pattern, Periodic, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,17 +124,23 @@ class Body:
                 whole = self._stored(whole, literals[: position + 1])
         if whole is None:
             raise TypeError("a body has at least one event")
+        # A table may say how long a timer is; otherwise what is left of a tuple without it is looked up.
+        tables_first = any(isinstance(timer, TimerLiteral) and timer.told is not None for timer in normal.timers)
+        whole = self._with_tables(whole) if tables_first else whole
         for timer in normal.timers:
             if isinstance(timer, TimerLiteral):
-                whole = RelativeTimer(whole, timer.name, timer.kind, timer.anchor, timer.length)
+                whole = RelativeTimer(whole, timer.name, timer.kind, timer.anchor, timer.length, timer.told)
             else:
                 whole = Gap(whole, timer.name, timer.first, timer.last)
             self._events.add(timer.name)
-        for row in normal.tables:
+        return self._selected(whole if tables_first else self._with_tables(whole))
+
+    def _with_tables(self, whole: Expression) -> Expression:
+        for row in self._normal.tables:
             whole = self._joined(whole, Table(row.pattern, row.at), bound(row.pattern))
             self._seen |= bound(row.pattern)
             self._sure |= pattern_bindings(row.pattern).sure
-        return self._selected(whole)
+        return whole
 
     def _event(self, literal: EventLiteral) -> tuple[Expression, Bindings]:
         """An event, and the variables that it binds."""
@@ -152,6 +159,9 @@ class Body:
         """The answers to a pattern, and where it forbids what others bind, the test that is left to be done."""
         label = pattern_label(pattern)
         if label is not None and str(label) == "timer:datetime":
+            if isinstance(pattern, Periodic):
+                intervals = periods(pattern, self._catalogue.zone)
+                return Calendar(name, pattern, intervals.shortest, intervals.longest), []
             return Calendar(name, pattern), []
         found = pattern_bindings(pattern)
         if not (found.perhaps | found.never) & elsewhere:

@@ -79,8 +79,10 @@ def _faults(e: Expression, of: _Schema, more: Collection[str]) -> Iterator[str]:
             inside = of(inner)
             yield from (f"renames {old}, which is not there" for old, _ in events if begin(old) not in inside)
             yield from (f"renames {old}, which is not there" for old, _ in variables if old not in inside)
-        case RelativeTimer(inner, name, _, anchor, _):
+        case RelativeTimer(inner, name, _, anchor, length):
             yield from _timer(of(inner), name, (anchor,))
+            if isinstance(length, str) and length not in more:
+                yield f"lasts {length}, which is not there"
         case Gap(inner, name, first, last):
             yield from _timer(of(inner), name, (first, last))
         case Merge(inner, _, events):

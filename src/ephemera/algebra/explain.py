@@ -53,7 +53,7 @@ from ephemera.algebra.scalar import (
 from ephemera.algebra.schema import schemas
 from ephemera.base.time import describe
 from ephemera.rules.explain import readable
-from ephemera.syntax.format import format_condition, format_head, format_pattern
+from ephemera.syntax.format import format_condition, format_expression, format_head, format_pattern
 from ephemera.syntax.nodes import Derive, Head
 from ephemera.terms.nodes import Pattern
 
@@ -128,8 +128,9 @@ def operator(e: Expression) -> str:
             return f"project {', '.join(attributes)}"
         case Imbed(_, head):
             return f"build {_head(head)}"
-        case RelativeTimer(_, name, kind, anchor, length):
-            return f"timer {name}: {kind}({anchor}, {describe(length)})"
+        case RelativeTimer(_, name, kind, anchor, length, told):
+            lasts = f"{format_expression(readable(told, arrow=True))} AT MOST " if told is not None else ""
+            return f"timer {name}: {kind}({anchor}, {lasts}{length if isinstance(length, str) else describe(length)})"
         case Gap(_, name, first, last):
             return f"timer {name}: between {first} and {last}"
         case Merge(_, name, events):

@@ -43,6 +43,7 @@ from ephemera.rules.nodes import (
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import primitives
 from ephemera.syntax.nodes import Comparison, IsNull, Raise
+from ephemera.terms.functions import FUNCTIONS
 from ephemera.terms.nodes import As, Binary, Call, Duration, Label, Name, Negative, Pattern, Var
 
 Fields: TypeAlias = Set[tuple[type, str]]
@@ -129,7 +130,9 @@ def _declared(normal: NormalRule, catalogue: Catalogue) -> dict[str, object]:
     labels |= set() if own is None else {own}
     uris = {prefix: uri for uri, prefix in catalogue.namespaces.prefixes.items()}
     prefixes = {label.prefix for label in find(normal, Label)} & set(uris)
+    called = {call.function for call in find(normal, Call)} & set(catalogue.functions)
     return {
+        **{f"function {name}": catalogue.functions[name].meaning for name in called},
         **{f"prefix {prefix}": uris[prefix] for prefix in prefixes},
         **{f"event {label}": declared_as(catalogue, label) for label in labels if label in catalogue.events},
         **{f"table {x}": catalogue.tables[x].attributes for x in labels if x in catalogue.tables},
@@ -154,11 +157,18 @@ def _patterns(normal: NormalRule) -> Iterator[Pattern]:
 def _asks_for_dates(normal: NormalRule) -> bool:
     if any(str(pattern_label(pattern)) == "timer:datetime" for pattern in _patterns(normal)):
         return True
-    return any(call.function == "datetime" for call in find(normal, Call))
+    return any(call.function == "datetime" or _is_zoned(call.function) for call in find(normal, Call))
+
+
+def _is_zoned(function: str) -> bool:
+    return function in FUNCTIONS and FUNCTIONS[function].is_zoned
 
 
 def _computes_lengths(normal: NormalRule) -> bool:
     """Whether a length of time may be a value in a rule: such a value counts units."""
+    timers = [t.told for t in normal.timers if isinstance(t, TimerLiteral) and t.told is not None]
+    if timers:
+        return True
     told = [normal.head, *normal.having, *find(normal, Comparison), *find(normal, IsNull)]
     return any(isinstance(node, Call | Binary | Negative | Duration) for one in told for node in walk(one))
 

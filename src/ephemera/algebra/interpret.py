@@ -49,9 +49,11 @@ from ephemera.rules.series import Series, series_of
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.addresses import address
 from ephemera.terms.atoms import match_event, match_term
-from ephemera.terms.compute import Undefined
+from ephemera.terms.compute import lasting
 from ephemera.terms.construct import Origin, Row, construct, value_of
 from ephemera.terms.events import Event, Interval
+from ephemera.terms.functions import Undefined
+from ephemera.terms.nodes import Expression as Computed
 from ephemera.terms.nodes import Pattern
 from ephemera.terms.values import Key, Term, Value, equal, key, merged
 
@@ -148,8 +150,12 @@ class Interpreter:
                 return ({names.get(a, a): v for a, v in t.items()} for t in self.evaluate(inner, source))
             case Imbed(inner, head):
                 return (m for t in self.evaluate(inner, source) for m in self._with_head(t, head))
-            case RelativeTimer(inner, name, kind, anchor, length):
+            case RelativeTimer(inner, name, kind, anchor, int(length), None):
                 return _with_timer(self.evaluate(inner, source), name, kind, *offsets(kind, anchor, length))
+            case RelativeTimer(inner, _, _, _, int(longest), told) if told is not None:
+                return self._with_told_timer(self.evaluate(inner, source), e, told, longest)
+            case RelativeTimer():
+                raise InternalError("interpret", f"rules of which each has another {e.name} run as one only in engines")
             case Gap(inner, name, first, last):
                 return _with_timer(self.evaluate(inner, source), name, "gap", (end(first), 0), (begin(last), 0))
             case Merge(inner, name, events):
@@ -208,6 +214,12 @@ class Interpreter:
             self.series.add((t[BEGIN], t[END]), bound, t[TERM])
         return t
 
+    def _with_told_timer(self, given: Relation, timer: RelativeTimer, told: Computed, longest: int) -> Iterator[Tuple]:
+        for t in given:
+            length = lasting(told, variables_in(t), self._tester.scope(t), longest)
+            if length is not None:
+                yield from _with_timer([t], timer.name, timer.kind, *offsets(timer.kind, timer.anchor, length))
+
     # ---- heads ---------------------------------------------------------------------------------------------
 
     def _with_head(self, t: Tuple, head: Head) -> Iterator[Tuple]:
@@ -217,7 +229,9 @@ class Interpreter:
 
     def _grouped(self, e: Group, relation: Relation) -> Iterator[Tuple]:
         origin = Origin(
-            {v: k for k, c in reversed(list(enumerate(e.collections))) for v in c.binds}, len(e.collections)
+            {v: k for k, c in reversed(list(enumerate(e.collections))) for v in c.binds},
+            len(e.collections),
+            tuple(c.name for c in e.collections),
         )
         groups: dict[Key, list[Tuple]] = {}
         for t in relation:
@@ -313,8 +327,10 @@ def _difference(left: Relation, right: Relation) -> Iterator[Tuple]:
 def _row(e: Group, t: Tuple) -> Row:
     own = tuple(_key(t.get(v, _NOTHING)) for v in e.own)
     pairs: list[Key | None] = []
+    times: list[Interval | None] = []
     for collection in e.collections:
         event = t.get(reference(collection.name))
         identity_of_pair = None if event is None else tuple(_key(t.get(v, _NOTHING)) for v in collection.variables)
         pairs.append(None if event is None else (event.key, identity_of_pair))
-    return Row(variables_in(t), own, tuple(pairs))
+        times.append(None if event is None else event.time)
+    return Row(variables_in(t), own, tuple(pairs), tuple(times))

@@ -17,6 +17,7 @@ from ephemera.algebra.scalar import TRUE, Formula
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.nodes import Catalogue, Growth, NormalRule
 from ephemera.syntax.nodes import AlgebraOperator, Condition, Head
+from ephemera.terms.nodes import Expression as Value
 from ephemera.terms.nodes import Pattern
 
 # ---- where tuples come from --------------------------------------------------------------------------------
@@ -51,6 +52,9 @@ class Calendar:
 
     name: str
     pattern: Pattern
+    shortest: int = 0
+    longest: int = 0
+    """How long they last; all but periodic timers are points."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,10 @@ class RelativeTimer:
     name: str
     kind: str
     anchor: str
-    length: int
+    length: int | Variable
+    """In microseconds; a variable where rules that are alike run as one, and differ in it. No author writes that."""
+    told: Value | None = None
+    """What says how long it is, if that is no constant: then it is at most so long."""
 
 
 @dataclass(frozen=True, slots=True)

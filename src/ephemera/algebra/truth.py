@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from ephemera.algebra.attributes import Time, begin, end, event_of, is_moment, is_stamp, microseconds, reference
@@ -22,9 +23,10 @@ from ephemera.algebra.scalar import (
 from ephemera.rules.nodes import Catalogue
 from ephemera.syntax.nodes import Comparison, Condition, IsNull
 from ephemera.terms.atoms import match_event
-from ephemera.terms.compute import Scope, Undefined, compare, compute
+from ephemera.terms.compute import Scope, compare, compute
 from ephemera.terms.construct import Origin, Row, value_of
 from ephemera.terms.events import Event, Interval
+from ephemera.terms.functions import Undefined
 from ephemera.terms.values import Value
 
 Tuple = Mapping[str, Any]
@@ -41,7 +43,7 @@ class Tester:
         """What expressions may speak of besides variables."""
         names = {event_of(a) for a in t if is_stamp(a)}
         times = {n: Interval(t[begin(n)], t[end(n)]) for n in names}
-        return Scope(self._catalogue.unit, self._catalogue.zone, times)
+        return Scope(self._catalogue.unit, self._catalogue.zone, times, functions=self._catalogue.functions)
 
     def truth(self, f: Formula, t: Tuple, scope: Scope | None = None) -> bool | None:
         """Whether the formula holds for a tuple."""
@@ -91,7 +93,7 @@ class Tester:
         def aggregated(e: Any) -> Value:
             return value_of(e, rows, origin, plain)
 
-        scope = Scope(plain.unit, plain.zone, plain.times, aggregated)
+        scope = replace(plain, aggregate=aggregated)
         stamps: Tuple = {a: v for a, v in t.items() if is_stamp(a)}
         values = {**stamps, **rows[0].variables}
         try:

@@ -47,6 +47,7 @@ from ephemera.analysis.distances import Closure, Edge, close
 from ephemera.analysis.weights import ZERO, Weight, at_most, strict
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import describe
+from ephemera.syntax.format import format_pattern
 
 MOST_CASES = 64
 """More cases than these are not told apart: they become one that allows what any of them allows."""
@@ -117,19 +118,18 @@ class Describer:
                 return self._input(point, dict(events))
             case Input(point):
                 return self._input(point, {})
-            case Calendar(name, _):
+            case Calendar(name):
                 use = Use("timer:datetime", name, (begin(name), end(name)), (end(name),))
-                return [Case(_moved(begin(name), end(name), 0, "an absolute timer is a point"), (use,), use.arrivals)]
+                return [Case(_lasting(e), (use,), use.arrivals)]
             case Table():
                 return [Case()]
             case Select(inner, condition, because):
                 return _limited(_joined(self.cases(inner), [Case()], condition, because))
             case Match(inner) | Project(inner) | Imbed(inner) | Group(inner) | Rename(inner):
                 return self.cases(inner)
-            case RelativeTimer(inner, name, kind, anchor, length):
-                because = f"{name}: {kind}({anchor}, {describe(length)})"
-                (first, before), (last, after) = offsets(kind, anchor, length)
-                edges = (*_moved(first, begin(name), before, because), *_moved(last, end(name), after, because))
+            case RelativeTimer(inner, name, kind, anchor, length, told):
+                is_told = told is not None
+                edges = _timer(name, kind, anchor, length, is_told=is_told) if isinstance(length, int) else ()
                 return [_timed(case, name, (*edges, Edge(end(name), begin(name), ZERO))) for case in self.cases(inner)]
             case Gap(inner, name, first, last):
                 edges = (*_moved(end(first), begin(name), 0), *_moved(begin(last), end(name), 0))
@@ -358,11 +358,34 @@ def _hull(members: Sequence[tuple[Case, Closure]]) -> Case:
 # ---- timers and merges -------------------------------------------------------------------------------------
 
 
-def _moved(stamp: str, other: str, by: int, because: str = "") -> tuple[Edge, Edge]:
-    """`other` is `stamp` moved by so much, guaranteed."""
+def _moved(stamp: str, other: str, by: int, because: str = "", least: int | None = None) -> tuple[Edge, Edge]:
+    """`other` is `stamp` moved by so much, or by anything between that and another, guaranteed."""
+    between = (by, by if least is None else least)
     return (
-        Edge(stamp, other, at_most(by, guaranteed=True), because),
-        Edge(other, stamp, at_most(-by, guaranteed=True), because),
+        Edge(stamp, other, at_most(max(between), guaranteed=True), because),
+        Edge(other, stamp, at_most(-min(between), guaranteed=True), because),
+    )
+
+
+def _lasting(e: Calendar) -> tuple[Edge, Edge]:
+    """From the begin of an absolute timer to its end."""
+    because = "an absolute timer is a point"
+    if e.longest:
+        because = f"{e.name}: {format_pattern(e.pattern)}"
+    return (
+        Edge(begin(e.name), end(e.name), at_most(e.longest, guaranteed=True), because),
+        Edge(end(e.name), begin(e.name), at_most(-e.shortest, guaranteed=True), because),
+    )
+
+
+def _timer(name: str, kind: str, anchor: str, length: int, *, is_told: bool) -> tuple[Edge, ...]:
+    """How a timer lies to its anchor; one of which the length is told is at most so long."""
+    because = f"{name}: {kind}({anchor}, {'at most ' if is_told else ''}{describe(length)})"
+    (first, before), (last, after) = offsets(kind, anchor, length)
+    least = 0 if is_told else 1
+    return (
+        *_moved(first, begin(name), before, because, least * before),
+        *_moved(last, end(name), after, because, least * after),
     )
 
 

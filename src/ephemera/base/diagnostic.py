@@ -42,6 +42,7 @@ class Code(StrEnum):
     UNKNOWN_TRANSPORT = "unknown-transport"
     SETTING = "bad-setting"
     PLAIN_SECRET = "plain-secret"
+    IMPORT = "bad-import"
     NAMESPACE = "bad-namespace"
     PREFIX = "namespace-prefix"
     # names
@@ -195,12 +196,17 @@ def _render_one(diagnostic: Diagnostic, source: Source) -> Iterator[Piece]:
     head: Style = diagnostic.severity
     yield f"{diagnostic.severity}[{diagnostic.code}]", head
     yield f": {diagnostic.message}\n", "strong"
-    place = source.place(diagnostic.span.start)
+    place, file = source.place(diagnostic.span.start), source.file_at(diagnostic.span.start)[0]
     yield f"{gutter}--> ", "frame"
-    yield f"{source.path}:{place.line}:{place.column}\n", ""
+    yield f"{file.path}:{place.line}:{place.column}\n", ""
     yield f"{gutter} |\n", "frame"
     shown = 0
     for (span, message), number in zip(places, numbers, strict=True):
+        other = source.file_at(span.start)[0]
+        if other is not file:
+            file, shown, place = other, 0, source.place(span.start)
+            yield f"{gutter}::: ", "frame"
+            yield f"{file.path}:{place.line}:{place.column}\n", ""
         if shown and number != shown and number != shown + 1:
             yield f"{gutter} …\n", "frame"
         if number != shown:
@@ -224,8 +230,9 @@ def _render_one(diagnostic: Diagnostic, source: Source) -> Iterator[Piece]:
 
 def _clip(source: Source, span: Span) -> tuple[str, int]:
     """The line of a span, cut to a readable width around it, and which character of it the span begins at."""
-    place = source.place(span.start)
-    line, column = source.line(place.line).replace("\t", " "), place.column - 1
+    file, own = source.file_at(span.start)
+    place = file.place(own)
+    line, column = file.line(place.line).replace("\t", " "), place.column - 1
     begin, end = 0, len(line)
     if end > WIDEST_LINE or _width(line) > WIDEST_LINE:
         begin = column - _fitting(line[max(0, column - WIDEST_LINE) : column][::-1], WIDEST_LINE // 2)
@@ -268,20 +275,31 @@ def as_json(found: Report) -> list[dict[str, Any]]:
             "code": str(d.code),
             "severity": d.severity,
             "message": d.message,
-            "path": found.source.path,
+            "path": found.source.file_at(d.span.start)[0].path,
             **_json_place(found.source, d.span),
-            "related": [{"message": r.message, **_json_place(found.source, r.span)} for r in d.related],
+            "related": [_json_related(found.source, d, r) for r in d.related],
             "notes": list(d.notes),
             "help": [
                 {
                     "message": h.message,
-                    "edits": [{"start": e.span.start, "end": e.span.end, "text": e.text} for e in h.edits],
+                    "edits": [_json_edit(found.source, e) for e in h.edits],
                 }
                 for h in d.help
             ],
         }
         for d in found.diagnostics
     ]
+
+
+def _json_related(source: Source, diagnostic: Diagnostic, related: Related) -> dict[str, Any]:
+    own, other = (source.file_at(span.start)[0] for span in (diagnostic.span, related.span))
+    path = {} if own is other else {"path": other.path}
+    return {"message": related.message, **path, **_json_place(source, related.span)}
+
+
+def _json_edit(source: Source, edit: Edit) -> dict[str, Any]:
+    start = source.file_at(edit.span.start)[1]
+    return {"start": start, "end": start + edit.span.end - edit.span.start, "text": edit.text}
 
 
 def _json_place(source: Source, span: Span) -> dict[str, int]:

@@ -37,6 +37,8 @@ class Source:
 
     path: str
     text: str
+    behind: tuple[Source, ...] = ()
+    """The files that the program imports: their offsets go on behind this one's, a character apart."""
     _starts: list[int] = field(default_factory=list, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -46,7 +48,22 @@ class Source:
             self._starts.append(position + 1)
             position = self.text.find("\n", position + 1)
 
+    def file_at(self, offset: int) -> tuple[Source, int]:
+        """The file in which an offset lies, and the offset in that."""
+        begin = 0
+        for file in (self, *self.behind):
+            if offset <= begin + len(file.text):
+                return file, offset - begin
+            begin += len(file.text) + 1
+        return self, offset
+
     def place(self, offset: int) -> Place:
+        if self.behind and offset > len(self.text):
+            file, own = self.file_at(offset)
+            return file.place(own) if file is not self else self._place(own)
+        return self._place(offset)
+
+    def _place(self, offset: int) -> Place:
         line = bisect_right(self._starts, offset)
         return Place(line, offset - self._starts[line - 1] + 1)
 
@@ -57,4 +74,5 @@ class Source:
         return self.text[start:end].rstrip("\r")
 
     def quote(self, span: Span) -> str:
-        return self.text[span.start : span.end]
+        file, start = self.file_at(span.start)
+        return file.text[start : start + span.end - span.start]

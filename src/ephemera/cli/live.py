@@ -65,6 +65,9 @@ class LiveWanted:
     shards: int | None
     metrics: str | None
     dead_letters: str | None = None
+    watch: bool = False
+    """Whether program files are taken when they change; then the next says how added rules begin."""
+    look_back: str = "refuse"
 
     def first(self) -> str | None:
         """The first option of those that only live runs on Spark have, if one was given."""

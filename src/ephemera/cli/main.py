@@ -23,7 +23,6 @@ from ephemera.cli.signals import exit_code, heed_no_more, heeded
 
 if TYPE_CHECKING:
     from ephemera.algebra.nodes import Points
-    from ephemera.engine.change.change import LookBack
     from ephemera.pipeline import Stage
 
 
@@ -275,6 +274,15 @@ def _explain(  # noqa: PLR0917 - its options
     "stream mode.",
 )
 @click.option("--checkpoint", metavar="FOLDER", help="Live: a folder that keeps the state for another start.")
+@click.option(
+    "--watch", is_flag=True, help="Live in this process: go on with the programs as their files change, or by SIGHUP."
+)
+@click.option(
+    "--look-back",
+    metavar="HOW",
+    help="With --watch, what added rules do that lack something of the time before: refuse, from-now, available, or "
+    "the archive that has it: files, a folder or an address, as --input names them.",
+)
 @click.option("--trigger", metavar="PACE", help='Live: how often, such as "1 second"; `once` takes what is there.')
 @click.option(
     "--shards",
@@ -335,11 +343,11 @@ def _was_said(option: str) -> bool:
 @click.option("--dry-run", is_flag=True, help="Say what would become of each rule, and change nothing.")
 @click.option(
     "--look-back",
-    type=click.Choice(["refuse", "from-now", "available"]),
+    metavar="HOW",
     default="refuse",
     show_default=True,
-    help="If an added rule needs more of the time before than is kept: refuse the change, let it see only what ends "
-    "from now on, or what there is.",
+    help="What added rules do that lack something of the time before: refuse, from-now, available, or, for runs in one "
+    "process, the archive that has it: files, a folder or an address, as --input names them.",
 )
 @click.option("--lenient", is_flag=True, help="Read declared columns of tables that these do not have as null.")
 @click.option("--debug", is_flag=True, help="Show where in the code a failure was.")
@@ -348,7 +356,7 @@ def _change(  # noqa: PLR0917 - its options
     checkpoint: str,
     programs: tuple[Path, ...],
     dry_run: bool,
-    look_back: LookBack,
+    look_back: str,
     lenient: bool,
     debug: bool,
     allow_unbounded: bool,
@@ -391,11 +399,29 @@ def _redeliver(outbox: str, deliver_only: tuple[str, ...], allow_command: bool) 
     type=click.Choice(["local", "oracle", "spark", "stream"]),
     help="Only on this engine; otherwise on all but stream, which is live on Spark.",
 )
-def _test(stories: tuple[Path, ...], engine: str | None) -> None:
+@click.option("--record", is_flag=True, help="Write what is answered into stories that say something else or nothing.")
+@click.option("--coverage", is_flag=True, help="Say which rules never matched in any of the stories.")
+@click.option(
+    "--coverage-at-least",
+    type=click.FloatRange(0, 100),
+    metavar="PERCENT",
+    help="The same, and exit 1 if fewer rules have matched.",
+)
+@_format
+def _test(
+    stories: tuple[Path, ...],
+    *,
+    engine: str | None,
+    record: bool,
+    coverage: bool,
+    coverage_at_least: float | None,
+    form: str,
+) -> None:
     """Run stories on every engine; say which do not hold, and how. Spark runs all of them at once."""
-    from ephemera.cli.stories import StoryEngine, stories_command
+    from ephemera.cli.stories import Options, StoryEngine, stories_command
 
-    stories_command(list(stories), None if engine is None else StoryEngine(engine))
+    options = Options(record, coverage or coverage_at_least is not None, coverage_at_least, form == "json")
+    stories_command(list(stories), None if engine is None else StoryEngine(engine), options)
 
 
 @app.command("demo", short_help="Show what Ephemera does, on Spark; nothing has to be set up.")

@@ -56,6 +56,23 @@ def compile_all(paths: Sequence[Path], unbounded: Severity | None = None) -> lis
     return [Program(f) for f in found if isinstance(f, Checked)]
 
 
+def recompiled(path: Path, unbounded: Severity | None = None, emit: Sequence[str] = ()) -> Program | None:
+    """A program that has changed; prints what was found in it, and gives nothing if it is wrong or missing."""
+    source = read_program(path)
+    found = check(source, unbounded=unbounded) if source is not None and not isinstance(source, Report) else source
+    if found is None:
+        return None
+    print_reports([found.report if isinstance(found, Checked) else found])
+    if not isinstance(found, Checked) or found.report.failed:
+        return None
+    program = Program(found)
+    wrong = unknown_emitted(emit, [program._rules.resolved])
+    if wrong is not None:
+        click.echo(wrong, err=True)
+        return None
+    return program
+
+
 def _exit(*, missing: bool, reports: Sequence[Report]) -> None:
     if missing or any(found.failed for found in reports):
         raise click.exceptions.Exit(WRONG_COMMAND if missing else WRONG_PROGRAM)

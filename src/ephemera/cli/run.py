@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 
+import click
+
 from ephemera.algebra.nodes import Points
 from ephemera.analysis.unbounded import Use, unbounded_in
 from ephemera.base.errors import EphemeraError
 from ephemera.cli.deliver import DeliverWanted
-from ephemera.cli.files import names_of
+from ephemera.cli.files import WRONG_PROGRAM, names_of
 from ephemera.cli.inputs import found_inputs, input_names
 from ephemera.cli.live import LiveWanted
 from ephemera.cli.outputs import check_not_fed_back, check_outputs
@@ -31,6 +33,7 @@ from ephemera.connect.systems.registry import is_system
 from ephemera.connect.written_places import destinations
 from ephemera.program import Program
 from ephemera.rules.emitted import unknown_emitted
+from ephemera.terms.user_functions import NoFunction, load_all
 
 
 class Mode(StrEnum):
@@ -67,6 +70,8 @@ def run_command(
     deliver_only: Sequence[str] = (),
     outbox: str | None = None,
     allow_command: bool = False,
+    watch: bool = False,
+    look_back: str | None = None,
 ) -> None:
     """Evaluate programs over events; print what they derive, sorted by time, or live as soon as it is certain."""
     output = outputs[0] if outputs else None
@@ -83,7 +88,15 @@ def run_command(
     )
     if not delivery.is_wanted and (outbox is not None or deliver_only):
         refuse(f"{'--outbox' if outbox is not None else '--deliver-only'} is for messages that are sent: `--deliver`")
-    asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter)
+    asked = LiveWanted(checkpoint, trigger, shards, metrics, dead_letter, watch, look_back or "refuse")
+    if look_back is not None and not watch:
+        refuse("--look-back says how rules begin that are added while programs run: `--watch`")
+    if watch and (mode != Mode.stream or Path("-") in programs):
+        refuse(
+            "--watch is for live runs: `--mode stream`"
+            if mode != Mode.stream
+            else "--watch is for program files, and standard input is none"
+        )
     for name, what in (*((one, "answers") for one in outputs), (dead_letter, "dead letters")):
         if name is not None and not is_system(name) and is_packed(name):
             refuse(f"{what} are not packed; name `{name}` without its last ending")
@@ -174,4 +187,10 @@ def _compiled(paths: Sequence[Path], use: Use, wanted: Wanted, *, allowed: bool)
     wrong = unknown_emitted(wanted.emit, [program._rules.resolved for program in programs])
     if wrong is not None:
         refuse(wrong)
+    try:
+        for program in programs:
+            load_all(program.catalogue.functions)
+    except NoFunction as error:
+        click.echo(str(error), err=True)
+        raise click.exceptions.Exit(WRONG_PROGRAM) from None
     return programs

@@ -26,6 +26,7 @@ from ephemera.cli.run_checks import (
 )
 from ephemera.cli.spark import Wanted
 from ephemera.cli.stream import Stream
+from ephemera.cli.watched import Watching
 from ephemera.connect.atomic_files import NotEmpty
 from ephemera.connect.file_source import STANDARD_INPUT
 from ephemera.connect.found_files import GZIP, is_packed
@@ -62,9 +63,15 @@ def run_stream(
         if follow:
             refuse(f"--follow is for files, and `{systems[0]}` is a system")
         files = past_sources(inputs, live, paths) if past else []
-        _run_between_systems(live, paths, (files, given), wanted, asked, places=places, read=read)
+        watching = Watching(list(live), paths, asked, wanted, allowed=allowed, reads_declared=not (then or inputs))
+        _run_between_systems(live, paths, (files, given), wanted, asked, watching, places=places, read=read)
         return
     on_spark = _is_on_spark(given, engine, follow=follow)
+    if on_spark and asked.watch:
+        refuse(
+            "--watch is for live runs in this process; on Spark, stop the run, and change what it goes on with by "
+            "`ephemera change CHECKPOINT PROGRAM`, or add `--engine local`"
+        )
     if on_spark:
         check_places(places, RunsOn.spark)
         if not allowed:
@@ -95,15 +102,17 @@ def run_stream(
         refuse(f"{asked.first() or '--master'} is for live runs on Spark, which read folders in which files arrive")
     files = past_sources(inputs, live, paths) if past else []
     with delivering([program._planned(wanted.emit, wanted.points) for program in live], wanted.delivery) as delivery:
-        _run_here(live, tables, (files, given), wanted, delivery, follow=follow)
+        watching = Watching(list(live), paths, asked, wanted, allowed=allowed, reads_declared=not (then or inputs))
+        _run_here(live, tables, (files, given), wanted, delivery, watching, follow=follow)
 
 
-def _run_here(
+def _run_here(  # noqa: PLR0917 - all of the run
     live: Sequence[Program],
     tables: Sequence[dict[str, list[dict[str, Any]]]],
     inputs: tuple[Sequence[Past], Sequence[LiveInput]],
     wanted: Wanted,
     delivery: Delivery | None,
+    watching: Watching,
     *,
     follow: bool,
 ) -> None:
@@ -122,7 +131,7 @@ def _run_here(
     target = None if wanted.output is None else Path(wanted.output)
 
     def noted() -> list[str]:
-        lacking = [program.notes(own.never()) for program, own in zip(live, engines, strict=True)]
+        lacking = [program.notes(own.never()) for program, own in zip(watching.programs, engines, strict=True)]
         return note_lines(lacking, wanted.names)
 
     shown = noted if is_shown(wanted=wanted.progress) else None
@@ -130,17 +139,19 @@ def _run_here(
         stream = Stream(engines, wanted.names, target, wanted.dead_letter, shown, past=files, lenient=wanted.lenient)
     except NotEmpty as error:
         refuse(str(error))
-    stream.run([(one.name, one.readers(len(live))) for one in given], follow=follow)
+    with watching.of(engines) as changed:
+        stream.run([(one.name, one.readers(len(live))) for one in given], follow=follow, changed=changed)
     if wanted.strict and any(engine.warnings for engine in engines):
         raise click.exceptions.Exit(WRONG_PROGRAM)
 
 
-def _run_between_systems(
+def _run_between_systems(  # noqa: PLR0917 - all of the run
     live: Sequence[Program],
     paths: Sequence[Path],
     inputs: tuple[Sequence[Past], Sequence[LiveInput]],
     wanted: Wanted,
     asked: LiveWanted,
+    watching: Watching,
     *,
     places: Sequence[Destination],
     read: Sequence[str],
@@ -163,7 +174,7 @@ def _run_between_systems(
     tables = [
         declared_tables(program, path.parent, lenient=wanted.lenient) for program, path in zip(live, paths, strict=True)
     ]
-    run_systems(live, tables, given, wanted, asked, places=places, past=files)
+    run_systems(live, tables, given, wanted, asked, places=places, past=files, watching=watching)
 
 
 def _check_one_place(places: Sequence[Destination], read: str) -> None:

@@ -70,14 +70,21 @@ class Stream:
         self._output = None if output is None else GrowingFile(output)
         self._dead = None if dead is None else GrowingFile(dead)
 
-    def run(self, inputs: Sequence[tuple[str, Readers]], *, follow: bool) -> None:
-        """Until the input ends; with `follow` the last file may grow for ever."""
-        watched = any(engine.has_idle_sources for engine in self._engines)
+    def run(
+        self, inputs: Sequence[tuple[str, Readers]], *, follow: bool, changed: Callable[[], object] | None = None
+    ) -> None:
+        """Until the input ends; with `follow` the last file may grow for ever.
+
+        Between two rounds it is asked whether programs have `changed`, which engines go on with then.
+        """
+        watched = changed is not None or any(engine.has_idle_sources for engine in self._engines)
         try:
             if self._past:
                 self._read_past()
             for readers, lines in _chunks(inputs, follow=follow, watched=watched):
                 with noted(1):  # so that no line is cut in two; who asks twice does not wait for that
+                    if changed is not None:
+                        changed()
                     self._send(readers, lines)
                 raise_if_seen()
             with noted(1):

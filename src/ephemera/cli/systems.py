@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from ephemera.cli.inputs import LiveInput
     from ephemera.cli.live import LiveWanted
     from ephemera.cli.spark import Rows, Wanted
+    from ephemera.cli.watched import Watching
     from ephemera.connect.metrics import LiveMetrics
     from ephemera.engine.hosts.live_engine import LiveEngine
     from ephemera.formats.json_events import BadEvent
@@ -101,6 +102,7 @@ def run_systems(
     *,
     places: Sequence[Destination],
     past: Sequence[Past] = (),
+    watching: Watching,
 ) -> None:
     """A live run between systems, behind its past if it has one; ends the command when it has ended."""
     _check_asked(asked, given)
@@ -136,10 +138,11 @@ def run_systems(
         if page is not None:
             run.watch = page.add
             page.messages = None if delivery is None else delivery.stats
-        with noted(most=_PATIENT) as signals:
+        with watching.of(engines) as changed, noted(most=_PATIENT) as signals:
+            run.changed = changed or run.changed
             totals = run.run(lambda: bool(signals), once=once)
         stopped = bool(signals)
-    _tell(programs, engines, totals, wanted, asked, stopped=stopped)
+    _tell(watching.programs, engines, totals, wanted, asked, stopped=stopped)
 
 
 def _live(one: LiveInput, programs: Sequence[Program]) -> LiveSource:

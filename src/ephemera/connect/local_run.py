@@ -24,8 +24,9 @@ from ephemera.connect.sink import OpenSink, Sink
 from ephemera.connect.source import Source
 from ephemera.connect.time_order import WINDOW, Input, OutOfOrder, as_they_come
 from ephemera.engine.driver import SLICE
-from ephemera.engine.engine import Engine, Found, Never, never
+from ephemera.engine.engine import Engine, Found
 from ephemera.engine.hosts.batch import answer_parts, span
+from ephemera.engine.lacking import Never, never
 from ephemera.engine.observe import planned_for
 from ephemera.formats.answer_order import AnswerPart
 from ephemera.formats.answers import AnswerBatch, AnswerForm
@@ -369,6 +370,6 @@ class _Attempt:
             program.examined = {n: r.examined for lane in engine.lanes.values() for n, r in lane.rules.items()}
             program.by_rule = dict(engine.by_rule or {})
             program.as_numbers = form.counting[k].stamps
-            program.never = never(compiled, engine.awaited, engine.matched)
+            program.never = never(compiled, engine.awaited, engine.matched, unread=engine.unread)
             program.said = compiled.rules.resolved.catalogue.local.note_since(self._assumed[k])
-            program.warnings = (*noticed.warnings, *noticed.keys.notes())
+            program.warnings = (*noticed.warnings, *noticed.keys.notes(), *program.never.warnings)

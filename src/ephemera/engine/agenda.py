@@ -6,7 +6,8 @@ something, when one of them has something new, and if it asks there for a variab
 range, when a new tuple does; or when a tuple that waits for its timer or window is due. Those of cycles, of the clock,
 of calendars and of algebra expressions, and queries for any label, are visited in every step.
 
-Who is not visited would have found nothing. What is visited once too often does no harm.
+Who is not visited would have found nothing. What is visited once too often does no harm. So rules that have a past of
+their own beside the histories are visited in every step, too.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Agenda:
         self._places = {name: k for k, (members, _) in enumerate(plan.schedule) for name in members}
         self._count = len(plan.schedule)
         self._always: list[int] = []
+        self._besides: list[int] = []
+        """The places that are visited in every step for now."""
         self._labels: dict[str, Interest] = {}
         self._inputs: dict[str, Interest] = {}
         self._leaves: dict[int, list[tuple[str, Asked | None]]] = {}
@@ -105,7 +108,7 @@ class Agenda:
         if self._is_new:
             for query in self._readers:
                 (self.emptied if self._histories[query].is_empty else self._fill)(query)
-        self._queue = list(range(self._count)) if self._is_new else list(self._always)
+        self._queue = list(range(self._count)) if self._is_new else list({*self._always, *self._besides})
         self._is_new = False
         self._queued = set(self._queue)
         while self._due and self._due[0][0] <= bound:
@@ -118,6 +121,10 @@ class Agenda:
         """Everything is visited in the next step: what has happened meanwhile is not known."""
         self._is_new = True
         self._due, self._first_due = [], {}
+
+    def visit(self, rules: Iterable[str]) -> None:
+        """Some rules are visited in every step from now on, and those that were so far no longer."""
+        self._besides = [self._places[rule] for rule in rules]
 
     def came(self, parts: Iterable[Events]) -> None:
         """Events were released or derived."""

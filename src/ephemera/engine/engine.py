@@ -4,25 +4,24 @@ Rules that depend on the same sources share a lane and a bound; so a slow source
 What is given by a bound is exactly what happens until then, however the events were cut into batches and in whatever
 order they arrived within their bounds.
 
-What a run lacked, types that never came and rules that never matched, hints at mistakes in names, files and conditions.
-Types are struck off a list when they come, batch by batch, and rules that gave something are put down; so nothing is
-counted for each event.
+What a run lacked is found out on the way: types are struck off a list when they come, batch by batch, and rules that
+gave something are put down; so nothing is counted for each event.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any
 
 import numpy as np
 
-from ephemera.algebra.nodes import Base
 from ephemera.analysis.sources import UNNAMED
 from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
-from ephemera.base.tree import find
+from ephemera.engine.first_look import FirstLook
+from ephemera.engine.lacking import UNREAD
 from ephemera.engine.lane import Lane
 from ephemera.engine.operators.head import is_message
 from ephemera.engine.separation import Separation
@@ -31,9 +30,7 @@ from ephemera.engine.waiting import WaitingEvents
 from ephemera.kernels.columns import Batch, Ints, Mask
 from ephemera.kernels.event_columns import BEGIN, END, Events, distinct, of_events
 from ephemera.physical.lanes import CLOCK
-from ephemera.physical.plan import Compiled, PhysicalPlan
-from ephemera.rewrite.drop_unasked import all_read
-from ephemera.rules.emitted import emitted_label
+from ephemera.physical.plan import PhysicalPlan
 from ephemera.rules.outcome import CloseEvent, DeadLetter, World
 from ephemera.terms.atoms import Names
 from ephemera.terms.events import Event, event_of_both
@@ -75,7 +72,12 @@ class Engine:
         if plan.calendars != world.calendars.keys():
             raise InternalError("engine", "the plan is for other calendars than there are")
         self._plan = plan.plan
+        self._world = world
         self._part = part
+        self.first: FirstLook | None = None
+        """What looks at the first events, if somebody wants that."""
+        self._letters: list[DeadLetter] = []
+        """Heads that had no value in lanes that another plan has taken the place of."""
         self.sources: Watermarks = sources_of(plan.catalogue)
         self.clock = Clock(plan, world.calendars, self.sources)
         self._attributes = {label: plan.catalogue.attributes(label) for label in plan.catalogue.events}
@@ -100,6 +102,9 @@ class Engine:
         """How many answers there were."""
         self.awaited = set(plan.awaited)
         """The types of events from outside that have not come yet."""
+        self._is_unread = plan.is_unread
+        self.unread: set[str] = set()
+        """Some of the types that came and that no rule reads."""
         self.outside: set[str] | None = set()
         """The types of which events came from outside; None if that is not known."""
         self.matched: set[int] = set()
@@ -194,7 +199,9 @@ class Engine:
 
         One that no stream carries also waits in all lanes if rules derive it, and in those that ask for any label.
         """
-        self.awaited.discard(part.label)
+        self._came(part.label)
+        if self.first is not None:
+            self.first.came(part)
         if self.outside is not None:
             self.outside.add(part.label)
         separation = self.separations.get(part.label)
@@ -249,6 +256,8 @@ class Engine:
     def _step(self) -> Found:
         """What is certain where the sources stand."""
         found = Found()
+        if self.first is not None and self.first.is_over:
+            self._decide(self.first)
         for label, separation in self.separations.items():
             source = self.sources.source(label)
             awaited = frozenset((source,)) if source in self._laid_out.every else self._laid_out.every
@@ -259,7 +268,10 @@ class Engine:
             bound = self.sources.bound(names) if names != CLOCK else self.sources.fastest(self._laid_out.every)
             if bound <= lane.bound:
                 continue
-            derived = lane.step(self.release(names, bound), bound)
+            released = self.release(names, bound)
+            if self.first is not None:
+                self.first.stepped(names, released, bound)
+            derived = lane.step(released, bound)
             for name, parts in derived.items():
                 self._give(name, parts, names, found)
             for name, event in lane.few:
@@ -295,6 +307,24 @@ class Engine:
         for others in self.waiting_parts:
             if others > names and not (names == CLOCK and others == self._laid_out.every):
                 self.hold(others, parts)
+
+    def _decide(self, first: FirstLook) -> None:
+        """Goes on by the plan that is best for what came first; its lanes stand where those before did."""
+        self.first = None
+        plan = first.better_plan()
+        if plan is None:
+            return
+        self._letters += self.take_dead_letters()
+        ticks = sum(lane.tick for lane in self.lanes.values())
+        runs = max((h.next_number for lane in self.lanes.values() for h in lane.histories.values()), default=0)
+        self._plan, self._laid_out = plan.plan, plan.lanes
+        for names, lane_plan in plan.lanes.plans.items():
+            lane = Lane(lane_plan, plan, self._world.tables, self.clock)
+            lane.number_from(ticks + 1, runs)
+            for released, bound in first.steps.get(names, ()):
+                lane.step(released, bound)
+            lane.take_dead_letters()
+            self.lanes[names] = lane
 
     def _count(self, derived: Mapping[str, Sequence[Events]], few: Sequence[tuple[str, Event]]) -> None:
         """Counts what rules gave in a step, each answer of a rule once, and the tuples of stored joins."""
@@ -365,6 +395,7 @@ class Engine:
         """The heads that had no value since the last time; what the clock tells ahead is found once more."""
         found = {names: lane.take_dead_letters() for names, lane in self.lanes.items()}
         letters = [letter for names, letters in found.items() if names != CLOCK for letter in letters]
+        letters, self._letters = [*self._letters, *letters], []
         self.matched.update(letter.rule for letter in letters)
         return letters
 
@@ -379,42 +410,14 @@ class Engine:
 
     def came(self, labels: Iterable[str]) -> None:
         """Something of these types has come, if only what is no event of the program."""
-        self.awaited.difference_update(labels)
+        for label in labels:
+            self._came(label)
 
-
-@dataclass(frozen=True, slots=True)
-class Never:
-    """What a run lacked."""
-
-    came: tuple[str, ...] = ()
-    """Types of which no event came."""
-    matched: tuple[int, ...] = ()
-    """The numbers of rules that gave nothing, counted from 1."""
-    run: tuple[int, ...] = ()
-    """The numbers of rules that were not run, since nobody asked for what they derive."""
-
-
-def never(
-    compiled: Compiled, missing: Iterable[str], matched: Iterable[int], emit: Collection[str] | None = None
-) -> Never:
-    """What a run lacked, by the types that were missing and the rules that matched.
-
-    Where only some events are asked for, only what these need counts; `emit` may name fewer than the program runs for.
-    """
-    matched = {*matched, *compiled.physical.rewritten.reshaped}
-    rules, plan, physical = compiled.rules, compiled.plan, compiled.physical
-    every = range(1, len(rules.resolved.rules) + 1)
-    unasked = tuple(n for n in every if n not in physical.running)
-    emit = physical.emit if emit is None else emit
-    if not emit:
-        return Never(tuple(sorted(missing)), tuple(n for n in every if n not in matched))
-    heads = {n: emitted_label(rules.resolved.rules[n - 1].head) for n in every}
-    asked = [n for n, label in heads.items() if label is None or label in emit]
-    needed = all_read(plan, [name for name, point in plan.points.items() if point.rule in asked])
-    numbers = {plan.points[name].rule for name in needed}
-    labels = {base.label for name in needed for base in find(plan.points[name].expression, Base)}
-    came = tuple(sorted(label for label in missing if label in labels))
-    return Never(came, tuple(n for n in every if n in numbers and n not in matched), unasked)
+    def _came(self, label: str) -> None:
+        if label in self.awaited:
+            self.awaited.discard(label)
+        elif len(self.unread) < UNREAD and self._is_unread(label):
+            self.unread.add(label)
 
 
 def _once(events: Iterable[Event]) -> list[Event]:

@@ -7,7 +7,7 @@ until nothing is new. At the end the histories forget what no rule can need any 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +23,7 @@ from ephemera.engine.operators.detectors import Detectors
 from ephemera.engine.operators.head import HeadBuilder, is_message
 from ephemera.engine.operators.join import RuleJoin
 from ephemera.engine.operators.join_constants import JoinConstants
+from ephemera.engine.operators.later_rules import LaterRules
 from ephemera.engine.operators.match import AbsoluteTimer, Matcher, Query, asked_for, with_events
 from ephemera.engine.operators.step_events import StepEvents, Used, run_to_fixpoint
 from ephemera.engine.operators.tuples import TupleBuilder
@@ -82,12 +83,13 @@ class Lane:
         self.builders: dict[str, HeadBuilder | TupleBuilder] = {}
         self._parameters: dict[str, JoinConstants | None] = {}
         self._alike_heads: dict[str, AlikeHeads] = {}
-        """For rules that stand for several, of whose answers nobody reads any."""
+        """For rules that stand for several."""
         for rule in rules:
             self._wire(rule)
         has_choice = any(len(rule.leaves) > 2 for rule in rules)
         self.reordering = Reordering(physical, self.rules, self.histories) if has_choice else None
         self._agenda = Agenda(plan, {rule.point: rule for rule in rules}, physical.calendars, self.histories)
+        self.later = LaterRules(self.rules, plan.uses, self._agenda.visit)
         self.settled = 0
         """The tick at the end of the last step: whatever a rule was not visited for until then is nothing to it."""
         self._upkeep = Upkeep(self.histories, plan.queries, self._agenda.emptied)
@@ -140,8 +142,9 @@ class Lane:
         if self._plan.points[rule.point].kind == "join":
             self.builders[rule.point] = TupleBuilder(rule.heads[rule.point], rule.events)
             return
-        if parameters is not None and rule.gives_rows:
-            self._alike_heads[rule.point] = AlikeHeads(list(rule.heads.values()), rule.events, self._plan.catalogue)
+        heads = list(rule.heads.values())
+        if parameters is not None and AlikeHeads.can(heads):
+            self._alike_heads[rule.point] = AlikeHeads(heads, rule.events, self._plan.catalogue, self._tester)
         for name, head in rule.heads.items():
             series = self._series.get(self._plan.points[name].rule or 0)
             self.builders[name] = HeadBuilder(head, rule.events, self._plan.catalogue, self._tester, series)
@@ -208,6 +211,7 @@ class Lane:
         self.derived_references = min(pool.next_derived, self.derived_references)
         self.settled = self.tick
         self._upkeep.step(self.bound, self.tick)
+        self.later.step(self.bound)
         if self.reordering is not None:
             self.reordering.step(self.released, bound)
         return derived
@@ -301,7 +305,9 @@ class Lane:
         if made is not None:
             members = self._members(name)
             derived.update((members[number].name, [events]) for number, events in made)
-            return 0
+            read = [events for _, events in made if self.asks_for(events.label)]
+            self._agenda.came(read)
+            return pool.add(read)
         new = 0
         for member, batch in self.by_member(name, found):
             events = self.builders[member].step(batch)
@@ -361,7 +367,22 @@ class Lane:
             "histories": {names.histories[name]: history.counts for name, history in self.histories.items()},
             "rules": {names.rules[name]: rule.counts for name, rule in self.rules.items()},
             **({"since": self.since} if self.since > -FAR else {}),
+            **({"pasts": pasts} if (pasts := self.later.counted(names)) else {}),
         }
+
+    def expect(self, counted: Mapping[str, Any]) -> None:
+        """What another kept beside the histories has its place, before the operators get their rows."""
+        self.later.expect(counted.get("pasts", {}), self.state_names, self.empty_history)
+
+    def every_history(self) -> Iterator[tuple[str, History]]:
+        """The histories by name, and what rules have beside them."""
+        yield from self.histories.items()
+        yield from ((f"{source} in the past of {name}", past) for name, source, past in self.later.pasts())
+
+    def empty_history(self, name: str) -> History:
+        """One that keeps things as long as a history of the lane."""
+        plan = self.plan.histories[name]
+        return History(plan.stamps, plan.reach, plan.needed)
 
     def restore(self, counted: Mapping[str, Any]) -> None:
         """Stands where another stood, once the operators have its rows."""
@@ -377,11 +398,18 @@ class Lane:
             rule.count_on(*counted["rules"][names.rules[name]])
         self.settle()
 
+    def number_from(self, tick: int, run: int) -> None:
+        """Steps and runs are numbered from there on, behind those of a lane that this new one takes the place of."""
+        self.tick = self.settled = tick
+        for history in self.histories.values():
+            history.next_number = run
+
     def settle(self) -> None:
         """Everything that is here has been seen; what came to be here otherwise than by steps is looked at."""
         self.settled = self.tick
         self._agenda.restart()
         self._upkeep.restart()
+        self.later.note()
 
     def expire(self) -> None:
         """Drops what is dead where it stands."""

@@ -75,7 +75,7 @@ def held_by(engine: Engine) -> Held:
     found: dict[str, tuple[int, int, int | None]] = {}
     pending = 0
     for lane in engine.lanes.values():
-        for name, history in lane.histories.items():
+        for name, history in lane.every_history():
             _hold(found, name, len(history), history.stored_bytes, history.relevant)
         for name, records in lane.records.items():
             _hold(found, name, len(records), records.nbytes, None)
@@ -96,7 +96,7 @@ def stats_of(engine: Engine, received: int, bad: int) -> Stats:
     """What an engine holds now."""
     histories: list[HistoryStats] = []
     for lane in engine.lanes.values():
-        for name, history in lane.histories.items():
+        for name, history in lane.every_history():
             batches = history.batches()
             ends = [int(batch[s].min()) for batch in batches for s in history.stamps if is_end(s)]
             oldest = lane.bound - min(ends) if ends and -FAR < lane.bound < FAR else None

@@ -12,17 +12,15 @@ import pyarrow as pa
 from ephemera.algebra.attributes import position
 from ephemera.formats.answer_order import AnswerPart, in_order
 from ephemera.formats.decode_arrow import Read
-from ephemera.formats.json_events import write_event, write_time
+from ephemera.formats.json_events import write_event, write_value
 from ephemera.kernels.columns import Column, Ints, Kind, column
 from ephemera.kernels.event_columns import BEGIN, END, flat_values
 from ephemera.rules.emitted import emitted_label
 from ephemera.rules.nodes import Ruleset
 from ephemera.syntax.nodes import Derive, Raise
 from ephemera.terms.events import Event
-from ephemera.terms.json import to_object
 from ephemera.terms.nodes import Aggregate, Call, Expression, Name, Var
-from ephemera.terms.text import to_text
-from ephemera.terms.values import Term, Time, Value
+from ephemera.terms.values import Time, Value
 
 DATA, RECIPIENT, TRANSPORT = "data", "recipient", "transport"
 _TAKEN = ("event", "begin", "end", DATA, RECIPIENT, TRANSPORT)
@@ -206,12 +204,7 @@ class Writer(AnswerColumns):
 
     def as_json(self, value: Value) -> Any:
         """A value as JSON has it."""
-        if isinstance(value, Time):
-            return write_time(value.microseconds, self._catalogue.unit, as_numbers=self._read.plain_numbers)
-        if isinstance(value, Term):
-            data = to_object(Term("", (value,), ordered=False))
-            return to_text(value) if data is None else data
-        return value
+        return write_value(value, self._catalogue.unit, as_numbers=self._read.plain_numbers)
 
 
 _NONE: Ints = np.empty(0, dtype=np.int64)

@@ -19,7 +19,7 @@ from ephemera.base.errors import EphemeraError
 from ephemera.formats.addresses import addresses, fixed_address
 from ephemera.formats.encode_arrow import DATA, RECIPIENT, TRANSPORT, AnswerColumns
 from ephemera.formats.encode_json import json_cells
-from ephemera.formats.json_events import write_event, write_time
+from ephemera.formats.json_events import write_event, write_value
 from ephemera.kernels.columns import Column, column
 from ephemera.kernels.event_columns import BEGIN, END, Events, flat_values
 from ephemera.rules.nodes import Catalogue, Ruleset
@@ -27,9 +27,7 @@ from ephemera.rules.value_types import Times, Type, derived_types, keeps_units, 
 from ephemera.syntax.nodes import Detect, Raise
 from ephemera.terms.addresses import Address
 from ephemera.terms.events import Event
-from ephemera.terms.json import to_object
-from ephemera.terms.text import to_text
-from ephemera.terms.values import Term, Time, Value
+from ephemera.terms.values import Time, Value
 
 Held = Literal["int", "float", "string", "bool", "time", "json"]
 """What a column holds; numbers that count units are `int`."""
@@ -177,13 +175,7 @@ class Layout:
         return pa.array([None if v is None else self._text(v) for v in c.tolist()], pa.string())
 
     def _text(self, value: Value) -> str:
-        plain: Any = value
-        if isinstance(value, Time):
-            plain = write_time(value.microseconds, self.catalogue.unit, as_numbers=self.plain)
-        elif isinstance(value, Term):
-            data = to_object(Term("", (value,), ordered=False))
-            plain = to_text(value) if data is None else data
-        return json.dumps(plain, ensure_ascii=False)
+        return json.dumps(write_value(value, self.catalogue.unit, as_numbers=self.plain), ensure_ascii=False)
 
 
 def _microseconds(value: Any) -> int:

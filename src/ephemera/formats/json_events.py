@@ -31,7 +31,7 @@ from ephemera.rules.outcome import CloseEvent
 from ephemera.terms.atoms import attributes_term
 from ephemera.terms.errors import LARGEST_LINE, BadMessage, excerpt
 from ephemera.terms.events import Event, Interval
-from ephemera.terms.json import decode, from_object, to_object
+from ephemera.terms.json import decode, from_object, list_items, to_object
 from ephemera.terms.namespaces import Namespaces
 from ephemera.terms.text import from_text, iso, to_text
 from ephemera.terms.values import Term, Time, Value, is_number, is_valid
@@ -182,6 +182,8 @@ def read_time(value: Any, unit: int, local: LocalTime | None = None) -> int:
     if isinstance(value, int | float | Decimal) and not isinstance(value, bool):
         if isinstance(value, Decimal) and value and value.is_finite() and abs(value.adjusted()) > _FAR:
             value = Decimal(f"1e{_FAR if value.adjusted() > 0 else -_FAR}").copy_sign(value)
+        if isinstance(value, float):
+            value = Decimal(repr(float(value)))  # as it is written: 19.999999 is not a little less than that
         try:
             microseconds = math.floor(Fraction(value) * unit)
         except (OverflowError, ValueError):
@@ -407,6 +409,8 @@ def write_value(value: Value, unit: int, *, as_numbers: bool) -> Any:
     if isinstance(value, Time):
         return write_time(value.microseconds, unit, as_numbers=as_numbers)
     if isinstance(value, Term):
+        if (items := list_items(value)) is not None:
+            return [write_value(item, unit, as_numbers=as_numbers) for item in items]
         data = to_object(Term("", (value,), ordered=False))
         return to_text(value) if data is None else data
     return value

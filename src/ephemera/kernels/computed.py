@@ -18,7 +18,8 @@ from ephemera.base.tree import rebuild
 from ephemera.kernels.arithmetic import Arithmetic, Share, Shares
 from ephemera.kernels.columns import Array, Batch, Column, Mask, column, objects
 from ephemera.kernels.columns import Kind as ColumnKind
-from ephemera.terms.compute import Scope, Undefined, compute
+from ephemera.terms.compute import Scope, compute
+from ephemera.terms.functions import Undefined
 from ephemera.terms.nodes import Expression, Var
 from ephemera.terms.values import Time, Value
 

@@ -1,7 +1,7 @@
 """This module lets a rule read of a history only what ends after some time, as if the stream began there.
 
 Rules that come later may read histories that others have filled before. What is older is left out run by run; a run
-that has some of both is cut once.
+that has some of both is cut once. In its place there may be a past of the rule's own, from an archive.
 """
 
 from __future__ import annotations
@@ -16,26 +16,27 @@ from ephemera.kernels.history import History, Run
 class Since:
     """A history without what ended by some time; it is searched as a history is."""
 
-    def __init__(self, history: History, stamp: str, bound: int) -> None:
-        """`stamp` is what has to be behind the bound."""
+    def __init__(self, history: History, stamp: str, bound: int, past: History | None = None) -> None:
+        """`stamp` is what has to be behind the bound; of what is not, only the `past` counts."""
         self._history = history
+        self._past = past
         self._stamp = stamp
         self._bound = bound
         self._cut: dict[int, Run] = {}
         """The runs of which only a part counts, by their numbers."""
 
     @classmethod
-    def of(cls, history: History, stamp: str, bound: int) -> History:
+    def of(cls, history: History, stamp: str, bound: int, past: History | None = None) -> History:
         """The same as whoever searches histories takes it."""
-        return cast("History", cls(history, stamp, bound))
+        return cast("History", cls(history, stamp, bound, past))
 
     def __len__(self) -> int:
         behind = (batch[self._stamp] > self._bound for batch in self._history.batches())
-        return sum(int(np.count_nonzero(one)) for one in behind)
+        return sum(int(np.count_nonzero(one)) for one in behind) + (len(self._past) if self._past is not None else 0)
 
     def flush(self) -> list[Run]:
         """The runs, or the parts of them, that count."""
-        found: list[Run] = []
+        found: list[Run] = [] if self._past is None else list(self._past.flush())
         cut: dict[int, Run] = {}
         for run in self._history.flush():
             if run.last(self._stamp) <= self._bound:

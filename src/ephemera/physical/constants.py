@@ -20,9 +20,12 @@ _MIRRORED: dict[str, ComparisonOperator] = {"<": ">", "<=": ">=", ">": "<", ">="
 
 
 def found_by(
-    tests: Sequence[Formula], names: Sequence[str], sure: frozenset[str]
+    tests: Sequence[Formula], names: Sequence[str], sure: frozenset[str], stamps: frozenset[str]
 ) -> tuple[dict[str, str], ConstantRange | None, tuple[Formula, ...]]:
-    """For each constant the variable that finds it, its own or an equal one; a range; and the tests that are left."""
+    """For each constant the variable that finds it, its own or an equal one; a range; and the tests that are left.
+
+    Constants are looked for when the variables that are sure are known, and some stamps.
+    """
     parts = [p for test in tests for p in (test.parts if isinstance(test, Every) else (test,))]
     compared = [(part, _compared(part, frozenset(names), sure)) for part in parts]
     equal: dict[str, str] = {}
@@ -31,13 +34,13 @@ def found_by(
         if found is not None and found[1] == "=" and found[0] not in equal.values():
             equal[found[2]] = found[0]
             made.append(part)
-    ranged, limits = _range(compared)
+    ranged, limits = _range(compared, stamps)
     left = tuple(part for part in parts if not any(part is done for done in (*made, *limits)))
     return {name: name for name in names if name in sure} | equal, ranged, left
 
 
 def _range(
-    compared: Iterable[tuple[Formula, tuple[str, str, str] | None]],
+    compared: Iterable[tuple[Formula, tuple[str, str, str] | None]], stamps: frozenset[str]
 ) -> tuple[ConstantRange | None, tuple[Formula, ...]]:
     """The range of some variable, best one with two ends, and the tests that it stands for."""
     ranges: dict[str, ConstantRange] = {}
@@ -56,16 +59,18 @@ def _range(
                 continue
         made.setdefault(variable, []).append(part)
     if not ranges:
-        return _distance(part for part, _ in compared)
+        return _distance((part for part, _ in compared), stamps)
     best = max(ranges.values(), key=lambda one: len(one.constants))
     return best, tuple(made[best.variable])
 
 
-def _distance(parts: Iterable[Formula]) -> tuple[ConstantRange | None, tuple[Formula, ...]]:
+def _distance(parts: Iterable[Formula], stamps: frozenset[str]) -> tuple[ConstantRange | None, tuple[Formula, ...]]:
     """The range of how far an event lies behind another, and the test that it stands for."""
     for part in parts:
         match part:
-            case LimitedDistance(later, earlier, limit, strict) if _tells_apart(later, earlier):
+            case LimitedDistance(later, earlier, limit, strict) if {later, earlier} <= stamps and _tells_apart(
+                later, earlier
+            ):
                 name = hidden(f"{later} - {earlier}")
                 return ConstantRange(name, most=limit, below=strict, distance=(later, earlier)), (part,)
     return None, ()

@@ -63,6 +63,7 @@ from ephemera.physical.nodes import (
     Test,
     Wanted,
     WindowPlan,
+    differ,
 )
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rules.scope import pattern_bindings
@@ -100,7 +101,9 @@ def rule_plan(  # noqa: PLR0913 - what is planned, and what is known of it
     members = given.members(point.name)
     heads = {member.name: member_head(member) for member in members}
     alike = given.alike.get(point.name)
-    constants, ranged, late = found_by(late, alike.names, sure) if alike is not None else ({}, None, late)
+    timed = () if differ(parts.timers) else parts.timers  # what these make is known before constants are
+    sides = frozenset(side(t.name) for t in timed for side in (begin, end)).union(*(leaf.stamps for leaf in leaves))
+    constants, ranged, late = found_by(late, alike.names, sure, sides) if alike is not None else ({}, None, late)
     finding = [*constants.values(), *(ranged.needs if ranged is not None else ())]
     stamps = {side(name) for name in covers for side in (begin, end)}
     variables = frozenset[str]().union(*(leaf.variables for leaf in leaves), *tables, alike.names if alike else ())

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ephemera.algebra.attributes import as_written, end, is_constant
+from ephemera.algebra.attributes import Variable, as_written, end, is_constant
 from ephemera.algebra.explain import formula, operator
-from ephemera.algebra.nodes import Calendar, Input, Point
+from ephemera.algebra.nodes import Calendar, Gap, Input, Point, RelativeTimer, Table
 from ephemera.algebra.parts import member_head, position_of
 from ephemera.algebra.scalar import Holds
 from ephemera.analysis.bounds import Limit, lasting
+from ephemera.base.time import describe
 from ephemera.base.tree import find
 from ephemera.physical.expectation import expect, kept_of, stored_in
 from ephemera.physical.nodes import AbsentRows, HistoryPlan, LanePlan, Order, Probe, RulePlan, Step, WindowPlan
@@ -132,7 +134,8 @@ class _Explained:
             "look_back": self._physical.rewritten.facts.look_back(name) if self._is_sliced(placed.group) else None,
             "orders": [self._order(k, order, physical) for k, order in enumerate(physical.orders)],
             "detections": [operator(one.detection) for one in physical.detections],
-            "timers": [operator(timer) for timer in physical.timers],
+            "then": [operator(self._with_lengths(name, one)) for one in physical.then],
+            "timers": [operator(self._with_lengths(name, timer)) for timer in physical.timers],
             "tables": [operator(table) for table in physical.tables],
             "tests": [formula(test) for test in physical.tests],
             "attempts": [[[self._step(s) for s in branch] for branch in branches] for branches in physical.attempts],
@@ -143,6 +146,15 @@ class _Explained:
             "ways": self._ways(name),
             **({"range": as_written(physical.ranged.variable)} if physical.ranged is not None else {}),
         }
+
+    def _with_lengths(self, name: str, timer: RelativeTimer | Gap | Table) -> RelativeTimer | Gap | Table:
+        """A timer with how long it is; where it stands for those of several rules, from the shortest to the longest."""
+        if not isinstance(timer, RelativeTimer) or isinstance(timer.length, int):
+            return timer
+        alike = self._physical.rewritten.alike[name]
+        place = alike.names.index(timer.length)
+        lengths = [length for row in alike.rows if isinstance(length := row[place], int)]
+        return replace(timer, length=Variable(f"{describe(min(lengths))} to {describe(max(lengths))}"))
 
     def _delay(self, name: str) -> Plain:
         """How far behind the last event that it is made of an answer is given at least, and why."""

@@ -96,7 +96,7 @@ def _rule(rule: Plain) -> Iterator[str]:
         searches = "; then ".join(f"search {step['search']}{_searched(step)}" for step in order["then"])
         if searches or tested:
             yield f"  {order['new']} is new{tested}{': ' if searches else ''}{searches}"
-    yield from (f"  {line}" for line in (*rule["detections"], *rule["timers"], *rule["tables"]))
+    yield from (f"  {line}" for line in (*rule["detections"], *rule["then"]))
     if "range" in rule:
         yield f"  for the rules in whose range {rule['range']} lies"
     if rule["tests"]:

@@ -30,12 +30,12 @@ from ephemera.algebra.scalar import (
 from ephemera.analysis.join_estimates import JoinEstimates
 from ephemera.analysis.nodes import Facts
 from ephemera.analysis.weights import Weight
-from ephemera.base.tree import walk
+from ephemera.base.tree import find, walk
 from ephemera.physical.key_equations import equations
 from ephemera.physical.nodes import KeyEquation, Leaf, Order, Probe, Range, Test
 from ephemera.rules.scope import event_names, variable_names
 from ephemera.syntax.nodes import Comparison, Derive
-from ephemera.terms.nodes import Bool, Number, Text, Var
+from ephemera.terms.nodes import Bool, Name, Number, Text, Var
 
 SIDES = (begin, end, reference, occurrence)
 MANY = 6
@@ -343,7 +343,8 @@ def in_the_end(  # noqa: PLR0913
     shown |= {side(name) for name in covers for side in (begin, end)} | set(ends)
     for timer in timers:
         anchors = (timer.anchor,) if isinstance(timer, RelativeTimer) else (timer.first, timer.last)
-        shown |= {side(name) for name in anchors for side in (begin, end)}
+        told = [n.name for n in find(timer.told, Name)] if isinstance(timer, RelativeTimer) and timer.told else []
+        shown |= {side(name) for name in (*anchors, *told) for side in (begin, end)}
     return frozenset(shown).union(variables, *(columns_of(c) for c in conditions))
 
 

@@ -19,6 +19,7 @@ from ephemera.base.tree import walk
 from ephemera.physical.nodes import KeyEquation, Leaf
 from ephemera.rules.scope import event_names
 from ephemera.syntax.nodes import Comparison
+from ephemera.terms.functions import FUNCTIONS
 from ephemera.terms.nodes import Binary, Call, Expression, Negative, Number, Var
 from ephemera.terms.values import LARGEST_INTEGER
 
@@ -113,7 +114,9 @@ def _whole(e: Expression) -> Expression:
 def _is_double(e: Expression) -> bool:
     """Whether an expression is never a whole number, so that solving for it is of no use."""
     match e:
-        case Binary("/" | "div") | Call("div" | "concat"):
+        case Binary("/" | "div") | Call("div"):
             return True
+        case Call(function, _) if function in FUNCTIONS:
+            return FUNCTIONS[function].gives not in ("number", "any")
         case _:
             return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -175,6 +175,11 @@ class ConstantRange:
         return frozenset(name for name in (self.least, self.most) if name is not None)
 
 
+def differ(timers: Iterable[RelativeTimer | Gap]) -> bool:
+    """Whether they stand for those of rules that are alike, each of which has some of another length."""
+    return any(isinstance(timer, RelativeTimer) and isinstance(timer.length, str) for timer in timers)
+
+
 @dataclass(frozen=True, slots=True)
 class RulePlan:
     """A rule as engines run it: positive events first, from whichever of them is new, then all else."""
@@ -206,6 +211,12 @@ class RulePlan:
     """Where it stands for rules that are alike: the constants that tuples find by a range."""
     gives_rows: bool = False
     """Whether a few answers may skip the columns: nobody reads them, and they only have to be shown."""
+
+    @property
+    def then(self) -> tuple[RelativeTimer | Gap | Table, ...]:
+        """Timers and tables in their order: a table may say how long a timer is, and is looked up late otherwise."""
+        told = any(isinstance(timer, RelativeTimer) and timer.told is not None for timer in self.timers)
+        return (*self.tables, *self.timers) if told else (*self.timers, *self.tables)
 
     def inputs(self) -> Iterator[Leaf]:
         """All that it reads: positive events, what algebra expressions are made of, and what windows are looked for."""

@@ -22,7 +22,7 @@ from ephemera.algebra.parts import member_head, position_of
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import LATEST
 from ephemera.base.tree import find
-from ephemera.physical.nodes import RulePlan
+from ephemera.physical.nodes import RulePlan, WindowPlan
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.rewrite.pushdown import blanks
 from ephemera.syntax.nodes import Derive
@@ -210,7 +210,7 @@ class _Spreading:
         keys = frozenset.intersection(*(use.sure for use in uses)) - blanks(point)  # nobody may have read those
         for one in rule.detections:
             keys &= frozenset(one.detection.shared)
-        is_alone = len(uses) == 1 and not rule.detections
+        is_alone = len(uses) == 1 and not rule.detections and self._is_driven(rule)
         head = next(iter(rule.heads.values()))
         if isinstance(head, Grouping):  # what makes up one answer must be in one place
             keys &= frozenset(head.by)
@@ -238,9 +238,13 @@ class _Spreading:
         return "what makes up one answer need not agree on a variable"
 
     def _asks_the_clock(self, rule: RulePlan) -> bool:
-        """Whether a rule asks the clock, and not for an event as well, in every answer."""
-        is_driven = rule.detections or any(leaf.source in self._plan.points for leaf in rule.leaves)
-        return not is_driven and any(leaf.source not in self._plan.points for leaf in rule.inputs())
+        """Whether a rule asks the clock, and not for an event as well, in every answer, positive or collected."""
+        asks = any(leaf.source not in self._plan.points for leaf in rule.inputs())
+        return asks and not self._is_driven(rule) and not _always_collects(rule)
+
+    def _is_driven(self, rule: RulePlan) -> bool:
+        """Whether each answer is made of an event that is not of the clock."""
+        return bool(rule.detections) or any(leaf.source in self._plan.points for leaf in rule.leaves)
 
     def _look_back_of(self, point: Point) -> int | None:
         """How long before the end of an answer of a rule all begins that it depends on; None if that is no help.
@@ -399,6 +403,14 @@ class _Spreading:
             if any(is_whole) or not common:
                 found.add(label)
         return frozenset(found)
+
+
+def _always_collects(rule: RulePlan) -> bool:
+    """Whether nothing is answered unless some window holds an event."""
+    branches = [branch for branches in rule.attempts for branch in branches]
+    return bool(branches) and all(
+        any(isinstance(step, WindowPlan) and step.kind != "absence" for step in branch) for branch in branches
+    )
 
 
 def shown_at(rule: Point, key: str) -> Iterator[tuple[str, int]]:

@@ -118,6 +118,11 @@ class PhysicalPlan:
             if schema.apart is not None and (label in read or None in read)
         }
 
+    def is_unread(self, label: str) -> bool:
+        """Whether nothing declares a type, and no rule reads it."""
+        read = self.rewritten.columns
+        return read is not None and label not in read and label not in self.catalogue.events
+
     def gives(self, label: str) -> bool:
         """Whether events of a label are asked for."""
         return not self.emit or label in self.emit
@@ -140,8 +145,7 @@ class Compiled:
 
     def is_unread(self, label: str) -> bool:
         """Whether events of a type only say that something happened: nothing declares it, and no rule reads it."""
-        read = self.physical.rewritten.columns
-        return read is not None and label not in read and label not in self.rules.resolved.catalogue.events
+        return self.physical.is_unread(label)
 
     def beside(self, calendars: Iterable[str]) -> Compiled:
         """The same as it runs with some calendars."""

@@ -1,9 +1,11 @@
-"""This module puts rules together that differ in how far their events may lie apart, beside constants of their data.
+"""This module puts rules together that differ in how far their events may lie apart, or in how long their timers last.
 
 With d₁ ≤ d₂, answers of σ[j − i ≤ d₁](E) are answers of σ[j − i ≤ d₂](E) that lie closer. So one rule with the longest
 of the distances finds the answers of all, and a table says for each rule how far is near enough. Formulas are in
-negation normal form, so that a longer distance never leaves less. Facts about the rule are those of a rule that has all
-the longest distances, and there must be one: rules of which each has another longest distance are put together apart.
+negation normal form, so that a longer distance never leaves less. A timer depends on nothing but its anchor, so it is
+made behind the table, which says how long it is: each rule then looks into windows of its own. What is known of the
+rule as a whole is what is known of all of them (`alike_facts`).
+
 What a longer distance costs is paid by all, so that of one rule is at most about twice that of another, and a few rules
 stay as they are.
 """
@@ -11,31 +13,32 @@ stay as they are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeVar
 
 from ephemera.algebra.attributes import Variable, is_moment
-from ephemera.algebra.nodes import Expression
+from ephemera.algebra.nodes import Expression, RelativeTimer
 from ephemera.algebra.parts import positive_part
 from ephemera.algebra.scalar import Distance, LimitedDistance
 from ephemera.base.tree import rebuild
 
 MANY = 4
-"""From so many different distances on, rules are put together."""
+"""From so many different limits on, rules are put together."""
 
 
 class HasLimits(Protocol):
-    """A rule, and how far its events may lie apart."""
+    """A rule, how far its events may lie apart, and how long its timers last."""
 
     @property
     def limits(self) -> tuple[int, ...]:
-        """The limits, in the order of the expression."""
+        """The limits and lengths, in the order of the expression."""
 
 
 R = TypeVar("R", bound=HasLimits)
 
 
 def limits_apart(body: Expression) -> tuple[Expression, tuple[int, ...]]:
-    """The expression with names in place of the limits between positive events, and the limits."""
+    """The expression with names in place of the limits between positive events and of timers, and these."""
     found: list[int] = []
 
     def name(node: object) -> object:
@@ -43,6 +46,9 @@ def limits_apart(body: Expression) -> tuple[Expression, tuple[int, ...]]:
             case Distance(later, earlier, limit, strict) if not is_moment(later) and not is_moment(earlier):
                 found.append(limit)
                 return LimitedDistance(later, earlier, _unnamed(len(found) - 1), strict)
+            case RelativeTimer(_, _, _, _, int(length), None):
+                found.append(length)
+                return replace(node, length=_unnamed(len(found) - 1))
             case _:
                 return node
 
@@ -64,6 +70,8 @@ def with_limits(e: Expression, limits: Sequence[int | Variable]) -> Expression:
                 if isinstance(limit, int):
                     return Distance(later, earlier, limit, strict)
                 return LimitedDistance(later, earlier, limit, strict)
+            case RelativeTimer(_, _, _, _, str(length)) if length in known:
+                return replace(node, length=known[length])
             case _:
                 return node
 
@@ -80,17 +88,11 @@ def sizes(limits: Sequence[int]) -> tuple[tuple[bool, int], ...]:
 
 
 def together(rules: Sequence[R]) -> Iterator[list[R]]:
-    """The rules that run as one, that with the longest distances first; all else of them is alike."""
-    left = sorted(rules, key=lambda rule: rule.limits, reverse=True)
-    while left:
-        longest = left[0].limits
-        own = [rule for rule in left if all(a <= b for a, b in zip(rule.limits, longest, strict=True))]
-        taken = set(map(id, own))
-        left = [rule for rule in left if id(rule) not in taken]
-        if len({rule.limits for rule in own}) >= MANY:
-            yield own
-        else:
-            by_limits: dict[tuple[int, ...], list[R]] = {}
-            for rule in own:
-                by_limits.setdefault(rule.limits, []).append(rule)
-            yield from by_limits.values()
+    """The rules that run as one, that with the longest limits first; all else of them is alike."""
+    by_limits: dict[tuple[int, ...], list[R]] = {}
+    for rule in sorted(rules, key=lambda rule: rule.limits, reverse=True):
+        by_limits.setdefault(rule.limits, []).append(rule)
+    if len(by_limits) >= MANY:
+        yield [rule for own in by_limits.values() for rule in own]
+    else:
+        yield from by_limits.values()

@@ -9,7 +9,7 @@ It holds for rules that make an answer of each tuple. Where answers are made of 
 or tested again, it matters which event it was, and that does not travel; so rules that group, and those that compare or
 match events, stay whole. So do rules of a cycle, rules that stand for several, and all rules of a program that asks for
 events of any type, since it would be given the stored joins. Since equal tuples of a join may become one, a rule that
-writes numbers into texts stays whole as well: `1` and `1.0` are equal, and their texts are not. And nothing is stored
+calls what tells `1` and `1.0` apart, as what writes numbers into texts does, stays whole as well. And nothing is stored
 that would be kept for ever: a join of all with all is larger than what it is made of.
 
 Which parts are stored is decided elsewhere: by `split_joins` for the sake of keys, by `share_joins` where several rules
@@ -58,6 +58,7 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find, rebuild
 from ephemera.rewrite.optimize import Rewritten
 from ephemera.syntax.nodes import Derive
+from ephemera.terms.functions import FUNCTIONS
 from ephemera.terms.nodes import Atom, Call, Label, Var
 
 BUILD = 2.0
@@ -182,7 +183,12 @@ class RuleParts:
         expression = self._point.expression
         if any(True for _ in find(expression, (Group, Matches, SameEvent))):
             return False
-        return not any(call.function == "concat" for call in find(expression, Call))
+        if any(timer.told is not None for timer in find(expression, RelativeTimer)):
+            return False
+        called = {call.function for call in find(expression, Call)}
+        return all(name not in FUNCTIONS or FUNCTIONS[name].is_same for name in called) and called.isdisjoint(
+            self._plan.catalogue.functions
+        )
 
     def _take(self, e: Expression) -> bool:
         """Takes the positive part apart; whether that could be done."""

@@ -2,8 +2,8 @@
 
 Such rules become one rule, in which a variable stands for each constant, and a table with a row for each of them. What
 the rule finds is joined with the table, and each row of it is an answer of the rule that the row is for. Constants in
-patterns become variables of the query, so that the rules share its history, too. How far events may lie apart is such a
-constant where many rules differ in it (`alike_limits`).
+patterns become variables of the query, so that the rules share its history, too. How far events may lie apart and how
+long timers last are such constants where many rules differ in them (`alike_limits`).
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ from ephemera.algebra.nodes import (
 )
 from ephemera.algebra.renaming import Renaming
 from ephemera.algebra.scalar import Holds
-from ephemera.analysis.nodes import Relevance
+from ephemera.analysis.nodes import Facts, Relevance
 from ephemera.base.tree import find, flattened, rebuild
+from ephemera.rewrite.alike_facts import KnownOfRule, cases_of_all, known_of_all, relevance_of_all
 from ephemera.rewrite.alike_limits import limits_apart, sizes, together, with_limits
 from ephemera.rewrite.optimize import Alike, Rewritten
 from ephemera.syntax.nodes import Derive
@@ -53,7 +54,8 @@ def share_alike_rules(given: Rewritten) -> Rewritten:
         if point.kind == "rule" and point.name not in in_cycles:
             found = _Abstract(point, plan, given.prints[point.name])
             if found.is_plain:
-                groups.setdefault((found.signature, _bounds(relevance.get(point.name, ()), found)), []).append(found)
+                known = len(facts.cases.get(point.name, ())), _bounds(relevance.get(point.name, ()), found)
+                groups.setdefault((found.signature, known), []).append(found)
     places = {name: place for place, name in enumerate(plan.points)}
     several = {
         min((rule.point.name for rule in rules), key=places.__getitem__): rules
@@ -96,13 +98,30 @@ def _put_together(
             expression = written.of(with_limits(first.expression, limits))
             points[own] = replace(first.point, name=own, expression=_reading(expression, inputs))
             alike[own] = _alike(group, written, limit_names)
-            known[own] = known[first.point.name]
-            cases[own] = facts.cases.get(first.point.name, ())
-            bounds = of_points.get(first.point.name, ())
-            relevance += [replace(r, point=own, input=inputs.get(r.input, r.input)) for r in bounds]
+            differing = group if limit_names else group[:1]  # constants say nothing of time
+            facts_of = [_known_of(rule, facts, of_points, written, inputs) for rule in differing]
+            known[own], cases[own] = known_of_all(facts_of), cases_of_all(facts_of)
+            relevance += relevance_of_all(own, facts_of)
         points[name] = point
     made = replace(facts, known=known, cases=cases, relevance=tuple(relevance))
     return replace(given, plan=replace(plan, points=points), facts=made, alike=alike, queries=queries)
+
+
+def _known_of(
+    rule: _Abstract,
+    facts: Facts,
+    relevance: Mapping[str, Sequence[Relevance]],
+    written: Renaming,
+    inputs: Mapping[str, str],
+) -> KnownOfRule:
+    """What is known of one of several rules, for the one that stands for all of them."""
+    name, own = rule.point.name, rule.canonical
+    events = {event: written.event(number) for event, number in own.events.items()}
+    variables = {v: written.variable(number) for v, number in own.variables.items()}
+    together = dict(zip(rule.queries, inputs.values(), strict=True))
+    return KnownOfRule(
+        facts.known[name], facts.cases.get(name, ()), relevance.get(name, ()), Renaming(events, variables), together
+    )
 
 
 def _limits(group: Sequence[_Abstract]) -> tuple[list[int | Variable], dict[Variable, int]]:
@@ -177,7 +196,7 @@ class _Abstract:
         """What stands several times in the expression, as all below an optional collection does, is named once."""
         self.queries: dict[str, tuple[Atom, dict[Variable, Variable]]] = {}
         self.limits: tuple[int, ...] = ()
-        """How far its positive events may lie apart; they have names in the expression."""
+        """How far its positive events may lie apart, and how long timers last; they have names in the expression."""
         self.is_plain = not any(True for _ in find(point.expression, (Calendar, Detection)))
         if self.is_plain:
             self.expression = self._abstract(self.canonical.of(point.expression))
@@ -194,7 +213,7 @@ class _Abstract:
     def signature(self) -> object:
         """What it has in common with rules that are alike: all but constants and the name of what is derived.
 
-        Of the distances of its events it is about how long they are.
+        Of the distances of its events, and of its timers, it is about how long they are.
         """
         patterns = tuple(pattern for pattern, _ in self.queries.values())
         known = {old: f"query {number}" for number, old in enumerate(self.queries)}

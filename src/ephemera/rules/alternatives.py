@@ -11,6 +11,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any, TypeAlias, TypeVar
 
+from ephemera.base.errors import InternalError
 from ephemera.base.tree import children, find, rebuild
 from ephemera.rules.scope import bindings, pattern_bindings
 from ephemera.syntax.nodes import (
@@ -25,6 +26,7 @@ from ephemera.syntax.nodes import (
     Or,
     Query,
     Rule,
+    Selection,
     Timer,
     Where,
 )
@@ -71,6 +73,8 @@ def cases(query: Query | Condition) -> list[list[Member]]:
             return [[*case, *more] for case in cases(inner)]
         case AllOf():
             return [list(conjuncts(query))]
+        case Selection():
+            raise InternalError("normalize", "a selection was not expanded")
         case _:
             return [[query]]
 

@@ -25,7 +25,7 @@ from ephemera.rules.calendar import (
 from ephemera.rules.findings import Findings, listed
 from ephemera.rules.patterns import pattern_label, tell_given_twice
 from ephemera.terms.errors import BadMessage
-from ephemera.terms.nodes import As, Atom, Call, Element, Label, NamedAtom, Node, Number, Pattern, Text
+from ephemera.terms.nodes import As, Atom, Call, Element, Label, NamedAtom, Node, Number, Pattern, Periodic, Text
 from ephemera.terms.zones import LocalTime
 
 
@@ -55,7 +55,7 @@ class Dates:
 
     def absolute(self, pattern: Pattern) -> None:
         label = pattern_label(pattern)
-        if label is None or str(label) != "timer:datetime":
+        if isinstance(pattern, Periodic) or label is None or str(label) != "timer:datetime":
             return
         fields: dict[str, int | str] = {}
         spans: list[Span] = []

@@ -13,6 +13,7 @@ from ephemera.base.span import Span
 from ephemera.base.suggest import suggestion
 from ephemera.base.time import SECOND, UNITS, microseconds
 from ephemera.rules.apart import check_apart, declared_apart
+from ephemera.rules.declared_functions import read_functions
 from ephemera.rules.findings import Findings, Vocabulary
 from ephemera.rules.nodes import Catalogue, Resolved, Schema, Source
 from ephemera.rules.places import check_places
@@ -61,6 +62,7 @@ def declare(program: Program, findings: Findings, *, namespaces: Namespaces = NO
         arities=_arities(rules),
         namespaces=namespaces,
         transports=read_transports(program, partial(length_of, unit=unit, findings=findings), findings),
+        functions=read_functions(program, findings),
         writes=_writes(program, rules, findings, complete=complete),
         reserves=read_reserves(
             program, events, _derived(rules), partial(length_of, unit=unit, findings=findings), findings

@@ -16,9 +16,20 @@ from ephemera.base.tree import find, walk
 from ephemera.rules.alternatives import cases
 from ephemera.rules.nodes import DependencyKind, Resolved
 from ephemera.rules.patterns import pattern_label
+from ephemera.rules.scope import bindings
 from ephemera.rules.shapes import Shape, Tree, head_shape, may_match, pattern_shape, shape_label
-from ephemera.syntax.nodes import Accumulation, Algebra, AlgebraExpression, Composed, Event, Limited, Rule, Timer
-from ephemera.terms.nodes import Aggregate, All, Pattern
+from ephemera.syntax.nodes import (
+    Accumulation,
+    Algebra,
+    AlgebraExpression,
+    AtMost,
+    Composed,
+    Event,
+    Limited,
+    Rule,
+    Timer,
+)
+from ephemera.terms.nodes import Aggregate, All, Name, Pattern, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,11 +158,16 @@ def _edges(rule: Rule, resolved: Resolved) -> Iterator[Edge]:
 
 
 def _anchors(rule: Rule) -> set[int]:
-    """The events that a timer of the same alternative is anchored to, by identity."""
+    """The events that a timer of the same alternative is anchored to, or that say how long one is, by identity."""
     found: set[int] = set()
     for case in cases(rule.body):
-        names = {timer.anchor.name for timer in case if isinstance(timer, Timer)}
-        found |= {id(m) for m in case if isinstance(m, Event | Algebra) and m.name is not None and m.name.name in names}
+        timers = [m for m in case if isinstance(m, Timer)]
+        told = [n for timer in timers if isinstance(timer.duration, AtMost) for n in find(timer.duration, (Name, Var))]
+        names = {timer.anchor.name for timer in timers} | {n.name for n in told if isinstance(n, Name)}
+        variables = {n.name for n in told if isinstance(n, Var)}
+        events = [m for m in case if isinstance(m, Event | Algebra)]
+        found |= {id(m) for m in events if m.name is not None and m.name.name in names}
+        found |= {id(m) for m in events if variables and bindings(m).bound & variables}
     return found
 
 

@@ -21,7 +21,7 @@ from ephemera.rules.nodes import (
     TimerLike,
     TimerLiteral,
 )
-from ephemera.syntax.format import format_condition, format_head, format_pattern
+from ephemera.syntax.format import format_condition, format_expression, format_head, format_pattern
 from ephemera.syntax.format_terms import algebra, word
 from ephemera.syntax.nodes import Condition, Derive
 from ephemera.terms.nodes import As, Desc, Duration, Element, Name, Quantity, Var
@@ -67,7 +67,7 @@ def _text(rules: Ruleset, source: Source) -> Iterator[str]:
         if number > 1:
             yield ""
         yield f"rule {number}  {format_head(readable(rule.head, arrow=isinstance(rule.head, Derive)))}"
-        yield f"  at       {source.path}:{place.line}:{place.column}"
+        yield f"  at       {source.file_at(rule.span.start)[0].path}:{place.line}:{place.column}"
         yield f"  stratum  {rules.strata[number - 1]}"
         for k, dependency in enumerate(rules.dependencies[number - 1]):
             yield f"  {'needs' if not k else '':<7}  {_dependency(dependency)}"
@@ -121,7 +121,10 @@ def _shown(name: str) -> str:
 
 def _timer(timer: TimerLike) -> str:
     if isinstance(timer, TimerLiteral):
-        return f"{_shown(timer.name)}: {timer.kind}({_shown(timer.anchor)}, {describe(timer.length)})"
+        lasts = describe(timer.length)
+        if timer.told is not None:
+            lasts = f"{format_expression(timer.told)} AT MOST {lasts}"
+        return f"{_shown(timer.name)}: {timer.kind}({_shown(timer.anchor)}, {lasts})"
     return f"{_shown(timer.name)}: between({_shown(timer.first)}, {_shown(timer.last)})"
 
 

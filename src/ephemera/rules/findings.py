@@ -34,7 +34,9 @@ class Findings:
     def __init__(self) -> None:
         self.vocabulary = Vocabulary()
         """Known as soon as the declarations are read."""
-        self._found: dict[tuple[Code, Span, str], Diagnostic] = {}
+        self._doubled: list[Span] = []
+        """Places that say two things about one event: what is wrong there is told of the first."""
+        self._found: dict[tuple[Code | None, Span, str], Diagnostic] = {}
         self._guesses: dict[tuple[str, str], str | None] = {}
         self._looked_at = 0
 
@@ -50,7 +52,13 @@ class Findings:
         severity: Severity = "error",
     ) -> None:
         diagnostic = Diagnostic(code, message, span, tuple(related), tuple(notes), tuple(help), severity)
-        self._found.setdefault((code, span, message), diagnostic)
+        is_double = any(one.start <= span.start and span.end <= one.end for one in self._doubled)
+        which = (None, span, severity) if is_double else (code, span, message)
+        self._found.setdefault(which, diagnostic)
+
+    def double(self, span: Span) -> None:
+        """Has a mistake in a place told once, though what is written there is asked for twice."""
+        self._doubled.append(span)
 
     def did_you_mean(self, wrong: str, known: Collection[str], span: Span, otherwise: str, *, what: str) -> Help:
         """The close name as an edit, or another way out; the same `what` always has the same names."""

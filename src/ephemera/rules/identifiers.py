@@ -6,6 +6,7 @@ in every branch. The identifier of an accumulated query is seen only by that que
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
@@ -22,6 +23,7 @@ from ephemera.syntax.nodes import (
     Algebra,
     And,
     At,
+    AtMost,
     Between,
     Comparison,
     Condition,
@@ -33,7 +35,7 @@ from ephemera.syntax.nodes import (
     Where,
     While,
 )
-from ephemera.terms.nodes import Name, Node
+from ephemera.terms.nodes import Aggregate, Name, Node
 
 
 def check_identifiers(rule: Rule, findings: Findings) -> None:
@@ -56,7 +58,7 @@ class _Identifiers:
         whole = self._whole
         self._query(self._rule.body, Defined())
         for node in (self._rule.head, *self._rule.having):
-            self._condition(node, whole)
+            self._result(node, whole)
         self._cycles()
 
     def _query(self, query: Query | Condition, outside: Defined) -> None:
@@ -74,7 +76,9 @@ class _Identifiers:
                 seen = _merged(outside, definitions(inner))
                 for condition in conditions:
                     self._condition(condition, seen)
-            case Timer(name, _, anchor, _):
+            case Timer(name, _, anchor, lasts):
+                if isinstance(lasts, AtMost):
+                    self._told(lasts, anchor, _leaving_out(outside, name))
                 itself = name is not None and anchor.name == name.name  # which is a cycle, told below
                 if not itself and anchor.name not in outside.sure:
                     self._uses([anchor], _leaving_out(outside, name))
@@ -84,6 +88,19 @@ class _Identifiers:
                 self._uses([moment], outside)
             case _ if isinstance(query, CONDITIONS):
                 self._condition(query, outside)
+
+    def _told(self, lasts: AtMost, anchor: Name, outside: Defined) -> None:
+        """What says how long a timer is: events, and its anchor, which are there before it."""
+        names = list(event_names(lasts, self._variables))
+        self._uses(names, outside)
+        timers = {t.name.name for t in find(self._rule.body, Timer) if t.name is not None} - {anchor.name}
+        for name in (n for n in names if n.name in timers):
+            self._findings.add(
+                Code.TIMER_CYCLE,
+                f"`{name.name}` is a timer, and how long this one is has to be known without it",
+                name.span,
+                help=[Help(f"anchor this one to `{name.name}`, or compute the length of events")],
+            )
 
     def _accumulation(self, query: Accumulation, outside: Defined) -> None:
         match query.window:
@@ -125,6 +142,49 @@ class _Identifiers:
         for comparison in find(node, Comparison):
             if is_event_comparison(comparison, self._variables):
                 self._compared(comparison, seen)
+
+    def _result(self, node: Node, whole: Defined) -> None:
+        """The head or a condition on the result: its aggregates know the times of collected events, too."""
+        inside = {id(name) for aggregate in find(node, Aggregate) for name in find(aggregate, Name)}
+        collected = self._collected() if inside else Defined()
+        for name in event_names(node, self._variables):
+            if id(name) not in inside or name.name in whole.some:
+                self._uses([name], whole)
+            elif name.name in self._collected_twice():
+                self._two_collected(name)
+            else:
+                self._uses([name], _merged(whole, collected))
+        for comparison in find(node, Comparison):
+            if is_event_comparison(comparison, self._variables):
+                self._compared(comparison, whole)
+
+    def _collections(self) -> list[list[Name]]:
+        """The names of the events that are collected, for each alternative."""
+        return [
+            [m.event.name for m in case if isinstance(m, Accumulation) and m.mode != "not" and m.event.name is not None]
+            for case in cases(self._rule.body)
+        ]
+
+    def _collected(self) -> Defined:
+        """Collected events by their identifiers: in every alternative, and in at least one."""
+        every = [{name.name: name for name in names} for names in self._collections()]
+        some = {name: node for names in every for name, node in names.items()}
+        return Defined({name: node for name, node in some.items() if all(name in names for names in every)}, some)
+
+    def _collected_twice(self) -> frozenset[str]:
+        counts = (Counter(name.name for name in names) for names in self._collections())
+        return frozenset(name for count in counts for name, times in count.items() if times > 1)
+
+    def _two_collected(self, name: Name) -> None:
+        first, second = [n for names in self._collections() for n in names if n.name == name.name][:2]
+        free = fresh(name.name, self._taken | self._accumulated.keys())
+        self._findings.add(
+            Code.DUPLICATE_IDENTIFIER,
+            f"two collections of the rule call their events `{name.name}`, and this may be of either",
+            name.span,
+            related=[Related(first.span, "given here"), Related(second.span, "and here")],
+            help=[Help(f"give one of them a name of its own, such as `{free}`", (Edit(second.span, free),))],
+        )
 
     def _compared(self, comparison: Comparison, seen: Defined) -> None:
         """Events are the same or not; what is none, such as a timer, has nothing but its time."""
@@ -185,12 +245,17 @@ class _Identifiers:
         )
 
     def _out_of_reach(self, name: Name) -> None:
+        is_collected = name.name in self._collected().some
         self._findings.add(
             Code.UNKNOWN_IDENTIFIER,
-            f"`{name.name}` is an event of a window, which is known only in its own conditions",
+            f"`{name.name}` is an event of a window, which is known only in "
+            + ("its own conditions and in aggregates" if is_collected else "its own conditions"),
             name.span,
             related=[Related(self._accumulated[name.name].span, "asked for here")],
-            help=[Help("put the condition right behind that event, as in `… where { … }`")],
+            help=[
+                Help("put the condition right behind that event, as in `… where { … }`"),
+                *([Help(f"speak of it in an aggregate, as in `max(end({name.name}))`")] if is_collected else []),
+            ],
         )
 
     def _meant(self, name: Name, seen: Defined) -> Help | None:

@@ -7,6 +7,7 @@ from typing import Literal, assert_never
 from ephemera.base.diagnostic import Edit, Help
 from ephemera.rules.calendar import RANGES
 from ephemera.rules.nodes import Schema
+from ephemera.terms.functions import FUNCTIONS
 from ephemera.terms.nodes import Bool, Node, Null, Number, Text, Value
 
 Kind = Literal["number", "string", "bool", "time", "term", "any", "nothing"]
@@ -14,7 +15,7 @@ Kind = Literal["number", "string", "bool", "time", "term", "any", "nothing"]
 KIND_OF_TYPE: dict[str, Kind] = {"int": "number", "float": "number", "string": "string", "bool": "bool", "time": "time"}
 FUNCTION_KINDS: dict[str, Kind] = {
     **dict.fromkeys(("div", "mod", "subtract", "add", "mult", "duration"), "number"),
-    "concat": "string",
+    **{name: function.gives for name, function in FUNCTIONS.items()},
     "begin": "time",
     "end": "time",
     "datetime": "time",

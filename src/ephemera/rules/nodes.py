@@ -15,7 +15,8 @@ from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.span import NOWHERE, Span
 from ephemera.syntax.nodes import AlgebraExpression, Condition, Head, Rule
 from ephemera.terms.namespaces import NONE, Namespaces
-from ephemera.terms.nodes import Pattern, Var
+from ephemera.terms.nodes import Expression, Pattern, Var
+from ephemera.terms.user_functions import UserFunction
 from ephemera.terms.zones import LocalTime
 
 
@@ -127,6 +128,8 @@ class Catalogue:
     """Which derived events are written where, as it is declared."""
     reserves: Mapping[str, int] = field(default_factory=dict)
     """How long events of some types are kept whole for rules that come later, in microseconds."""
+    functions: Mapping[str, UserFunction] = field(default_factory=dict)
+    """The functions that people wrote, by their names."""
     only: str | None = None
     """Where it is the catalogue of one stream: the one type that this carries, which is that of whatever names none."""
 
@@ -200,6 +203,9 @@ class TimerLiteral:
     kind: str
     anchor: str
     length: int
+    """The longest that it may be, where what it binds says how long it is."""
+    told: Expression | None = None
+    """What says how long it is, in the program's time unit."""
 
 
 @dataclass(frozen=True, slots=True)

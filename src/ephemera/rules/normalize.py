@@ -20,6 +20,7 @@ from itertools import count
 from typing import Any, TypeVar
 
 from ephemera.base.errors import InternalError
+from ephemera.base.span import Span
 from ephemera.base.tree import find, rebuild
 from ephemera.rules.alternatives import Member, bare, cases, conjuncts, groups, split_optional
 from ephemera.rules.nodes import (
@@ -44,6 +45,7 @@ from ephemera.syntax.nodes import (
     Accumulation,
     Algebra,
     At,
+    AtMost,
     Between,
     Condition,
     Event,
@@ -118,6 +120,8 @@ class _Normalizer:
         taken = has_value.union(*(f.never for f in found), _identifiers(members))
         self._names = (name for k in count(1) if (name := f"${k}") not in taken)
         self._blanks = (name for k in count(1) if (name := f"_{k}") not in taken)
+        self._gaps: dict[tuple[str, str, Span], str] = {}
+        """The windows between two events; what stands for one selection has one of them."""
         self._bound_by = [(k, f.sure) for k, f in enumerate(found)]
 
     def normal(self) -> NormalRule:
@@ -141,7 +145,10 @@ class _Normalizer:
                     literals = self._event(position, member)
                 case Timer(name, kind, anchor, duration):
                     kind = "extend-begin" if kind == "extend-backward" else kind
-                    literals = (TimerLiteral(self._name(name), kind, anchor.name, _length(duration)),)
+                    told, limit = (
+                        (duration.expression, duration.limit) if isinstance(duration, AtMost) else (None, duration)
+                    )
+                    literals = (TimerLiteral(self._name(name), kind, anchor.name, _length(limit), told),)
                 case Algebra(name, expression, restricted, per):
                     literals = (AlgebraLiteral(self._name(name), self._primitives(expression), restricted, per),)
                 case Accumulation():
@@ -198,18 +205,35 @@ class _Normalizer:
         match member.window:
             case While(event, begin, end):
                 window = event.name
-            case Between(first, last):
-                window, begin, end = next(self._names), False, False
-                gap = (GapLiteral(window, first.name, last.name),)
+            case Between(first, last, span=place):
+                begin = end = False
+                known = self._gaps.get((first.name, last.name, place))
+                window = known or next(self._names)
+                if known is None:
+                    gap = (GapLiteral(window, first.name, last.name),)
+                    self._gaps[first.name, last.name, place] = window
                 conditions.append(Relation("before", first, last, span=member.window.span))
         pattern = member.event.pattern
         own = tuple(_turned(c) for condition in member.conditions for c in conjuncts(condition))
+        name = self._name(member.event.name)
+        if member.event.name is not None and self._is_called_so_too(member):
+            name, own = (free := next(self._names)), tuple(_called(c, name, free) for c in own)
         if member.mode == "not":
-            inner = EventLiteral(self._name(member.event.name), self._pattern(bare(pattern)))
+            inner = EventLiteral(name, self._pattern(bare(pattern)))
             return (*gap, NotLiteral(window, begin, end, inner, own)), conditions
-        inner = EventLiteral(self._name(member.event.name), self._pattern(pattern))
+        inner = EventLiteral(name, self._pattern(pattern))
         collect = CollectLiteral(window, begin, end, inner, own, member.mode == "collect optional")
         return (*gap, collect), conditions
+
+    def _is_called_so_too(self, member: Accumulation) -> bool:
+        """Whether the event of another window keeps its name: the one that heads may speak of."""
+        same = [
+            m
+            for m in self._members
+            if isinstance(m, Accumulation) and m.event.name is not None and m.event.name == member.event.name
+        ]
+        keeps = next((m for m in same if m.mode != "not"), same[0])
+        return keeps is not member
 
     # ---- patterns ------------------------------------------------------------------------------------------
 
@@ -261,6 +285,11 @@ def without_negations(pattern: T) -> T:
         return node
 
     return rebuild(pattern, drop)
+
+
+def _called(condition: Condition, name: str, other: str) -> Condition:
+    """A condition in which an event has another name."""
+    return rebuild(condition, lambda n: replace(n, name=other) if isinstance(n, Name) and n.name == name else n)
 
 
 def _length(duration: Duration) -> int:

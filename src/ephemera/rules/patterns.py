@@ -11,8 +11,9 @@ from ephemera.base.tree import children, walk
 from ephemera.rules.declare import head_label, head_label_span
 from ephemera.rules.findings import Findings, listed
 from ephemera.rules.nodes import Resolved, Schema
-from ephemera.rules.scope import primitives
+from ephemera.rules.scope import definitions, primitives
 from ephemera.syntax.nodes import Absent, Accumulation, Algebra, At, Derive, Detect, Event, Raise
+from ephemera.syntax.queries import TIMER_KINDS
 from ephemera.terms.nodes import (
     All,
     AnyEvent,
@@ -28,6 +29,7 @@ from ephemera.terms.nodes import (
     Optional,
     OptionalConstruct,
     Pattern,
+    Periodic,
     Regex,
     Var,
     Without,
@@ -42,6 +44,8 @@ def pattern_label(pattern: Pattern) -> Label | None:
     match pattern:
         case Atom(label) | NamedAtom(label) | AnyEvent(label) | Element(Label() as label):
             return label
+        case Periodic():
+            return pattern.label
         case As(_, Element(Label() as label)):
             return label
         case _:
@@ -105,8 +109,27 @@ class _Patterns:
             self._shape(pattern, schema)
         elif str(label) in self._catalogue.derived:
             self._derived_shape(pattern, label)
+        elif self._is_timer_without_limit(pattern):
+            self._without_limit(pattern)
         elif self._catalogue.is_closed and self._complete and not self._is_calendar(label):
             self._unknown_event(label, pattern)
+
+    def _is_timer_without_limit(self, pattern: Pattern) -> bool:
+        """Whether an event is meant as a timer: it is called as one, and its first argument is an event of the rule."""
+        match pattern:
+            case Atom(Label(kind, ""), (Name(anchor), Name() | Var())) if kind in TIMER_KINDS:
+                return anchor in definitions(self._rule.body).some and self._complete
+            case _:
+                return False
+
+    def _without_limit(self, pattern: Pattern) -> None:
+        behind = Span(pattern.span.end - 1, pattern.span.end - 1)
+        self._findings.add(
+            Code.UNBOUNDED_RELEVANCE,
+            "this timer may be as long as any event says, so what waits for it would be kept forever",
+            pattern.span,
+            help=[Help("say how long it may be, such as `AT MOST 1 day`", (Edit(behind, " AT MOST 1 day"),))],
+        )
 
     def _is_calendar(self, label: Label) -> bool:
         """Whether a label belongs to a namespace in which the program itself names nothing."""

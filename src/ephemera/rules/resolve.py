@@ -23,6 +23,7 @@ from ephemera.rules.namespaces import check_prefixes, read_namespaces, spelled
 from ephemera.rules.nodes import Catalogue, Resolved
 from ephemera.rules.patterns import check_patterns, pattern_label
 from ephemera.rules.scope import bindings, event_names
+from ephemera.rules.selections import expanded
 from ephemera.rules.times import check_times
 from ephemera.rules.types import check_types
 from ephemera.rules.variables import check_variables
@@ -46,6 +47,7 @@ from ephemera.terms.nodes import Duration, Name, Quantity, Var
 
 def resolve(program: Program, findings: Findings, *, complete: bool = True) -> Resolved:
     """`complete` is False where parts of the text could not be read: then nothing is said about what is missing."""
+    program = expanded(program, findings)
     namespaces = read_namespaces(program, findings)
     check_prefixes(program, namespaces, findings)
     resolved = declare(spelled(program, namespaces), findings, namespaces=namespaces, complete=complete)
@@ -57,7 +59,7 @@ def resolve(program: Program, findings: Findings, *, complete: bool = True) -> R
             continue
         check_identifiers(rule, findings)
         check_patterns(resolved, number, findings, complete=complete)
-        check_functions(rule, findings)
+        check_functions(rule, resolved.catalogue.functions, findings)
         check_variables(rule, findings)
         check_times(rule, resolved.catalogue, findings)
         if not _has_event(rule.body, resolved.catalogue):

@@ -33,6 +33,7 @@ from ephemera.syntax.nodes import (
     Query,
     Raise,
     Relation,
+    Selection,
     Timer,
     Where,
     Within,
@@ -51,6 +52,7 @@ from ephemera.terms.nodes import (
     Node,
     Optional,
     Pattern,
+    Periodic,
     QueryTerm,
     Var,
     Without,
@@ -111,6 +113,8 @@ def bindings(query: Query | Condition) -> Bindings:
     match query:
         case Event(_, pattern):
             return pattern_bindings(pattern)
+        case Selection(_, event):
+            return pattern_bindings(event.pattern)
         case At(_, pattern, negated):
             return _negated(pattern) if negated else pattern_bindings(pattern)
         case Absent(pattern):
@@ -163,7 +167,7 @@ def pattern_bindings(pattern: Pattern | QueryTerm) -> Bindings:
             return Bindings(frozenset(a.name for a in arguments if isinstance(a, Name | Var)))
         case NamedAtom(_, fields):
             return Bindings(frozenset(f.argument.name for f in fields if isinstance(f.argument, Name | Var)))
-        case AnyEvent():
+        case AnyEvent() | Periodic():
             return NOTHING
         case Var(name):
             return Bindings(frozenset([name]))

@@ -27,6 +27,7 @@ from ephemera.terms.nodes import (
     Optional,
     OptionalConstruct,
     Pattern,
+    Periodic,
     QueryTerm,
     Text,
     Var,
@@ -82,6 +83,8 @@ def pattern_shape(pattern: Pattern) -> Shape:
             return Positions(str(label), len(arguments))
         case NamedAtom(label, _) | AnyEvent(label):
             return Labelled(str(label))
+        case Periodic():
+            return Labelled(str(pattern.label))
         case Element(Var(), _, _, _) | As(_, Element(Var(), _, _, _)):
             return ANYTHING  # a label variable depends on every rule
         case _:

@@ -39,7 +39,7 @@ from ephemera.syntax.nodes import (
     Where,
     Within,
 )
-from ephemera.terms.nodes import Call, Duration, Name, Node, Text
+from ephemera.terms.nodes import Call, Duration, Name, Node, Periodic, Text
 
 PARAMETERS = {
     "before": (1, 2),
@@ -142,6 +142,8 @@ class _Times:
                         current.span,
                         help=[Help("write one condition for each pair of events")],
                     )
+                case Periodic():
+                    self._periodic(current)
                 case Call("datetime", (Text(moment),)):
                     self._dates.moment(current, moment)
                 case Event(_, pattern):
@@ -149,6 +151,31 @@ class _Times:
                 case Algebra(_, expression, _):
                     for primitive in primitives(expression):
                         self._dates.absolute(primitive)
+
+    def _periodic(self, timer: Periodic) -> None:
+        """A period and a length are more than nothing, and an offset is less than the period."""
+        for duration in (timer.length, timer.period):
+            if duration is not None and not any(part.amount for part in duration.parts):
+                advice = Help("write a length such as `1 sec`", (Edit(duration.span, "1 sec"),))
+                self._findings.add(Code.DURATION, "a timer that comes again has a length", duration.span, help=[advice])
+                return
+        period = timer.period or timer.length
+        if period is None or timer.offset is None:
+            return
+        every, offset = self._length(period), self._length(timer.offset)
+        if every and offset >= every:
+            rest = describe(offset % every)
+            self._findings.add(
+                Code.DURATION,
+                f"an offset is shorter than the period, {describe(every)}, and this is {describe(offset)}",
+                timer.offset.span,
+                help=[
+                    Help(
+                        f"the same intervals begin {rest} later: write `offset {rest}`",
+                        (Edit(timer.offset.span, rest),),
+                    )
+                ],
+            )
 
     # ---- metric parameters ---------------------------------------------------------------------------------
 
@@ -285,7 +312,7 @@ class _Times:
         for case in cases(body):
             events = {e.name.name: e for e in reversed(case) if isinstance(e, Event) and e.name is not None}
             for timer in case:
-                if isinstance(timer, Timer) and timer.kind in _SHORTENING:
+                if isinstance(timer, Timer) and timer.kind in _SHORTENING and isinstance(timer.duration, Duration):
                     _, lengths = found.setdefault(id(timer), (timer, []))
                     lengths.append(self._longest(events.get(timer.anchor.name)))
         for timer, lengths in found.values():
@@ -294,7 +321,7 @@ class _Times:
                 self._shortened(timer, max(known))
 
     def _shortened(self, timer: Timer, longest: int) -> None:
-        length = self._length(timer.duration)
+        length = self._length(timer.duration) if isinstance(timer.duration, Duration) else 0
         if length <= longest:
             return
         what = "is a point in time" if longest == 0 else f"lasts at most {describe(longest)}"

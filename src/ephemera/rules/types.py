@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
 from typing import TypeAlias, assert_never
 
 from ephemera.base.diagnostic import Code, Edit, Help, Related
@@ -40,6 +41,7 @@ from ephemera.syntax.nodes import (
     Algebra,
     AlgebraExpression,
     At,
+    AtMost,
     Comparison,
     Composed,
     Condition,
@@ -47,7 +49,9 @@ from ephemera.syntax.nodes import (
     Event,
     Limited,
     Rule,
+    Timer,
 )
+from ephemera.terms.functions import FUNCTIONS
 from ephemera.terms.nodes import (
     Aggregate,
     Anonymous,
@@ -72,6 +76,7 @@ from ephemera.terms.nodes import (
     Text,
     Var,
 )
+from ephemera.terms.ordered_aggregates import LISTS
 
 _Column: TypeAlias = tuple[Kind, ...]
 
@@ -165,6 +170,9 @@ class _Kinds:
                     self._absent(event.pattern, conditions)
                 case Accumulation(_, _, _, conditions):
                     self._expressions(conditions)
+                case Timer(_, _, _, AtMost(told, _)):
+                    self._expressions((told,))
+                    self._length(told)
                 case _:
                     self._expressions((member,))
         self._expressions((self._rule.head, *self._rule.having))
@@ -176,6 +184,12 @@ class _Kinds:
                 self._comparison(node)
             elif isinstance(node, Binary | Negative | Call | Aggregate):
                 self._operation(node)
+
+    def _length(self, told: Expression) -> None:
+        kind = self.of(told)
+        if kind not in ("number", "any", "nothing"):
+            advice = Help("name a number, which counts the program's time unit")
+            self._clash(f"the length of a timer is a number, and this is a {kind}", told.span, None, advice)
 
     def _absent(self, pattern: Pattern, conditions: Sequence[Condition]) -> None:
         """What must be absent may use outer variables; its own are known only to itself."""
@@ -300,10 +314,16 @@ class _Kinds:
                 return "time" if "time" in kinds else "any" if all(k in UNKNOWN for k in kinds) else "number"
             case Binary():
                 return "number"
+            case Call(function, arguments) if function in ("coalesce", "least", "greatest"):
+                return reduce(union, map(self.of, arguments), "nothing")
+            case Call(function, _) if function in self._catalogue.functions:
+                return kind_of_type(self._catalogue.functions[function].gives)
             case Call(function, _):
                 return FUNCTION_KINDS.get(function, "any")
-            case Aggregate("min" | "max", argument, _, _) if argument is not None:
+            case Aggregate("min" | "max" | "first" | "last" | "nth", argument) if argument is not None:
                 return self.of(argument)
+            case Aggregate(function) if function in LISTS:
+                return "term"
             case Aggregate():
                 return "number"
             case _:
@@ -343,6 +363,8 @@ class _Kinds:
     def _operation(self, node: Binary | Negative | Call | Aggregate) -> None:
         operands: list[Expression | Construct] = []
         match node:
+            case Call(function, arguments) if function in FUNCTIONS or function in self._catalogue.functions:
+                self._arguments(function, arguments)
             case Binary("+" | "-", left, right) if "time" in (self.of(left), self.of(right)):
                 operands = [side for side in (left, right) if self.of(side) != "time"]
             case Binary(_, left, right):
@@ -365,6 +387,19 @@ class _Kinds:
                 if isinstance(operand, Text):
                     help = as_kind(operand, "number")
                 self._clash(f"{what} takes numbers, and this is a {kind}", operand.span, None, help)
+
+    def _arguments(self, function: str, arguments: Sequence[Expression]) -> None:
+        for place, argument in enumerate(arguments):
+            kind, wanted = self.of(argument), self._taken(function, place)
+            if wanted not in ("any", kind) and kind not in UNKNOWN:
+                help = Help("`text(…)` writes it as a string" if wanted == "string" else f"give it a {wanted}")
+                if isinstance(argument, Text | Number | Bool):
+                    help = as_kind(argument, wanted)
+                self._clash(f"`{function}` takes a {wanted} here, and this is a {kind}", argument.span, None, help)
+
+    def _taken(self, function: str, place: int) -> Kind:
+        own = self._catalogue.functions.get(function)
+        return kind_of_type(own.takes[place]) if own is not None else FUNCTIONS[function].kind(place)
 
     def _head(self) -> None:
         head = self._rule.head

@@ -14,10 +14,11 @@ from typing import Literal, TypeAlias
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import walk
 from ephemera.rules.calendar import RANGES
-from ephemera.rules.nodes import Catalogue, NormalRule, Ruleset, Schema
+from ephemera.rules.nodes import Catalogue, NormalRule, Ruleset, Schema, TimerLiteral
 from ephemera.rules.patterns import pattern_label
 from ephemera.rules.scope import pattern_bindings
 from ephemera.syntax.nodes import AlgebraExpression, Derive, Detect
+from ephemera.terms.functions import FUNCTIONS
 from ephemera.terms.nodes import (
     Aggregate,
     As,
@@ -37,6 +38,7 @@ from ephemera.terms.nodes import (
     Null,
     Number,
     Pattern,
+    Periodic,
     Text,
     Var,
 )
@@ -45,6 +47,10 @@ Type = Literal["nothing", "int", "float", "string", "bool", "time", "instant", "
 """`float` may be whole numbers among doubles, `time` counts whole units, `instant` need not; `nothing` is null."""
 Columns: TypeAlias = Mapping[tuple[str, int], tuple[Type, ...]]
 _OPERATORS = {"add": "+", "mult": "*", "subtract": "-", "div": "div", "mod": "mod"}
+_GIVEN: dict[str, Type] = {"int": "int", "float": "float", "string": "string", "bool": "bool"}
+_DOUBLES = ("sqrt", "exp", "ln")
+_NUMBERS = ("abs", "number", "power", "round")
+"""The functions that give numbers of both forms; all others that give numbers give whole ones."""
 _SECOND = 1_000_000
 
 
@@ -62,8 +68,14 @@ def keeps_units(rules: Ruleset, calendars: Iterable[int] = ()) -> bool:
     lengths = [length for normal in rules.normal for t in normal.timers if (length := getattr(t, "length", 0))]
     asked = {str(pattern_label(e.pattern)) for normal in rules.normal for e in normal.events}
     asks_the_clock = any("timer:datetime" in str(a) for a in asked) or any(n.algebra for n in rules.normal)
-    fits = not asks_the_clock or _SECOND % unit == 0
-    return unit == 1 or (fits and not any(moved % unit for moved in (*lengths, *calendars)))
+    told = any(isinstance(t, TimerLiteral) and t.told is not None for normal in rules.normal for t in normal.timers)
+    fits = not asks_the_clock or (_SECOND % unit == 0 and not any(_is_periodic(n) for n in rules.normal))
+    return unit == 1 or (fits and not told and not any(moved % unit for moved in (*lengths, *calendars)))
+
+
+def _is_periodic(normal: NormalRule) -> bool:
+    """Whether a periodic timer takes part, which ends just before a whole unit."""
+    return any(isinstance(event.pattern, Periodic) for event in normal.events)
 
 
 def derived_types(rules: Ruleset, times: Times) -> Columns:
@@ -247,17 +259,36 @@ class _Inference:
                 return "int" if self._times.stamps else "float"
             case Call("datetime", _):
                 return "instant"
-            case Call("concat", _):
-                return "string"
+            case Call(function, arguments) if function in FUNCTIONS:
+                return self._given(function, [self._of(one, known) for one in arguments])
             case Call(function, (first, *others)) if function in _OPERATORS:
                 found = self._of(first, known)
                 for other in others:
                     found = _computed(_OPERATORS[function], found, self._of(other, known))
                 return found
+            case Call(function, _) if function in self._catalogue.functions:
+                gives = self._catalogue.functions[function].gives
+                return "instant" if gives == "time" else _GIVEN.get(gives, "any")
             case Aggregate():
                 return self._aggregate(e, known)
             case _:
                 return "any"
+
+    def _given(self, function: str, types: list[Type]) -> Type:
+        """What a function of values gives."""
+        match FUNCTIONS[function].gives:
+            case "string":
+                return "string"
+            case "bool":
+                return "bool"
+            case "time":
+                return "instant"
+            case "number" if function in _DOUBLES:
+                return "float"
+            case "number" if function not in _NUMBERS:
+                return "int"
+            case _:
+                return types[0] if function != "number" and len(set(types)) == 1 else "any"
 
     def _aggregate(self, a: Aggregate, known: Mapping[str, Type]) -> Type:
         argument = a.argument
@@ -269,6 +300,8 @@ class _Inference:
                 return "int" if kind in ("int", "nothing") else "float"
             case "avg":
                 return "float"
+            case "list" | "top":
+                return "any"
             case _:
                 return kind
 

@@ -32,6 +32,7 @@ from ephemera.syntax.nodes import (
     AlgebraExpression,
     And,
     At,
+    AtMost,
     Comparison,
     Composed,
     Condition,
@@ -42,6 +43,7 @@ from ephemera.syntax.nodes import (
     Query,
     Raise,
     Rule,
+    Timer,
     Where,
 )
 from ephemera.terms.nodes import Aggregate, All, Construct, ConstructTerm, Name, Node, OptionalConstruct, Pattern, Var
@@ -131,6 +133,8 @@ class _Variables:
                     self.uses(condition, seen, what)
                 if mode == "not":
                     self._shared(event.pattern, outside, "the negated query")
+            case Timer(_, _, _, AtMost() as lasts):
+                self.uses(lasts, _without(outside, self._only_collected()), "the length of the timer")
             case Algebra(_, expression, _, per):
                 self._correlated(expression, per)
                 self._loose(query)

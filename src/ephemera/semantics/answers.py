@@ -12,6 +12,7 @@ from dataclasses import replace
 from itertools import combinations, product
 from typing import TypeAlias
 
+from ephemera.base.errors import InternalError
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Catalogue
@@ -27,21 +28,23 @@ from ephemera.syntax.nodes import (
     Algebra,
     And,
     At,
+    AtMost,
     Between,
     Condition,
     Or,
     Query,
+    Selection,
     Timer,
     Where,
     While,
 )
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.atoms import attributes_term, match_event, match_term, search_event
-from ephemera.terms.compute import Scope
+from ephemera.terms.compute import Scope, lasting
 from ephemera.terms.construct import Origin, Row, once
 from ephemera.terms.events import Event, Interval, covering
 from ephemera.terms.match import Forbidden, Substitution, all_merged, distinct, is_absent
-from ephemera.terms.nodes import Pattern
+from ephemera.terms.nodes import Duration, Pattern
 from ephemera.terms.values import Key, Term, Value, key, merged
 
 Literal: TypeAlias = EventQuery | Timer | Accumulation | Absent | At | Algebra | Condition
@@ -72,7 +75,7 @@ class Reader:
 
     def scope(self, trace: Trace) -> Scope:
         times = {name: event.time for name, event in trace.items()}
-        return Scope(self.catalogue.unit, self.catalogue.zone, times)
+        return Scope(self.catalogue.unit, self.catalogue.zone, times, functions=self.catalogue.functions)
 
     def holds(self, condition: Condition, variables: Substitution, trace: Trace) -> bool:
         return holds(condition, variables, trace, self.scope(trace), self.calendars) is True
@@ -134,6 +137,8 @@ def disjuncts(query: Query | Condition) -> list[list[Literal]]:
             return [choice for item in items for choice in disjuncts(item)]
         case Where(inner, conditions):
             return [[*choice, *conditions] for choice in disjuncts(inner)]
+        case Selection():
+            raise InternalError("oracle", "a selection was not expanded")
         case _:
             return [[query]]
 
@@ -156,6 +161,7 @@ class _Pair:
 
     identity: Key
     variables: Substitution
+    time: Interval
 
 
 class _Disjunct:
@@ -171,7 +177,9 @@ class _Disjunct:
         self._absences = [x for x in literals if isinstance(x, Accumulation) and x.mode == "not"]
         self._conditions = [x for x in literals if isinstance(x, CONDITIONS)]
         self._origin = Origin(
-            {v: k for k, c in reversed(list(enumerate(self._collects))) for v in self._bound_by(c)}, len(self._collects)
+            {v: k for k, c in reversed(list(enumerate(self._collects))) for v in self._bound_by(c)},
+            len(self._collects),
+            tuple(c.event.name.name if c.event.name is not None else "" for c in self._collects),
         )
 
     def _bound_by(self, collect: Accumulation) -> frozenset[str]:
@@ -200,11 +208,11 @@ class _Disjunct:
         for position, literal in enumerate(self._algebra):
             name = literal.name.name if literal.name else f"`a{position}"
             partials = [more for p in partials for more in self._with_algebra(p, name, literal)]
-        partials = [timed for p in partials if (timed := self._with_timers(p)) is not None]
         for table in self._tables:
             partials = [
                 replace(p, variables=v) for p in partials for v in self._reader.rows(table.pattern, p.variables)
             ]
+        partials = [timed for p in partials if (timed := self._with_timers(p)) is not None]
         for at in (x for x in self._reads if isinstance(x, At) and not x.negated):
             partials = [replace(p, variables=v) for p in partials for v in self._reader.rows(at.pattern, p.variables)]
         yield from self._grouped(partials)
@@ -230,7 +238,7 @@ class _Disjunct:
                 yield replace(partial, trace={**partial.trace, name: event}, variables=both)
 
     def _with_timers(self, partial: _Partial) -> _Partial | None:
-        """The trace with its timers, each behind its anchor; None if one would end before it begins."""
+        """The trace with its timers, each behind its anchor; None if one has no length, or ends before it begins."""
         trace = dict(partial.trace)
         waiting = list(enumerate(self._timers))
         while waiting:
@@ -238,12 +246,20 @@ class _Disjunct:
             if not ready:
                 raise ValueError("a timer's anchor is missing")
             for k, timer in ready:
-                time = timed(timer.kind, trace[timer.anchor.name].time, microseconds(timer.duration))
+                length = self._length(timer.duration, partial.variables, trace)
+                if length is None:
+                    return None
+                time = timed(timer.kind, trace[timer.anchor.name].time, length)
                 if time.begin > time.end:
                     return None
                 trace[timer.name.name if timer.name else f"`t{k}"] = Event(Term(f"timer:{timer.kind}"), time)
             waiting = [(k, t) for k, t in waiting if (k, t) not in ready]
         return replace(partial, trace=trace)
+
+    def _length(self, lasts: Duration | AtMost, variables: Substitution, trace: Trace) -> int | None:
+        if isinstance(lasts, Duration):
+            return microseconds(lasts)
+        return lasting(lasts.expression, variables, self._reader.scope(trace), microseconds(lasts.limit))
 
     # ---- collections and absences --------------------------------------------------------------------------
 
@@ -288,7 +304,8 @@ class _Disjunct:
         for choice in product(*choices):
             variables = self._joined(partial.variables, choice)
             if variables is not None and self._everything_holds(partial, variables, missing):
-                yield Row(variables, own, tuple(None if pair is None else pair.identity for pair in choice))
+                pairs = tuple(None if pair is None else pair.identity for pair in choice)
+                yield Row(variables, own, pairs, tuple(None if pair is None else pair.time for pair in choice))
 
     @staticmethod
     def _joined(known: Substitution, choice: tuple[_Pair | None, ...]) -> Substitution | None:
@@ -311,7 +328,7 @@ class _Disjunct:
                 variables = {**found, **partial.variables}
                 if self._own_conditions_hold(collect, event, variables, partial):
                     bound = tuple(sorted((n, key(v)) for n, v in variables.items()))
-                    yield _Pair((event.key, bound), variables)
+                    yield _Pair((event.key, bound), variables, event.time)
 
     def _own_conditions_hold(
         self, accumulation: Accumulation, event: Event, variables: Substitution, partial: _Partial

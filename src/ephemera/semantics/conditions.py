@@ -20,8 +20,9 @@ from ephemera.syntax.nodes import (
     Relation,
     Within,
 )
-from ephemera.terms.compute import Scope, Undefined, compare, compute, moment
+from ephemera.terms.compute import Scope, compare, compute, moment
 from ephemera.terms.events import Event, Interval, covering
+from ephemera.terms.functions import Undefined
 from ephemera.terms.nodes import Duration, Name, Text
 from ephemera.terms.values import Value
 

@@ -17,6 +17,7 @@ from ephemera.rules.clock import Clock
 from ephemera.rules.nodes import Ruleset
 from ephemera.rules.outcome import DeadLetter, Message, Outcome, World
 from ephemera.rules.patterns import pattern_label
+from ephemera.rules.periods import periods
 from ephemera.rules.scope import plain_variables
 from ephemera.rules.series import series_of
 from ephemera.semantics.answers import Answer, Reader, answers
@@ -26,10 +27,11 @@ from ephemera.semantics.facts import Facts
 from ephemera.syntax.nodes import Derive, Detect, Raise, Rule
 from ephemera.syntax.nodes import Event as EventQuery
 from ephemera.terms.addresses import Address, address
-from ephemera.terms.compute import Scope, Undefined
+from ephemera.terms.compute import Scope
 from ephemera.terms.construct import Origin, Row, construct, partition, value_of
 from ephemera.terms.events import Event, event_of_both
-from ephemera.terms.nodes import ConstructTerm, Duration
+from ephemera.terms.functions import Undefined
+from ephemera.terms.nodes import ConstructTerm, Duration, Periodic
 from ephemera.terms.values import Term
 
 PORTION = 16
@@ -44,6 +46,8 @@ def look_back(rules: Ruleset) -> int:
     events = rules.resolved.catalogue.events
     labels = [pattern_label(e.pattern) for rule in rules.resolved.rules for e in find(rule.body, EventQuery)]
     lengths = [events[str(label)].longest or 0 for label in labels if label is not None and str(label) in events]
+    intervals = [t for rule in rules.resolved.rules for t in find(rule.body, Periodic)]
+    lengths += [periods(timer, rules.resolved.catalogue.zone).longest for timer in intervals]
     return sum(lengths) + sum(microseconds(d) for rule in rules.resolved.rules for d in find(rule, Duration))
 
 
@@ -185,7 +189,7 @@ class _Evaluation:
 
     def _passes(self, rule: Rule, answer: Answer, group: list[Row], scope: Scope) -> bool:
         """`having`: conditions on the group, after aggregation."""
-        grouped = Scope(scope.unit, scope.zone, scope.times, lambda a: value_of(a, group, answer.origin, scope))
+        grouped = replace(scope, aggregate=lambda a: value_of(a, group, answer.origin, scope))
         variables = group[0].variables
         return all(holds(c, variables, answer.trace, grouped, self._world.calendars) for c in rule.having)
 

@@ -19,7 +19,8 @@ from ephemera.program import Program
 from ephemera.rules.emitted import unknown_emitted
 from ephemera.rules.nodes import Catalogue, Schema
 from ephemera.semantics.arrival import Arrival, late_arrivals
-from ephemera.stories.read import Rows, Story
+from ephemera.stories.read import BadStory, Rows, Story
+from ephemera.stories.streams import by_streams, unknown_name
 from ephemera.terms.events import Event
 from ephemera.terms.values import Key
 
@@ -86,7 +87,7 @@ def judge_all(stories: Sequence[tuple[str, Story]], *, engine: str = "oracle") -
 
         found = judged_together(ready, partial(run_on_stream, at_once=False))
     else:
-        found = [_judged(one, partial(_run_on, one, engine)) for one in ready]
+        found = [_judged(one, partial(run_on, one, engine)) for one in ready]
     told = iter(found)
     return [one if not isinstance(one, Ready) else next(told) if applies(one.story, engine) else [] for one in given]
 
@@ -105,7 +106,7 @@ def judged_together(ready: Sequence[Ready], run: Callable[[Sequence[Ready]], Seq
             return [[str(error)]]
         half = len(ready) // 2
         return judged_together(ready[:half], run) + judged_together(ready[half:], run)
-    wrong = [_wrong(one, f) for one, f in zip(ready, found, strict=True)]
+    wrong = [differences(one, f) for one, f in zip(ready, found, strict=True)]
     if len(ready) == 1:
         return wrong
     return [_alone(one, w, run) if w else w for one, w in zip(ready, wrong, strict=True)]
@@ -119,25 +120,39 @@ def _alone(one: Ready, wrong: list[str], run: Callable[[Sequence[Ready]], Sequen
 
 def prepared(name: str, story: Story) -> Ready | list[str]:
     """A story that can be run, or what is wrong with its program."""
-    checked = check(Source(name, story.program))
+    # Lines are counted as in the file that the program stands in.
+    place = (
+        Source(name, "\n" * story.line + story.program)
+        if story.path is None
+        else Source(str(story.path), story.program)
+    )
+    checked = check(place)
     if checked.rules is None:
         return ["the program does not pass:", *render_text(checked.report).splitlines()]
     unknown = unknown_emitted(story.emit or (), [checked.rules.resolved])
     if unknown is not None:
         return [f"Emit: {unknown}"]
     program = Program(checked)
+    try:
+        story = by_streams(story, program.catalogue)
+    except BadStory as error:
+        return [str(error)]
+    unknown_table = unknown_name(story.tables, program.catalogue.tables)
+    if unknown_table is not None:
+        return [f"Table `{unknown_table[0]}`: {unknown_table[1]}"]
     tables = {label: typed_rows(program.catalogue.tables[label], rows) for label, rows in story.tables.items()}
     return Ready(story, program, tables)
 
 
 def _judged(one: Ready, run: Callable[[], Found]) -> list[str]:
     try:
-        return _wrong(one, run())
+        return differences(one, run())
     except EphemeraError as error:
         return [str(error)]
 
 
-def _wrong(one: Ready, found: Found) -> list[str]:
+def differences(one: Ready, found: Found) -> list[str]:
+    """What is wrong with a story, a line each, by what its program made of it."""
     story, catalogue = one.story, one.program.catalogue
     wrong = _differences(story, found, catalogue)
     if Counter(e.label or "" for e in found.bad) != Counter(story.bad):
@@ -148,20 +163,28 @@ def _wrong(one: Ready, found: Found) -> list[str]:
     return wrong
 
 
-def _run_on(one: Ready, engine: str) -> Found:
+def run_on(one: Ready, engine: str) -> Found:
+    """What an engine in this process, or the oracle, makes of a story."""
     if one.story.is_live and engine == "local":
         return _run_live(one)
     return _run_whole(one, engine)
 
 
-def _run_whole(one: Ready, engine: str) -> Found:
-    """All of the input at once, without what is late if it stands in the order in which it arrives."""
+def on_time(one: Ready) -> tuple[list[dict[str, Any]], list[Event]]:
+    """The events of a story that are in time, and those that are late, if it stands in the order of arrival."""
     program, story = one.program, one.story
     arrivals = _arrivals(program, story)
     late = late_arrivals(arrivals, program.catalogue) if story.is_live else []
     given = [step.event for k, step in enumerate(story.steps) if step.event is not None and k not in late]
+    return given, [e for k in late if (e := arrivals[k].event)]
+
+
+def _run_whole(one: Ready, engine: str) -> Found:
+    """All of the input at once, without what is late."""
+    program = one.program
+    given, late = on_time(one)
     run = program.run_all(given, engine=engine, tables=one.tables, until=one.until, emit=one.emit, allow_unbounded=True)
-    return Found([*run.answers, *run.messages], None, run.bad, [e for k in late if (e := arrivals[k].event)])
+    return Found([*run.answers, *run.messages], None, run.bad, late)
 
 
 def _arrivals(program: Program, story: Story) -> list[Arrival]:
@@ -219,7 +242,7 @@ def _cell(cell: str, declared: str) -> Any:
         return plain
 
 
-def _canonical(answer: Mapping[str, Any], catalogue: Catalogue) -> Key:
+def canonical(answer: Mapping[str, Any], catalogue: Catalogue) -> Key:
     """What an answer is compared by, however it is written."""
     plain = {k: v for k, v in answer.items() if k not in ("recipient", "transport")}
     event = read_object(plain, replace(catalogue, events={}))
@@ -231,9 +254,9 @@ def _canonical(answer: Mapping[str, Any], catalogue: Catalogue) -> Key:
 def _differences(story: Story, found: Found, catalogue: Catalogue) -> list[str]:
     """The answers that are missing, those that are too much, and those that come at another row, as JSON."""
     after: Sequence[int | None] = found.after if found.after is not None else [None] * len(found.answers)
-    wanted = {_canonical(a, catalogue): (a, row) for a, row in zip(story.answers, story.after, strict=True)}
+    wanted = {canonical(a, catalogue): (a, row) for a, row in zip(story.answers, story.after, strict=True)}
     given = {
-        _canonical(a, catalogue): (a, row)
+        canonical(a, catalogue): (a, row)
         for a, row in zip(found.answers, after, strict=True)
         if story.emit is None or a["event"] in story.emit
     }

@@ -15,6 +15,7 @@ from ephemera.spark.batch.job_output import Computed
 from ephemera.spark.runtime.failures import failure
 from ephemera.spark.runtime.session import session
 from ephemera.stories.judge import Found, Ready
+from ephemera.stories.record import line_of
 from ephemera.terms.events import Event
 
 
@@ -53,16 +54,3 @@ def _events(one: Ready) -> list[Event]:
     for event in one.story.events:
         reading.add(event)
     return reading.events
-
-
-def line_of(value: Any) -> str:
-    """JSON with fractions as exact as they are."""
-    match value:
-        case dict():
-            return "{" + ", ".join(f"{json.dumps(key)}: {line_of(v)}" for key, v in value.items()) + "}"
-        case list():
-            return "[" + ", ".join(map(line_of, value)) + "]"
-        case Decimal():
-            return str(value)
-        case _:
-            return json.dumps(value)

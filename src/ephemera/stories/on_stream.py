@@ -34,7 +34,8 @@ from ephemera.spark.sinks.callback_sink import Answer, Delivery, EachBatch
 from ephemera.spark.sinks.encode_answers import forms_of
 from ephemera.spark.sinks.folder_sink import FolderSink, folder_at
 from ephemera.stories.judge import Found, Ready, clock_of
-from ephemera.stories.on_spark import bad_event, line_of
+from ephemera.stories.on_spark import bad_event
+from ephemera.stories.record import line_of
 from ephemera.terms.events import Event
 
 PROGRAM = "program"

@@ -50,7 +50,7 @@ def continues_expression(token: Token) -> bool:
     """Whether a token behind an operand makes it part of a condition rather than an event pattern."""
     if token.kind == "op":
         return token.text in COMPARISONS or token.text in PRECEDENCE or token.text == "<-"
-    return token.kind == "name" and (token.text in RELATIONS or token.text in ("is", "mod", "div"))
+    return token.kind == "name" and (token.text in RELATIONS or token.text in ("is", "in", "not", "mod", "div"))
 
 
 def braced_conditions(c: Cursor) -> tuple[Condition, ...]:
@@ -82,8 +82,12 @@ def condition(c: Cursor) -> Condition:
         cases.append(_conjunction(c))
     if len(cases) == 1:
         return cases[0]
-    members = [m for case in cases for m in (case.conditions if isinstance(case, AnyOf) else (case,))]
+    members = [m for case in cases for m in _members(case)]
     return AnyOf(tuple(members), span=c.span_from(start))
+
+
+def _members(case: Condition) -> tuple[Condition, ...]:
+    return case.conditions if isinstance(case, AnyOf) and not case.is_listed else (case,)
 
 
 def _conjunction(c: Cursor) -> Condition:
@@ -131,6 +135,11 @@ def _simple(c: Cursor) -> Condition:
     left = expression(c)
     if c.token.kind == "name" and c.token.text in RELATIONS:
         return _relation(c, left, start)
+    if c.is_at("not") and c.look(1).text == "in":
+        c.advance()
+        return Not(_listed_values(c, left, start), span=c.span_from(start))
+    if c.is_at("in"):
+        return _listed_values(c, left, start)
     if c.is_at("is"):
         c.advance()
         negated = c.accept("not") is not None
@@ -151,6 +160,22 @@ def _simple(c: Cursor) -> Condition:
     operator = cast(ComparisonOperator, sign.text)
     right = expression(c)
     return Comparison(operator, left, right, span=c.span_from(start))
+
+
+def _listed_values(c: Cursor, left: Expression, start: int) -> Condition:
+    """``x in ("a", "b")``, which says ``x = "a" or x = "b"``; one event lies in a calendar as ``{e} in cal:x()``."""
+    c.advance()
+    if c.is_at("{", "[") or c.token.is_name:
+        advice = Help(
+            "write values in parentheses, as in `x in (1, 2)`; and events in braces, as in `{e} in cal:day()`"
+        )
+        raise c.fault("`in` takes a list of values in parentheses", advice)
+    c.expect("(")
+    values = c.listed(expression, ")")
+    if not values:
+        raise c.fault("nothing is in an empty list", Help("name at least one value"))
+    members = tuple(Comparison("=", left, value, span=value.span) for value in values)
+    return AnyOf(members, is_listed=True, span=c.span_from(start))
 
 
 def _operand_may_begin(token: Token) -> bool:

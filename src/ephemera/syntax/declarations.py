@@ -1,4 +1,4 @@
-"""This module reads declarations: time unit and zone, namespaces, event types, streams, tables and transports."""
+"""This module reads declarations: time, imports, namespaces, event types, streams, tables and transports."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from ephemera.syntax.lexer import Token, shorten
 from ephemera.syntax.nodes import (
     Attribute,
     Declaration,
+    DeclaredFunction,
     EventType,
     FromEnvironment,
+    Import,
     Lasts,
     LeastApart,
     Namespace,
@@ -34,7 +36,7 @@ from ephemera.syntax.nodes import (
 from ephemera.syntax.terms import label
 from ephemera.terms.nodes import Bool, Duration, Label, Number, Text
 
-DECLARATIONS = ("TIME", "NAMESPACE", "EVENT", "STREAM", "TABLE", "TRANSPORT", "WRITE", "RESERVE")
+DECLARATIONS = tuple("TIME IMPORT NAMESPACE EVENT STREAM TABLE TRANSPORT WRITE RESERVE FUNCTION".split())
 TYPES = ("int", "float", "string", "bool", "time", "any")
 
 
@@ -44,6 +46,8 @@ def declaration(c: Cursor) -> Declaration:
     match c.advance().text:
         case "TIME":
             found = _time(c, start)
+        case "IMPORT":
+            found = _import(c, start)
         case "NAMESPACE":
             found = _namespace(c, start)
         case "EVENT":
@@ -54,6 +58,8 @@ def declaration(c: Cursor) -> Declaration:
             found = _write(c, start)
         case "RESERVE":
             found = _reserve(c, start)
+        case "FUNCTION":
+            found = _function(c, start)
         case "TRANSPORT":
             found = _transport(c, start)
         case _:
@@ -70,6 +76,14 @@ def _time(c: Cursor, start: int) -> Declaration:
     zone = text(c, "a time zone in quotes")
     c.expect(";")
     return TimeZone(zone, span=c.span_from(start))
+
+
+def _import(c: Cursor, start: int) -> Import:
+    path = text(c, "the file of a program in quotes")
+    c.expect("AS")
+    prefix = c.name("a prefix")
+    c.expect(";")
+    return Import(path, prefix.text, span=c.span_from(start))
 
 
 def _namespace(c: Cursor, start: int) -> Namespace:
@@ -169,6 +183,16 @@ def _attribute(c: Cursor) -> Attribute:
         advice = Help(f"write its type behind it, as in `{name.text}: any`", (Edit(c.behind(), ": any"),))
         raise c.fault(None, advice)
     c.advance()
+    kind = _type(c)
+    many = ""
+    if c.accept("["):
+        c.expect("]")
+        many = "[]"
+    column = text(c, "a column or key in quotes") if c.accept("FROM") else None
+    return Attribute(name.text, kind + many, column, span=c.span_from(name.start))
+
+
+def _type(c: Cursor) -> str:
     kind = c.name("a type")
     if kind.text not in TYPES:
         message = f"`{kind.text}` is no type"
@@ -177,12 +201,7 @@ def _attribute(c: Cursor) -> Attribute:
             Help(f"write `{close}`", (Edit(kind.span, close),)) if close else Help(f"the types are {', '.join(TYPES)}")
         )
         raise SyntaxFault(Diagnostic(Code.UNKNOWN_TYPE, message, kind.span, help=(advice,)))
-    many = ""
-    if c.accept("["):
-        c.expect("]")
-        many = "[]"
-    column = text(c, "a column or key in quotes") if c.accept("FROM") else None
-    return Attribute(name.text, kind.text + many, column, span=c.span_from(name.start))
+    return kind.text
 
 
 _TYPE_ALIASES = {
@@ -242,6 +261,18 @@ def _reserve(c: Cursor, start: int) -> Reserve:
     length = duration(c)
     c.expect(";")
     return Reserve(name, length, span=c.span_from(start))
+
+
+def _function(c: Cursor, start: int) -> DeclaredFunction:
+    name = c.name("a function's name")
+    c.expect("(")
+    takes = c.listed(_type, ")")
+    c.expect(":")
+    gives = _type(c)
+    c.expect("FROM")
+    place = text(c, 'a module and a function in quotes, such as "geo:haversine"')
+    c.expect(";")
+    return DeclaredFunction(name.text, takes, gives, place, span=c.span_from(start))
 
 
 def _labels(c: Cursor) -> tuple[Label, ...]:

@@ -52,13 +52,14 @@ def _plain(value: Any) -> str:
 
 
 def as_json(program: Program, source: Source) -> Any:
-    """Nodes as objects with `node`, `line`, `column` and their fields."""
+    """Nodes as objects with `node`, `line`, `column` and their fields; imported ones have the `path` of their file."""
 
     def convert(value: Any) -> Any:
         if isinstance(value, Node):
-            place = source.place(value.span.start)
+            file, place = source.file_at(value.span.start)[0], source.place(value.span.start)
+            of = {} if file is source else {"path": file.path}
             members = {f.name: convert(getattr(value, f.name)) for f in fields(value) if f.name != "span"}
-            return {"node": type(value).__name__, "line": place.line, "column": place.column, **members}
+            return {"node": type(value).__name__, **of, "line": place.line, "column": place.column, **members}
         if isinstance(value, tuple):
             return [convert(item) for item in value]
         if isinstance(value, Decimal):

@@ -34,8 +34,10 @@ from ephemera.terms.nodes import (
     Value,
     Var,
 )
+from ephemera.terms.ordered_aggregates import ORDERED
 
-AGGREGATES = ("min", "max", "sum", "count", "avg")
+UNORDERED_AGGREGATES = ("min", "max", "sum", "count", "avg")
+AGGREGATES = (*UNORDERED_AGGREGATES, *ORDERED)
 CONSTANTS = ("true", "false", "null")
 PRECEDENCE = {"+": 1, "-": 1, "*": 2, "/": 2, "div": 2, "mod": 2}
 LARGEST_INTEGER = 2**63 - 1
@@ -110,6 +112,8 @@ def _aggregate(c: Cursor, function: Token) -> Aggregate:
     argument: Expression | None = None
     collective = False
     group_by: tuple[Var, ...] = ()
+    number: int | None = None
+    by: Expression | None = None
     if c.is_at("*") and function.text == "count":
         c.advance()
     else:
@@ -117,10 +121,25 @@ def _aggregate(c: Cursor, function: Token) -> Aggregate:
         if collective:
             c.advance()
         argument = expression(c)
-        if collective and at_group_by(c):
+        if function.text in ORDERED:
+            if function.text in ("nth", "top"):
+                number = _which(c, function)
+            if function.text == "top" and c.accept("by"):
+                by = expression(c)
+        elif collective and at_group_by(c):
             group_by = grouping(c)
     c.expect(")")
-    return Aggregate(function.text, argument, collective, group_by, span=c.span_from(function.start))
+    return Aggregate(function.text, argument, collective, group_by, number, by, span=c.span_from(function.start))
+
+
+def _which(c: Cursor, function: Token) -> int:
+    """The 3 of ``nth(v, 3)`` and ``top(v, 3 by w)``."""
+    c.expect(",")
+    token = c.token
+    if token.kind == "number" and token.text.isdigit() and 0 < int(token.text) <= LARGEST_INTEGER:
+        return int(c.advance().text)
+    advice = Help(f"write a whole number from 1, as in `{function.text}(v, 3)`")
+    raise c.fault(f"`{function.text}` takes a whole number from 1 here, and it is the same for all answers", advice)
 
 
 def at_group_by(c: Cursor) -> bool:

@@ -26,6 +26,7 @@ from ephemera.syntax.format_terms import (
     field,
     identifier,
     label,
+    periodic,
     plain,
     quote,
     root_label,
@@ -55,6 +56,7 @@ from ephemera.syntax.nodes import (
     AlgebraExpression,
     And,
     At,
+    AtMost,
     Condition,
     Derive,
     Detect,
@@ -66,6 +68,7 @@ from ephemera.syntax.nodes import (
     Query,
     Raise,
     Rule,
+    Selection,
     Statement,
     Stratum,
     Table,
@@ -81,6 +84,7 @@ from ephemera.terms.nodes import (
     Construct,
     ConstructTerm,
     Desc,
+    Duration,
     Element,
     Expression,
     Label,
@@ -89,6 +93,7 @@ from ephemera.terms.nodes import (
     Optional,
     OptionalConstruct,
     Pattern,
+    Periodic,
     QueryTerm,
     Regex,
     Var,
@@ -127,6 +132,8 @@ def _to(recipient: str | Expression, transport: str | Expression) -> str:
 
 def format_pattern(pattern: Pattern) -> str:
     """A pattern on one line."""
+    if isinstance(pattern, Periodic):
+        return periodic(pattern, units=True)
     return one_line(_Formatter((), "").pattern(pattern))
 
 
@@ -275,17 +282,21 @@ class _Formatter:
 
     def _query(self, query: Query, *, block: bool) -> Doc:
         match query:
+            case Event(name, Periodic() as timer):
+                return f"{identifier(name, None, block=block)}{periodic(timer, words=block)}"
             case Event(name, pattern):
                 return row(identifier(name, pattern, block=block), self.pattern(pattern))
             case Timer(name, kind, anchor, length):
                 lead = identifier(name, None, block=block)
                 if block:
-                    return f"{lead}timer:{kind}[event {word(anchor.name)}, {duration(length, words=True)}]"
-                return f"{lead}{kind}({word(anchor.name)}, {duration(length)})"
+                    return row(f"{lead}timer:{kind}[event {word(anchor.name)}, ", _length(length, words=True), "]")
+                return row(f"{lead}{kind}({word(anchor.name)}, ", _length(length, words=False), ")")
             case Accumulation(where, mode, event, conditions):
                 doc = row(f"{window(where)}: {mode} ", self._query(event, block=block))
                 place = Span(event.span.end, query.span.end)
                 return self._where(doc, conditions, place, block=block) if conditions else doc
+            case Selection():
+                return self._selection(query, block=block)
             case Absent(pattern):
                 return row("not ", self.pattern(pattern))
             case At(moment, pattern, negated):
@@ -308,6 +319,19 @@ class _Formatter:
             case _:
                 assert_never(query)
 
+    def _selection(self, selection: Selection, *, block: bool) -> Doc:
+        anchor, within, without = selection.anchor, selection.within, selection.without
+        lead = f"{identifier(selection.event.name, None, block=block)}{selection.which} "
+        limit = f" within {duration(within, words=block)}" if within is not None else ""
+        doc = row(lead, self.pattern(selection.event.pattern), f" {selection.relation} {word(anchor.name)}{limit}")
+        end = within.span.end if within is not None else anchor.span.end
+        if without:
+            place = Span(self._comments.at_word("{", end), self._comments.at_word("}", without[-1].span.end) + 1)
+            doc = row(doc, " without ", self._bracketed("{", without, self.pattern, "}", place))
+            end = without[-1].span.end
+        place = Span(end, selection.span.end)
+        return self._where(doc, selection.conditions, place, block=block) if selection.conditions else doc
+
     def _where(self, doc: Doc, conditions: Sequence[Condition], place: Span, *, block: bool) -> Doc:
         """The place begins behind the query and ends with the closing bracket."""
         inside = Span(self._comments.at(place.start) + len("where"), place.end)
@@ -327,6 +351,8 @@ class _Formatter:
                 return self._bracketed(f"{root_label(name)}(", fields, field, ")", place)
             case AnyEvent(name):
                 return root_label(name)
+            case Periodic():
+                return periodic(pattern)
             case Element(Label() as name, ordered, partial, children):
                 place = Span(name.span.end, pattern.span.end)
                 return self._element(root_label(name), ordered, partial, children, place)
@@ -383,6 +409,13 @@ class _Formatter:
                 return row(*parts)
             case _:
                 return expression(term)
+
+
+def _length(length: Duration | AtMost, *, words: bool) -> Doc:
+    """How long a timer is."""
+    if isinstance(length, Duration):
+        return duration(length, words=words)
+    return row(expression(length.expression), f" AT MOST {duration(length.limit, words=words)}")
 
 
 def _stands_alone(statement: Statement) -> bool:

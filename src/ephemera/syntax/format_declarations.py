@@ -10,8 +10,10 @@ from ephemera.syntax.layout import Chain, Doc, Hanging, Item, listed, one_line, 
 from ephemera.syntax.nodes import (
     Attribute,
     Declaration,
+    DeclaredFunction,
     EventType,
     FromEnvironment,
+    Import,
     Namespace,
     Reserve,
     Setting,
@@ -32,6 +34,8 @@ def declaration(declared: Declaration, attributes: Callable[[str, EventType | Ta
             return f"TIME UNIT {duration(unit, words=True)};"
         case TimeZone(zone):
             return f"TIME ZONE {quote(zone)};"
+        case Import(path, prefix):
+            return f"IMPORT {quote(path)} AS {plain(prefix)};"
         case Namespace(prefix, uri):
             return f"NAMESPACE {plain(prefix)} = {quote(uri)};"
         case EventType(name):
@@ -49,6 +53,8 @@ def declaration(declared: Declaration, attributes: Callable[[str, EventType | Ta
             return row(named, f" TO {quote(location)};")
         case Reserve(name, length):
             return f"RESERVE {label(name)} {duration(length, words=True)};"
+        case DeclaredFunction(name, takes, gives, place):
+            return f"FUNCTION {plain(name)}({', '.join(takes)}): {gives} FROM {quote(place)};"
         case Transport(name, kind, settings):
             lead = f"TRANSPORT {plain(name)} IS {plain(kind)}"
             return row(listed(f"{lead}(", [_setting(s) for s in settings], ")") if settings else lead, ";")

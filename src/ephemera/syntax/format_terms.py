@@ -13,7 +13,7 @@ from decimal import Decimal
 from typing import assert_never
 
 from ephemera.base.errors import InternalError
-from ephemera.base.time import SHORT
+from ephemera.base.time import SHORT, split
 from ephemera.syntax.cursor import ENDINGS
 from ephemera.syntax.expressions import AGGREGATES, PRECEDENCE
 from ephemera.syntax.layout import Bracketed, Chain, Doc, Item, listed, one_line, parenthesized, row
@@ -59,6 +59,8 @@ from ephemera.terms.nodes import (
     Null,
     Number,
     Pattern,
+    Periodic,
+    Quantity,
     Text,
     Var,
 )
@@ -123,6 +125,21 @@ def duration(length: Duration, *, words: bool = False) -> str:
     return "".join(f"{amount(p.amount)}{SHORT[p.unit] if p.unit else ''}" for p in length.parts)
 
 
+def periodic(timer: Periodic, *, words: bool = False, units: bool = False) -> str:
+    """``every 10s offset 3s``, ``window 10m every 1m``; in the largest units that there are, if that is asked for."""
+    parts = [("window", timer.length), ("every", timer.period), ("offset", timer.offset)]
+    given = [(name, d) for name, d in parts if d is not None]
+    return " ".join(f"{name} {duration(_in_units(d) if units else d, words=words)}" for name, d in given)
+
+
+def _in_units(length: Duration) -> Duration:
+    """A duration that counts microseconds as people write it."""
+    if any(part.unit != "us" for part in length.parts):
+        return length
+    whole = int(sum(part.amount for part in length.parts))
+    return Duration(tuple(Quantity(Decimal(count), unit) for count, unit in split(whole)))
+
+
 def amount(count: Decimal) -> str:
     """Equal amounts are written alike: without zeros at the end."""
     text = f"{count:f}"
@@ -176,14 +193,17 @@ def expression(e: Expression | Anonymous, outer: int = 0) -> Doc:
         case Call(function, arguments):
             name = f"`{function}`" if function in _MISREAD_FUNCTIONS else plain(function)
             return listed(f"{name}(", [expression(a) for a in arguments], ")")
-        case Aggregate(function, argument, collective, group_by):
+        case Aggregate(function, argument, collective, group_by, which, by):
             if argument is None:
                 return f"{function}(*)"
             if isinstance(argument, Construct):
                 raise InternalError("format", "an aggregate over elements stands among construct terms")
             lead = "all " if collective else ""
             group = (" group by ", variables("{", group_by, "}")) if group_by else ()
-            return listed(f"{function}(", [row(lead, expression(argument), *group)], ")")
+            parts = [row(lead, expression(argument), *group)]
+            if which is not None:
+                parts.append(row(str(which), *((" by ", expression(by)) if by is not None else ())))
+            return listed(f"{function}(", parts, ")")
         case _:
             assert_never(e)
 
@@ -217,14 +237,23 @@ def condition(c: Condition, *, words: bool = False, outer: int = 0) -> Doc:
             return row(_names(events), f" apart-by {duration(length, words=words)}")
         case InCalendar(events, calendar):
             return row(_names(events), f" in {label(calendar)}()")
+        case Not(AnyOf(_, True) as none):
+            return _in_list(none, "not in")
         case Not(inner):
             return row("not ", condition(inner, words=words, outer=3))
         case AllOf(conditions):
             return _alternation("and ", [condition(m, words=words, outer=2) for m in conditions], outer > 1)
+        case AnyOf(_, True) as either:
+            return _in_list(either, "in")
         case AnyOf(conditions):
             return _alternation("or ", [condition(m, words=words, outer=1) for m in conditions], outer > 0)
         case _:
             assert_never(c)
+
+
+def _in_list(either: AnyOf, word: str) -> Doc:
+    members = [member for member in either.conditions if isinstance(member, Comparison)]
+    return row(expression(members[0].left), f" {word} ", listed("(", [expression(m.right) for m in members], ")"))
 
 
 def _alternation(operator: str, members: Sequence[Doc], bracketed: bool) -> Doc:

@@ -10,6 +10,7 @@ grammar they come from.
 
 from __future__ import annotations
 
+from dataclasses import field
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
@@ -98,6 +99,8 @@ class AllOf(Node):
 @dataclass(frozen=True, slots=True)
 class AnyOf(Node):
     conditions: tuple[Condition, ...]
+    is_listed: bool = field(default=False, compare=False)
+    """Whether it was written as a list of values: ``x in (1, 2)`` says ``x = 1 or x = 2``."""
 
 
 Condition: TypeAlias = Comparison | IsNull | Relation | Within | Apart | InCalendar | Not | AllOf | AnyOf
@@ -139,13 +142,21 @@ class Event(Node):
 
 
 @dataclass(frozen=True, slots=True)
+class AtMost(Node):
+    """``2 * h AT MOST 30 days``: a length that events or tables say, and the longest that it may be."""
+
+    expression: Expression
+    limit: Duration
+
+
+@dataclass(frozen=True, slots=True)
 class Timer(Node):
     """A relative timer event, ``event w: timer:extend[event o, 6 hours]`` or ``w: extend(o, 6h)``."""
 
     name: Name | None
     kind: str
     anchor: Name
-    duration: Duration
+    duration: Duration | AtMost
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +186,22 @@ class Accumulation(Node):
     window: Window
     mode: Literal["not", "collect", "collect optional"]
     event: Event
+    conditions: tuple[Condition, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(Node):
+    """``j: next b(x) after i within 1h``, ``last b(x) before i``, ``first b(x) in w``, with b's own conditions.
+
+    ``without { c, d(x) }`` names what must not come between either.
+    """
+
+    which: Literal["next", "first", "last"]
+    event: Event
+    relation: Literal["after", "before", "in"]
+    anchor: Name
+    within: Duration | None = None
+    without: tuple[Pattern, ...] = ()
     conditions: tuple[Condition, ...] = ()
 
 
@@ -221,8 +248,8 @@ class Where(Node):
     conditions: tuple[Condition, ...]
 
 
-Query: TypeAlias = Event | Timer | Accumulation | Absent | At | Algebra | And | Or | Where
-QUERIES = (Event, Timer, Accumulation, Absent, At, Algebra, And, Or, Where)
+Query: TypeAlias = Event | Timer | Accumulation | Selection | Absent | At | Algebra | And | Or | Where
+QUERIES = (Event, Timer, Accumulation, Selection, Absent, At, Algebra, And, Or, Where)
 
 # ---- rules -------------------------------------------------------------------------------------------------
 
@@ -285,6 +312,14 @@ class Namespace(Node):
 
     prefix: str
     uri: str
+
+
+@dataclass(frozen=True, slots=True)
+class Import(Node):
+    """``IMPORT "shop.eq" AS shop;``: what that program derives is known here by the prefix."""
+
+    path: str
+    prefix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,7 +438,29 @@ class Transport(Node):
     settings: tuple[Setting, ...] = ()
 
 
-Declaration: TypeAlias = TimeUnit | TimeZone | Namespace | EventType | Stream | Table | Transport | Write | Reserve
+@dataclass(frozen=True, slots=True)
+class DeclaredFunction(Node):
+    """``FUNCTION haversine(float, float, float, float): float FROM "geo:haversine";``."""
+
+    name: str
+    takes: tuple[str, ...]
+    gives: str
+    place: str
+
+
+Declaration: TypeAlias = (
+    TimeUnit
+    | TimeZone
+    | Import
+    | Namespace
+    | EventType
+    | Stream
+    | Table
+    | Transport
+    | Write
+    | Reserve
+    | DeclaredFunction
+)
 Statement: TypeAlias = Declaration | Rule | Stratum
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 from ephemera.base.diagnostic import Edit, Help
@@ -10,7 +11,7 @@ from ephemera.base.suggest import suggestion
 from ephemera.syntax.algebra import algebra, algebra_follows
 from ephemera.syntax.conditions import braced_conditions, condition, continues_expression, ends_in, identifier
 from ephemera.syntax.cursor import Cursor
-from ephemera.syntax.expressions import duration
+from ephemera.syntax.lengths import has_limit, length
 from ephemera.syntax.nodes import (
     Absent,
     Accumulation,
@@ -21,11 +22,14 @@ from ephemera.syntax.nodes import (
     Event,
     Or,
     Query,
+    Selection,
     Timer,
     Where,
     While,
     Window,
 )
+from ephemera.syntax.periodic import periodic, periodic_follows, unnamed_window
+from ephemera.syntax.selections import selection, selection_follows
 from ephemera.syntax.terms import at_label, pattern
 from ephemera.terms.nodes import Name
 
@@ -60,6 +64,8 @@ def _condition_begins(c: Cursor) -> bool:
         return False
     if c.is_at("not") and following.text in ("(", "{"):
         return True
+    if periodic_follows(c):
+        return False
     if c.is_at("while") and _boundaries_follow(c):
         return False
     if following.kind == "op" and following.text in ("(", "{", "["):
@@ -75,6 +81,8 @@ def _condition_begins(c: Cursor) -> bool:
             return continues_expression(following) and following.text != "-" and not at_label(c, 1)
         case "from":
             return not (following.is_name and c.look(2).text == "until")
+        case "next" | "first" | "last":
+            return not selection_follows(c)
         case "algebra":
             return following.text not in ("restricted", "unrestricted")
         case _:
@@ -104,8 +112,8 @@ def query(c: Cursor) -> Query:
     if not conditions:
         return found
     span = c.span_from(start)
-    if isinstance(found, Accumulation):
-        return Accumulation(found.window, found.mode, found.event, tuple(conditions), span=span)
+    if isinstance(found, Accumulation | Selection):
+        return replace(found, conditions=tuple(conditions), span=span)
     return Where(found, tuple(conditions), span=span)
 
 
@@ -118,6 +126,8 @@ def _simple(c: Cursor) -> Query:
         c.advance()
         return Or(_braced_queries(c), span=c.span_from(start))
     if following.text != ":" or following.kind != "op":
+        if c.is_at("while") and periodic_follows(c, 1):
+            raise unnamed_window(c)
         if c.is_at("while") and (following.is_name or _boundaries_follow(c)):
             return _accumulation(c, _while(c), start)
         if c.is_at("from") and following.is_name:
@@ -267,10 +277,14 @@ def _named(c: Cursor) -> Query:
     start = c.token.start
     name = _identification(c)
     _check_timer_kind(c)
+    if periodic_follows(c):
+        return Event(name, periodic(c), span=c.span_from(start))
     if _timer_follows(c):
         return _timer(c, name, start)
     if c.is_at("algebra") and algebra_follows(c):
         return algebra(c, name, start)
+    if selection_follows(c):
+        return selection(c, name, start)
     return Event(name, pattern(c), span=c.span_from(start))
 
 
@@ -298,9 +312,9 @@ def _timer_follows(c: Cursor) -> bool:
         return False
     if ahead or bracket.text == "[":
         return True
-    return (
-        c.look(ahead + 2).is_name and c.look(ahead + 3).text == "," and c.look(ahead + 4).kind in ("number", "duration")
-    )
+    if not (c.look(ahead + 2).is_name and c.look(ahead + 3).text == ","):
+        return False
+    return c.look(ahead + 4).kind in ("number", "duration") or has_limit(c, ahead + 1)
 
 
 def _timer(c: Cursor, name: Name | None, start: int) -> Timer:
@@ -308,14 +322,15 @@ def _timer(c: Cursor, name: Name | None, start: int) -> Timer:
         c.advance()
         c.advance()
     kind = c.advance().text
+    is_limited = has_limit(c, 0)
     closer = ")" if c.advance().text == "(" else "]"
     if c.is_at("event") and c.look(1).is_name:
         c.advance()
     anchor = identifier(c)
     c.expect(",")
-    length = duration(c)
+    lasts = length(c, is_limited=is_limited)
     c.expect(closer)
-    return Timer(name, kind, anchor, length, span=c.span_from(start))
+    return Timer(name, kind, anchor, lasts, span=c.span_from(start))
 
 
 def comma_help(c: Cursor) -> tuple[Help, ...]:

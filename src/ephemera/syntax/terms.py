@@ -10,8 +10,8 @@ from ephemera.base.span import Span
 from ephemera.base.suggest import suggestion
 from ephemera.syntax.cursor import ENDINGS, Cursor, SyntaxFault
 from ephemera.syntax.expressions import (
-    AGGREGATES,
     CONSTANTS,
+    UNORDERED_AGGREGATES,
     at_group_by,
     expression,
     grouping,
@@ -292,7 +292,7 @@ def _aggregate_of_elements(c: Cursor) -> Aggregate:
 
 def _plain_construct(c: Cursor) -> ConstructTerm:
     """A construct element or an expression."""
-    if c.is_at(*AGGREGATES) and c.look(1).text == "(" and c.look(2).text == "all" and at_label(c, 3):
+    if c.is_at(*UNORDERED_AGGREGATES) and c.look(1).text == "(" and c.look(2).text == "all" and at_label(c, 3):
         return _aggregate_of_elements(c)
     token = c.token
     if at_label(c):

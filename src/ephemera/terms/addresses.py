@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from ephemera.terms.compute import Scope, Undefined
+from ephemera.terms.compute import Scope
 from ephemera.terms.construct import Origin, Row, value_of
+from ephemera.terms.functions import Undefined
 from ephemera.terms.nodes import Expression
 from ephemera.terms.text import plain
 from ephemera.terms.values import Term, Value

@@ -23,6 +23,7 @@ from ephemera.terms.nodes import (
     Name,
     NamedAtom,
     Pattern,
+    Periodic,
     QueryTerm,
 )
 from ephemera.terms.values import Term, Value
@@ -49,8 +50,8 @@ def search_event(pattern: Pattern, event: Event, known: Substitution, attributes
 def match_term(pattern: Pattern, term: Term, known: Substitution, names: Names) -> list[Substitution]:
     """The same for a term; the names are those of its attributes, None if it has none of its own."""
     match pattern:
-        case AnyEvent(label):
-            return [known] if str(label) == term.label else []
+        case AnyEvent() | Periodic():
+            return [known] if str(pattern.label) == term.label else []
         case Atom(label, arguments):
             if str(label) != term.label:
                 return []

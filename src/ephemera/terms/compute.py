@@ -7,15 +7,17 @@ time unit; two times have a length between them.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import field
+from decimal import Decimal
 from fractions import Fraction
 from typing import assert_never
 
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import LATEST, TOO_FAR
 from ephemera.terms.events import Interval
+from ephemera.terms.functions import FUNCTIONS, Undefined, checked
 from ephemera.terms.nodes import (
     Aggregate,
     Binary,
@@ -31,13 +33,9 @@ from ephemera.terms.nodes import (
     Text,
     Var,
 )
-from ephemera.terms.text import iso
-from ephemera.terms.values import LARGEST_INTEGER, Time, Value, equal, is_number, less
+from ephemera.terms.user_functions import UserFunction
+from ephemera.terms.values import Time, Value, equal, is_number, less
 from ephemera.terms.zones import LocalTime
-
-
-class Undefined(Exception):
-    """An expression has no value."""
 
 
 def no_aggregate(aggregate: Aggregate) -> Value:
@@ -53,6 +51,8 @@ class Scope:
     zone: str
     times: Mapping[str, Interval]
     aggregate: Callable[[Aggregate], Value] = no_aggregate
+    functions: Mapping[str, UserFunction] = field(default_factory=dict)
+    """Those that people wrote."""
 
 
 def compute(e: Expression, variables: Mapping[str, Value], scope: Scope) -> Value:
@@ -75,7 +75,7 @@ def compute(e: Expression, variables: Mapping[str, Value], scope: Scope) -> Valu
         case Call("datetime", (Text(text),)):
             return Time(moment(text, scope.zone))
         case Call(function, arguments):
-            return apply(function, [compute(a, variables, scope) for a in arguments], scope.unit)
+            return apply(function, [compute(a, variables, scope) for a in arguments], scope)
         case Aggregate():
             return scope.aggregate(e)
         case Name(name):
@@ -131,26 +131,34 @@ def moment(text: str, zone: str) -> int:
 OPERATORS = {"add": "+", "mult": "*", "subtract": "-", "div": "div", "mod": "mod"}
 
 
-def apply(function: str, arguments: list[Value], unit: int) -> Value:
-    """A function of construct terms."""
-    if function == "concat":
-        return "".join(_written(a) for a in arguments)
+def apply(function: str, arguments: list[Value], scope: Scope) -> Value:
+    """A function of values."""
     if function not in OPERATORS:
-        raise Undefined(f"there is no function {function}")
+        if function in scope.functions:
+            return scope.functions[function](arguments, scope.zone)
+        if function not in FUNCTIONS:
+            raise Undefined(f"there is no function {function}")
+        return FUNCTIONS[function](function, arguments, scope.zone)
     result = arguments[0]
     for argument in arguments[1:]:
-        result = arithmetic(OPERATORS[function], result, argument, unit)
+        result = arithmetic(OPERATORS[function], result, argument, scope.unit)
     return result
 
 
-def _written(value: Value) -> str:
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool) or is_number(value):
-        return json.dumps(value)
-    if isinstance(value, Time):
-        return iso(value)
-    raise Undefined("concat joins strings, numbers, truth values and times")
+def lasting(e: Expression, variables: Mapping[str, Value], scope: Scope, longest: int) -> int | None:
+    """How long a timer is of which an expression says how many time units, in microseconds; what is finer is cut off.
+
+    None if it is no length: no number, less than nothing, or more than the longest that there may be.
+    """
+    try:
+        value = compute(e, variables, scope)
+    except Undefined:
+        return None
+    if not is_number(value):
+        return None
+    exact = Decimal(repr(value)) if isinstance(value, float) else value
+    length = math.floor(Fraction(exact) * scope.unit)  # type: ignore[arg-type]
+    return length if 0 <= length <= longest else None
 
 
 def arithmetic(operator: str, a: Value, b: Value, unit: int) -> Value:
@@ -184,16 +192,6 @@ def _numbers(operator: str, a: float, b: float) -> int | float:
             return math.fmod(a, b)
         case _:
             return float(Fraction(a) / Fraction(b))
-
-
-def checked(number: float) -> int | float:
-    """A number that fits: 64 bits, or finite."""
-    if isinstance(number, int):
-        if not -LARGEST_INTEGER - 1 <= number <= LARGEST_INTEGER:
-            raise Undefined("the number has more than 64 bits")
-    elif not math.isfinite(number):
-        raise Undefined("the number is infinite")
-    return number
 
 
 def _with_time(operator: str, a: Value, b: Value, unit: int) -> Value:

@@ -15,8 +15,10 @@ from functools import reduce
 
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.tree import find
-from ephemera.terms.compute import Scope, Undefined, checked, compute
+from ephemera.terms.compute import Scope, compute
 from ephemera.terms.errors import BadMessage
+from ephemera.terms.events import Interval, covering
+from ephemera.terms.functions import Undefined, checked
 from ephemera.terms.match import Substitution, all_merged
 from ephemera.terms.nodes import (
     Aggregate,
@@ -27,11 +29,13 @@ from ephemera.terms.nodes import (
     ConstructTerm,
     Expression,
     Label,
+    Name,
     Negative,
     OptionalConstruct,
     OrderBy,
     Var,
 )
+from ephemera.terms.ordered_aggregates import ORDERED, Timed, ordered_aggregate
 from ephemera.terms.text import plain, read_number
 from ephemera.terms.values import Key, Term, Value, is_number, key, merged
 
@@ -43,6 +47,8 @@ class Row:
     variables: Substitution
     own: Key
     pairs: tuple[Key | None, ...]
+    times: tuple[Interval | None, ...] = ()
+    """When the event of each of these pairs happened."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +57,8 @@ class Origin:
 
     collection: Mapping[str, int]
     collections: int
+    names: tuple[str, ...] = ()
+    """What the event of each collection is called."""
 
 
 def direct_variables(term: ConstructTerm) -> frozenset[str]:
@@ -217,6 +225,8 @@ def aggregate(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -
     """An aggregate over rows; of nothing, counts and sums are 0 and the rest null."""
     if a.argument is None:
         return _counted(rows, origin)
+    if a.function in ORDERED:
+        return ordered_aggregate(a.function, _timed(a, rows, origin, scope), a.number)
     values = [v for v in _ranged(a, a.argument, rows, origin, scope) if v is not None]
     match a.function:
         case "count":
@@ -251,8 +261,41 @@ def _ranged(
     a: Aggregate, argument: Expression | Construct, rows: Sequence[Row], origin: Origin, scope: Scope
 ) -> list[Value]:
     """The argument's value for each pair (or binding) that it ranges over."""
-    used = {v.name for v in find(argument, Var)}
-    collections = sorted({origin.collection[name] for name in used if name in origin.collection})
+    found, _ = _known(a, rows, origin)
+    if isinstance(argument, Construct):
+        return [v for row in found for v in construct(argument, [row], origin, scope)]
+    return [compute(argument, row.variables, _with_events(scope, row, origin)) for row in found]
+
+
+def _timed(a: Aggregate, rows: Sequence[Row], origin: Origin, scope: Scope) -> list[Timed]:
+    """What an ordered aggregate ranges over; bindings of the trace alone happened all at once."""
+    if a.argument is None or isinstance(a.argument, Construct):
+        raise Undefined(f"`{a.function}` takes a value")
+    found, collections = _known(a, rows, origin)
+    timed: list[Timed] = []
+    for row in found:
+        times = [time for k in collections if (time := row.times[k]) is not None]
+        own = _with_events(scope, row, origin)
+        value = compute(a.argument, row.variables, own)
+        rank = value if a.by is None else compute(a.by, row.variables, own)
+        if value is not None and rank is not None:
+            timed.append(Timed(value, covering(times) if times else Interval(0, 0), rank))
+    return timed
+
+
+def _with_events(scope: Scope, row: Row, origin: Origin) -> Scope:
+    """What expressions may speak of, with the times of collected events."""
+    own = {name: time for name, time in zip(origin.names, row.times, strict=False) if time is not None}
+    return replace(scope, times={**scope.times, **own}) if own else scope
+
+
+def _known(a: Aggregate, rows: Sequence[Row], origin: Origin) -> tuple[list[Row], list[int]]:
+    """A row for each pair (or binding) that an aggregate ranges over, if all in it has a value; and the collections."""
+    named = [part for e in (a.argument, a.by) if e is not None for part in find(e, (Var, Name))]
+    used = {v.name for v in named if isinstance(v, Var)}
+    events = {n.name for n in named if isinstance(n, Name)}
+    ranged = {origin.collection[name] for name in used if name in origin.collection}
+    collections = sorted(ranged.union(k for k, name in enumerate(origin.names) if name in events))
     found: dict[Key, list[Row]] = {}
     for row in rows:
         if a.group_by:
@@ -265,10 +308,7 @@ def _ranged(
             found.setdefault(identity, []).append(row)
     # Aggregates skip null, and so what is computed from it.
     first = [unified(same, used)[0] for same in found.values()]
-    known = [row for row in first if all(row.variables.get(name) is not None for name in used)]
-    if isinstance(argument, Construct):
-        return [v for row in known for v in construct(argument, [row], origin, scope)]
-    return [compute(argument, row.variables, scope) for row in known]
+    return [row for row in first if all(row.variables.get(name) is not None for name in used)], collections
 
 
 def _numbers(values: Sequence[Value]) -> list[int | float]:

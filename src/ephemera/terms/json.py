@@ -9,6 +9,9 @@ A term is an object if its children are elements in no order, and each of them h
 Equal terms give equal objects: keys and the items of arrays are sorted, a float that equals an integer is one, and a
 time is a text (ISO 8601, UTC).
 
+A list of values, the ordered term `list [ … ]`, is an array, as an element's only child too: ``{"speed": [3, 5]}``. So
+lists are only written; what is read has none.
+
 A key that stands twice in one object is refused, since readers of JSON disagree on what it means (RFC 8259, 4);
 repeated children are written as an array.
 """
@@ -22,6 +25,7 @@ from typing import Any, NoReturn
 
 from ephemera.terms import errors
 from ephemera.terms.errors import DEEPEST_TERM, LARGEST_MESSAGE, BadMessage, excerpt, in_range, too_deep, whole
+from ephemera.terms.ordered_aggregates import LIST
 from ephemera.terms.text import Scalar, canonical, iso, parse_number
 from ephemera.terms.values import Term, Time, Value, is_number, is_valid, key
 
@@ -145,6 +149,8 @@ def to_object(term: Term) -> dict[str, Any] | None:
     """
     result: dict[str, Any] = {}
     pending = [(term, result)]
+    lists: set[tuple[int, str]] = set()
+    """The keys whose array is one list and not several children."""
     while pending:
         current, target = pending.pop()
         if current.is_ordered and len(current.children) > 1:
@@ -157,7 +163,14 @@ def to_object(term: Term) -> dict[str, Any] | None:
             if not isinstance(child, Term) or child.label.startswith("@"):
                 return None
             item: object
-            if len(child.children) == 1 and not child.attributes and not isinstance(child.children[0], Term):
+            items = _list(child.children[0]) if len(child.children) == 1 and not child.attributes else None
+            if child.label in target and (items is not None or (id(target), child.label) in lists):
+                return None
+            if items is not None:
+                if (item := _array(items)) is None:
+                    return None
+                lists.add((id(target), child.label))
+            elif len(child.children) == 1 and not child.attributes and not isinstance(child.children[0], Term):
                 item = _plain(child.children[0])
             else:
                 item = {}
@@ -173,6 +186,30 @@ def _put(target: dict[str, Any], name: str, item: object) -> None:
         target[name].append(item)
     else:
         target[name] = [target[name], item]
+
+
+def list_items(term: Term) -> tuple[Value, ...] | None:
+    """What is in a list of values; None if the term is none.
+
+    >>> list_items(Term("list", (3, 5))), list_items(Term("speed", (3, 5)))
+    ((3, 5), None)
+    """
+    return term.children if term.label == LIST and term.is_ordered and not term.attributes else None
+
+
+def _list(value: Value) -> tuple[Value, ...] | None:
+    return list_items(value) if isinstance(value, Term) else None
+
+
+def _array(items: tuple[Value, ...]) -> list[object] | None:
+    """A list as an array, whose terms are objects; None if one of them is none."""
+    written: list[object] = []
+    for item in items:
+        one = to_object(Term("", (item,), ordered=False)) if isinstance(item, Term) else _plain(item)
+        if isinstance(item, Term) and one is None:
+            return None
+        written.append(one)
+    return written
 
 
 def _plain(value: Scalar) -> object:

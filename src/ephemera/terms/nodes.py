@@ -111,6 +111,10 @@ class Aggregate(Node):
     argument: Expression | Construct | None
     collective: bool = False
     group_by: tuple[Var, ...] = ()
+    number: int | None = None
+    """Which one, in ``nth(v, 3)``; how many, in ``top(v, 3 by w)``."""
+    by: Expression | None = None
+    """What the values of ``top(v, 3 by w)`` are ranked by; None if by themselves."""
 
 
 Value: TypeAlias = Text | Number | Bool | Null
@@ -203,7 +207,24 @@ class AnyEvent(Node):
     label: Label
 
 
-Pattern: TypeAlias = Atom | NamedAtom | AnyEvent | Element | As | Desc | Var
+@dataclass(frozen=True, slots=True)
+class Periodic(Node):
+    """``every 10 sec`` or ``window 10 min every 1 min offset 30 sec``: intervals that begin again and again.
+
+    A window without a period begins anew when the one before it ends, and `every` without a length lasts its period.
+    """
+
+    length: Duration | None
+    period: Duration | None
+    offset: Duration | None = None
+
+    @property
+    def label(self) -> Label:
+        """That of the calendar, whose events they are."""
+        return Label("datetime", "timer")
+
+
+Pattern: TypeAlias = Atom | NamedAtom | AnyEvent | Periodic | Element | As | Desc | Var
 
 # ---- construct terms ---------------------------------------------------------------------------------------
 

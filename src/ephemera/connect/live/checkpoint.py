@@ -26,6 +26,10 @@ COMMIT = "commit.json"
 _DATA = ".data"
 
 
+ToldProgram = Mapping[str, Any]
+"""The path and text of a program, and which events it was asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A moment of a run."""
@@ -41,6 +45,8 @@ class Commit:
     """For each target where the answers of this commit go."""
     answers: Mapping[str, bytes] = field(default_factory=dict)
     """For each target what it is to take."""
+    programs: Sequence[ToldProgram] | None = None
+    """What runs, so that it can be changed; checkpoints of earlier versions do not say."""
 
 
 class Checkpoint:
@@ -75,7 +81,8 @@ class Checkpoint:
         ]
         answers = {name: self._read(*where) for name, where in stored["answers"].items()}
         known = [Known(key, at, **_described(stored, key)) for key, at in stored["positions"].items()]
-        return Commit(stored["number"], engines, stored["partitions"], known, stored["targets"], answers)
+        programs = stored.get("programs")
+        return Commit(stored["number"], engines, stored["partitions"], known, stored["targets"], answers, programs)
 
     def _segment(self, engine: int, name: str) -> pa.Table:
         with pa.ipc.open_file(pa.py_buffer(self._read(*self._where[f"{engine}/{name}"]))) as reader:
@@ -95,36 +102,52 @@ class Checkpoint:
         """Makes a commit the last one; when this comes back it is safe."""
         needed = {f"{k}/{name}" for k, engine in enumerate(commit.engines) for name in engine.names}
         kept = {name: where for name, where in self._where.items() if name in needed}
-        chunks: list[bytes | pa.Buffer] = []
-        at = 0
-
-        def add(load: bytes | pa.Buffer) -> tuple[int, int, int, int]:
-            nonlocal at
-            length = len(load)
-            chunks.append(load)
-            at += length
-            return commit.number, at - length, length, zlib.crc32(load)
-
-        for k, engine in enumerate(commit.engines):
-            for name, table in engine.segments.items():
-                kept[f"{k}/{name}"] = add(_packed(table))
-        answers = {name: add(load) for name, load in commit.answers.items()}
-        if at:
-            self._files.put(f"{self._folder}/{commit.number}{_DATA}", chunks, _unmarked)
+        data = _Data(commit.number)
+        kept |= _segments(commit.engines, data)
+        answers = {name: data.add(load) for name, load in commit.answers.items()}
+        self._put(data)
         stored = {
             "number": commit.number,
             "identity": self.identity,
             "engines": [dict(engine.manifest) for engine in commit.engines],
             "partitions": [dict(one) for one in commit.partitions],
+            **({} if commit.programs is None else {"programs": [dict(one) for one in commit.programs]}),
             "positions": {one.key: one.position for one in commit.known},
             "sources": {one.key: {"name": one.name, "identity": one.identity} for one in commit.known},
             "targets": dict(commit.targets),
             "answers": answers,
             "segments": kept,
         }
+        self._make_last(stored)
+
+    def replace(
+        self, engines: Sequence[Snapshot], partitions: Sequence[Mapping[str, Any]], programs: Sequence[ToldProgram]
+    ) -> None:
+        """Other programs go on from the last commit: its number, positions and answers stay, and so where these are."""
+        if self._last is None:
+            raise Broken(f"there is no commit in {self._folder}")
+        # No commit has such a number, so what counts now stays whole until the new one does.
+        data = _Data(min(0, *self._numbers()) - 1)
+        stored = {
+            **self._last,
+            "engines": [dict(engine.manifest) for engine in engines],
+            "partitions": [dict(one) for one in partitions],
+            "programs": [dict(one) for one in programs],
+            "segments": _segments(engines, data),
+        }
+        self._put(data)
+        self._make_last(stored)
+
+    def _put(self, data: _Data) -> None:
+        if data.length:
+            self._files.put(f"{self._folder}/{data.number}{_DATA}", data.chunks, _unmarked)
+
+    def _make_last(self, stored: dict[str, Any]) -> None:
+        """This counts from now on; files that nothing needs any more go."""
         self._files.put(f"{self._folder}/{COMMIT}", [seal(KIND, FORMAT, stored)], _unmarked)
-        self._where, self._last = kept, stored
-        self._forget({where[0] for where in (*kept.values(), *answers.values())} | {commit.number})
+        self._where, self._last = stored["segments"], stored
+        used = {where[0] for where in (*stored["segments"].values(), *stored["answers"].values())}
+        self._forget({*used, stored["number"]})
 
     def settle(self, targets: Mapping[str, Any]) -> None:
         """All answers have been put, and a run ends in good order: who goes on need not put the last ones again."""
@@ -141,8 +164,30 @@ class Checkpoint:
 
     def _numbers(self) -> Iterator[int]:
         for name in self._files.names(self._folder):
-            if name.endswith(_DATA) and name.removesuffix(_DATA).isdigit():
+            if name.endswith(_DATA) and name.removesuffix(_DATA).removeprefix("-").isdigit():
                 yield int(name.removesuffix(_DATA))
+
+
+@dataclass(slots=True)
+class _Data:
+    """What is in a file of data."""
+
+    number: int
+    chunks: list[bytes | pa.Buffer] = field(default_factory=list)
+    length: int = 0
+
+    def add(self, load: bytes | pa.Buffer) -> tuple[int, int, int, int]:
+        """Something more; says where it is."""
+        begin, length = self.length, len(load)
+        self.chunks.append(load)
+        self.length += length
+        return self.number, begin, length, zlib.crc32(load)
+
+
+def _segments(engines: Sequence[Snapshot], data: _Data) -> dict[str, tuple[int, int, int, int]]:
+    """Where the segments of engines are, which are added to a file."""
+    tables = {f"{k}/{name}": table for k, engine in enumerate(engines) for name, table in engine.segments.items()}
+    return {name: data.add(_packed(table)) for name, table in tables.items()}
 
 
 def _described(stored: Mapping[str, Any], key: str) -> dict[str, Any]:

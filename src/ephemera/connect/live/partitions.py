@@ -40,6 +40,17 @@ class Partitions:
         self.awaits_past = False
         """Whether one is to be read before anything else."""
 
+    def go_on(self, catalogue: Catalogue, names: Iterable[str]) -> None:
+        """The program has changed: all have come as far as they had, and from now on what it declares counts."""
+        self._catalogue, self._names = catalogue, sorted(names)
+        self._idle = {source.name: source.idle for source in catalogue.sources if source.idle is not None}
+        self._moved = {name: until for name, until in self._moved.items() if name in self._idle}
+        self.bounds = {name: bound for name, bound in self.bounds.items() if name in self._names}
+        for partition, marks in self._marks.items():
+            self._marks[partition] = now = sources_of(catalogue)
+            now.bounds.update((name, bound) for name, bound in marks.bounds.items() if name in now.names)
+            now.restore(marks.first, marks.last)
+
     def heard(self, partition: str, labels: Iterable[str], now: int) -> Watermarks:
         """Events of some types come in a partition: how far that has come, which their arrival moves on."""
         marks = self._marks.setdefault(partition, sources_of(self._catalogue))

@@ -75,6 +75,9 @@ class LiveRun:
     watch: Callable[[LiveReport], object] | None = None
     """Is told about once a second what has been done so far, and in the end."""
 
+    changed: Callable[[], Sequence[int]] = tuple
+    """Is asked between two rounds which programs others have taken the place of, by their numbers."""
+
     def run(self, stop: Callable[[], bool], *, once: bool = False) -> LiveTotals:
         """Until somebody says stop; with `once`, until all that was there when it began has been read."""
         with ExitStack() as stack:
@@ -84,6 +87,8 @@ class LiveRun:
             except PastStopped:
                 return self.totals
             while not stop() and not (once and running.has_caught_up()):
+                for number in self.changed():
+                    running.go_on_with(number)
                 running.round()
             running.finish()
         return self.totals

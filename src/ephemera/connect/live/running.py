@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from ephemera.base.errors import EphemeraError
-from ephemera.connect.live.checkpoint import Checkpoint, Commit
+from ephemera.connect.live.checkpoint import Checkpoint, Commit, ToldProgram
 from ephemera.connect.live.meter import Meter
 from ephemera.connect.live.partitions import Partitions
 from ephemera.connect.live.past import ReadPast, without_known
@@ -32,7 +32,7 @@ from ephemera.connect.systems.source_names import Identified, Known, changes, kn
 from ephemera.connect.written_places import Written
 from ephemera.engine.engine import Found
 from ephemera.engine.hosts.batch import answer_parts
-from ephemera.engine.state.snapshot import Snapshot
+from ephemera.engine.state.snapshot import Snapshot, WrongSnapshot
 from ephemera.engine.time.event_time import Watermarks
 from ephemera.engine.time.processing_time import passing
 from ephemera.formats.answers import AnswerBatch, AnswerForm
@@ -59,6 +59,8 @@ class Running:
         self._reads = read_once(run.reads, len(run.programs))
         self._keys = tuple(self._reads)
         self._engines = [one.engine for one in run.programs]
+        for engine in self._engines:
+            engine.is_delivered = engine.is_delivered or run.messages is not None
         compiled = [engine.compiled for engine in self._engines]
         self._noticed = [Noticed(Keys(one.physical)) for one in compiled]
         self._offers = [0] * len(compiled)
@@ -189,7 +191,13 @@ class Running:
                 f"{len(self._engines)}; name the same ones, or begin anew in another folder"
             )
         for engine, snapshot in zip(self._engines, last.engines, strict=True):
-            engine.restore(snapshot)
+            try:
+                engine.restore(snapshot)
+            except WrongSnapshot as error:
+                folder = self._run.checkpoint
+                raise WrongSnapshot(
+                    f"{error}; or change what it is of, by `ephemera change {folder} PROGRAM`"
+                ) from None
         for own, stored in zip(self._partitions, last.partitions, strict=True):
             own.restore(stored, lambda name: self._partition_now(name, known))
         self._snapshots = list(last.engines)
@@ -210,6 +218,23 @@ class Running:
         else:
             keys = {one.key: key for key, one in known.items()}
         return f"{keys[before]}/{partition}" if before in keys else None
+
+    def go_on_with(self, number: int) -> None:
+        """An engine runs another program now: that is made safe at once, so that a crash finds it so."""
+        engine = self._engines[number]
+        self._noticed[number] = Noticed(Keys(engine.compiled.physical))
+        self._offers[number] = 0
+        for read, decoders in zip(self._reads.values(), self._decoders, strict=True):
+            before = decoders[number]
+            own = decoders_of([engine.compiled] * len(decoders), self._noticed, read.readers, read.source.only)[number]
+            if before is not None and own is not None:
+                own.has_instants = before.has_instants
+            decoders[number] = own
+        self._partitions[number].go_on(engine.catalogue, engine.sources)
+        self._snapshots[number] = None
+        self._form = None
+        self._is_dirty = True
+        self.commit()
 
     def has_caught_up(self) -> bool:
         """Whether all that was there when the run began has been read."""
@@ -364,6 +389,7 @@ class Running:
                     ],
                     {name: target.position for name, (_, target) in self._targets.items()},
                     loads,
+                    told_programs(self._engines),
                 )
             )
             self._snapshots = list(taken)
@@ -376,6 +402,18 @@ class Running:
         self._is_dirty = False
         self._committed = time.monotonic()
         self._run.totals.commits += 1
+
+
+def told_programs(engines: Sequence[LiveEngine]) -> list[ToldProgram] | None:
+    """What engines run, if the text of all of it is known."""
+    texts = [engine.written for engine in engines]
+    if any(text is None for text in texts):
+        return None
+    return [
+        {"path": text.path, "text": text.text, "emit": sorted(engine.compiled.physical.emit)}
+        for text, engine in zip(texts, engines, strict=True)
+        if text is not None
+    ]
 
 
 def _passing_identity() -> str:

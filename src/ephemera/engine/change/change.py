@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from ephemera.algebra.nodes import Point
-from ephemera.base.time import describe
-from ephemera.engine.change.compared import ChangeRefused, Compared, compared, told
+from ephemera.engine.change.archive import ReadOnce
+from ephemera.engine.change.compared import ChangeRefused, Compared, compared
 from ephemera.engine.change.move import Move
 from ephemera.engine.change.moved_lanes import Immovable, Start
-from ephemera.engine.change.needs import Needs, lack_texts, needs_of
-from ephemera.engine.change.standing import EngineStanding, lanes_of
+from ephemera.engine.change.standing import EngineStanding
+from ephemera.engine.change.starts import LookBack, from_archive, start_of
 from ephemera.engine.engine import Engine
 from ephemera.formats.json_events import write_time
 from ephemera.kernels.history import FAR
@@ -29,12 +29,7 @@ from ephemera.rewrite.share_joins import share_joins
 from ephemera.rewrite.store_joins import store_every_join
 from ephemera.rules.outcome import World
 
-LookBack = Literal["refuse", "from-now", "available"]
 BEGINNING = "the beginning"
-WAYS_OUT = (
-    'declare `RESERVE` for what is lacking before it is needed, or begin without it: look_back="from-now" has added '
-    'rules see only what ends after the change, look_back="available" what is kept'
-)
 
 
 @dataclass(frozen=True)
@@ -106,8 +101,15 @@ class Ways:
 IN_PROCESS = Ways()
 
 
-def changed(  # noqa: PLR0913, PLR0917 - two programs, and how the first stands
-    old: Compiled, new: Compiled, engine: Engine, world: World, look_back: LookBack, ways: Ways = IN_PROCESS
+def changed(  # noqa: PLR0913 - all of the change
+    old: Compiled,
+    new: Compiled,
+    engine: Engine,
+    world: World,
+    look_back: LookBack | ReadOnce,
+    *,
+    ways: Ways = IN_PROCESS,
+    as_numbers: bool = True,
 ) -> Changed:
     """The engine after a change; the one before is only looked at."""
     if engine.sources.ended is not None:
@@ -118,13 +120,17 @@ def changed(  # noqa: PLR0913, PLR0917 - two programs, and how the first stands
         both = compared(old, planned)
         try:
             standing = ways.standing(both, engine)
-            start, notes = _start(both, standing, look_back)
-            made = ways.move(standing, world, start).made()
+            if isinstance(look_back, ReadOnce):
+                move, notes = from_archive(both, standing, world, look_back, as_numbers=as_numbers)
+            else:
+                start, notes = start_of(both, standing, look_back)
+                move = ways.move(standing, world, start)
+            made = move.made()
         except Immovable as immovable:
             first = first or immovable
             continue
         bounds = {rule: standing.bound(rule) for rule in both.added}
-        exact = {rule: start.exact_from.get(rule, bound) for rule, bound in bounds.items()}
+        exact = {rule: move.start.exact_from.get(rule, bound) for rule, bound in bounds.items()}
         return Changed(made, planned, both, exact, notes)
     raise ChangeRefused(f"{first}; begin anew with this program, or from another state") from None
 
@@ -141,67 +147,6 @@ def _rewrites(plan: PhysicalPlan) -> Iterator[tuple[Rewrite, ...]]:
         (drop_unasked, narrow_columns),
     ]
     yield from dict.fromkeys(found)
-
-
-# ---- how added rules start -------------------------------------------------------------------------------------
-
-
-def _start(both: Compared, standing: EngineStanding, look_back: LookBack) -> tuple[Start, tuple[str, ...]]:
-    engine = standing.engine
-    running = set(lanes_of(both.new.physical))
-    added = [rule for rule in both.added if rule in running]
-    needs = needs_of(both, standing.kept, added, standing)
-    lacking = [rule for rule in added if needs.of(rule)]
-    if lacking and look_back == "refuse":
-        told_all = "\n  ".join(lack_texts(both, needs))
-        raise ChangeRefused(
-            f"added rules need what is not there:\n  {told_all}\n{_when(both, needs, lacking)}{WAYS_OUT}"
-        )
-    since: dict[str, int] = {}
-    exact: dict[str, int] = {}
-    for rule in lacking:
-        bound = standing.bound(rule)
-        is_lost = any(lack.is_lost for lack in needs.of(rule))
-        if look_back == "from-now" or is_lost:
-            since[rule] = max(engine.sources.last, bound, standing.gap_of(rule)) if is_lost else bound
-            _check_early(both, rule)
-        exact[rule] = _exact_from(rule, needs, standing, since.get(rule))
-    warm = needs_of(both, standing.kept, [rule for rule in added if rule not in since], standing).warm
-    return Start(frozenset(warm), since, exact), tuple(lack_texts(both, needs))
-
-
-def _exact_from(rule: str, needs: Needs, standing: EngineStanding, since: int | None) -> int:
-    """From when on a rule is exact that lacks something, or that only sees what ends after some time."""
-    lacks = needs.of(rule)
-    begins = [standing.bound(lack.where) for lack in lacks]
-    if since is not None:
-        length = needs.lengths[rule]
-        return FAR if length is None else max([since, *begins]) + length
-    afters = [lack.after for lack in lacks]
-    known = [begin + after for begin, after in zip(begins, afters, strict=True) if after is not None]
-    return max(known) if len(known) == len(lacks) else FAR
-
-
-def _when(both: Compared, needs: Needs, lacking: Sequence[str]) -> str:
-    found = []
-    for rule in lacking:
-        after = needs.exact_after(rule)
-        if after is not None:
-            found.append(f"{told(both.new.plan, rule)} would be exact from {describe(after)} after the change on\n")
-    return "".join(dict.fromkeys(found))
-
-
-def _check_early(both: Compared, rule: str) -> None:
-    relevant = {one.input for one in both.new.facts.of(rule)}
-    early = [
-        str(point.label) for name in relevant if (point := both.new.plan.points.get(name)) is not None
-        and point.label in both.new.plan.early
-    ]  # fmt: skip
-    if early:
-        raise ChangeRefused(
-            f"{told(both.new.plan, rule)} cannot begin later than others, since `{min(early)}` is known from its "
-            "begin on"
-        )
 
 
 def replanned(compiled: Compiled, names: Sequence[str], ways: Ways = IN_PROCESS) -> Compiled:

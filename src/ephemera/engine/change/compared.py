@@ -2,12 +2,14 @@
 
 A rule is kept if the other program has one with the same fingerprint, and if what it reads is derived by the same
 rules, directly and through others. So a rule more for an event is a change to all rules that ask for this event, maybe
-only for its absence: such a rule is removed, and added again. Names and places mean nothing.
+only for its absence: such a rule is removed, and added again. Names and places mean nothing, nor do attributes that a
+type has got and a rule does not ask for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from ephemera.algebra.fingerprint import digest
 from ephemera.algebra.nodes import Base, Input, Plan, Point
@@ -15,6 +17,7 @@ from ephemera.base.errors import EphemeraError
 from ephemera.base.lazy_dataclass import dataclass
 from ephemera.base.time import describe
 from ephemera.base.tree import find
+from ephemera.engine.change.redeclared import as_before
 from ephemera.physical.plan import Compiled
 from ephemera.rules.nodes import Catalogue, Schema
 
@@ -26,10 +29,16 @@ class ChangeRefused(EphemeraError):
 class Meanings:
     """What the rules and queries of a program mean, with all that they read."""
 
-    def __init__(self, compiled: Compiled) -> None:
+    def __init__(self, compiled: Compiled, before: Catalogue | None = None) -> None:
+        """What was declared `before` counts where a rule means the same by it."""
         plan = compiled.plan
         self._plan = plan
-        self._prints = compiled.physical.rewritten.prints
+        rewritten = compiled.physical.rewritten
+        self._prints = rewritten.prints if before is None else as_before(plan, rewritten.prints, before)
+        self.names = (
+            rewritten.names if self._prints is rewritten.prints else replace(rewritten, prints=self._prints).names
+        )
+        """What its state is called."""
         self._reads = {
             name: tuple(dict.fromkeys(i.point for i in find(point.expression, Input)))
             for name, point in plan.points.items()
@@ -107,7 +116,7 @@ class Compared:
 def compared(old: Compiled, new: Compiled) -> Compared:
     """Which rules stay, go and come; declarations that cannot change while a program runs are refused."""
     check_declarations(old.rules.resolved.catalogue, new.rules.resolved.catalogue)
-    before, after = Meanings(old), Meanings(new)
+    before, after = Meanings(old), Meanings(new, old.rules.resolved.catalogue)
     free: dict[str, list[str]] = {}
     for name, meaning in before.rules.items():
         free.setdefault(meaning, []).append(name)

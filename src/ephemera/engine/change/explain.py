@@ -12,6 +12,7 @@ from ephemera.base.time import describe
 from ephemera.engine.change.compared import Compared, compared
 from ephemera.engine.change.kept_tuples import kept_by, longest_kept
 from ephemera.engine.change.needs import Needs, needs_of
+from ephemera.engine.change.redeclared import redeclared
 from ephemera.physical.plan import Compiled, PhysicalPlan
 
 
@@ -20,6 +21,7 @@ def as_json(old: Compiled, new: Compiled) -> dict[str, Any]:
     both = compared(old, new)
     needs = needs_of(both, kept_by(old.physical, both.before))
     return {
+        "declared": list(_declared(both)),
         "kept": list(both.rules_kept()),
         "removed": list(both.rules_removed()),
         "added": [
@@ -38,11 +40,16 @@ def as_text(old: Compiled, new: Compiled) -> str:
     """The same for people."""
     both = compared(old, new)
     needs = needs_of(both, kept_by(old.physical, both.before))
-    lines = [f"kept     {rule}" for rule in both.rules_kept()]
+    lines = [f"declared {line}" for line in _declared(both)]
+    lines += [f"kept     {rule}" for rule in both.rules_kept()]
     lines += [f"removed  {rule}" for rule in both.rules_removed()]
     lines += _added(both, needs)
     lines += [f"state    {line}" for line in _state(both)]
     return "\n".join(lines) or "nothing changes"
+
+
+def _declared(both: Compared) -> Iterator[str]:
+    return redeclared(both.old.rules.resolved.catalogue, both.new.rules.resolved.catalogue)
 
 
 def _added(both: Compared, needs: Needs) -> Iterator[str]:

@@ -54,6 +54,8 @@ class KeptTuples:
     """If it keeps only tuples with some constants: which ones, in the order of their places."""
     is_whole: bool
     """Whether it has the events themselves."""
+    is_declared: bool
+    """Whether its type is declared with attributes: those that the type gets later are null in these tuples."""
 
     @property
     def keeps_all(self) -> bool:
@@ -77,6 +79,7 @@ def kept_by(physical: PhysicalPlan, meanings: Meanings) -> Iterator[KeptTuples]:
                 rewritten.tested.get(name),
                 constants_of(rewritten, name),
                 query.keeps_events,
+                physical.catalogue.attributes(query.label or "") is not None,
             )
 
 
@@ -135,7 +138,7 @@ def serves(kept: KeptTuples, patterns: Sequence[Pattern]) -> bool:
     own, asked = kept.patterns[0], patterns[0]
     if not isinstance(own, Atom) or not isinstance(asked, Atom) or own.label != asked.label:
         return False
-    if _columns(own, asked) is None:
+    if _columns(own, asked, grows=kept.is_declared) is None:
         return False
     if kept.known is not None:
         wanted = []
@@ -153,9 +156,12 @@ def _is_any(patterns: Sequence[Pattern]) -> bool:
     return len(patterns) == 1 and isinstance(patterns[0], AnyEvent)
 
 
-def _columns(own: Atom, asked: Atom) -> list[tuple[int, Any]] | None:
-    """The places at which a pattern asks for something, if the other one knows all of these."""
-    if len(asked.arguments) < len(own.arguments):
+def _columns(own: Atom, asked: Atom, *, grows: bool) -> list[tuple[int, Any]] | None:
+    """The places at which a pattern asks for something, if the other one knows all of these.
+
+    Of a type that `grows` it knows that attributes are null which came later.
+    """
+    if len(asked.arguments) < len(own.arguments) or (len(asked.arguments) > len(own.arguments) and not grows):
         return None
     names = [a.name for a in own.arguments if isinstance(a, Var)]
     if len(set(names)) < len(names) or any(
@@ -163,6 +169,7 @@ def _columns(own: Atom, asked: Atom) -> list[tuple[int, Any]] | None:
     ):
         return None
     known = {k for k, a in enumerate(own.arguments) if isinstance(a, Var | Constant)}
+    known |= set(range(len(own.arguments), len(asked.arguments)))
     places: list[tuple[int, Any]] = [(k, a) for k, a in enumerate(asked.arguments) if not isinstance(a, Anonymous)]
     return places if all(k in known for k, _ in places) else None
 
@@ -181,7 +188,7 @@ def converted(kept: KeptTuples, patterns: Sequence[Pattern], *, whole: bool, cat
     own, asked = kept.patterns[0], patterns[0]
     if not isinstance(own, Atom) or not isinstance(asked, Atom) or own.label != asked.label:
         return None
-    places = _columns(own, asked)
+    places = _columns(own, asked, grows=kept.is_declared)
     if places is None:
         return None
     return lambda batch: _by_places(batch, own, places, whole=whole)
@@ -197,10 +204,10 @@ def _by_places(batch: Batch, own: Atom, places: Sequence[tuple[int, Any]], *, wh
         columns[OCCURRENCE] = batch.columns[OCCURRENCE]
     mask: Mask = np.ones(len(batch), dtype=np.bool_)
     for place, argument in places:
-        source = own.arguments[place]
+        source = own.arguments[place] if place < len(own.arguments) else Null()
         if isinstance(source, Var) and source.name not in batch.columns:
             continue  # no rule asked for it, so it was not read
-        values = batch.columns[source.name] if isinstance(source, Var) else constant(source.value, len(batch))  # type: ignore[union-attr]
+        values = batch.columns[source.name] if isinstance(source, Var) else constant(_value_of(source), len(batch))
         match argument:
             case Var(name) if name in columns:
                 mask &= joins(columns[name], values)
@@ -214,6 +221,10 @@ def _by_places(batch: Batch, own: Atom, places: Sequence[tuple[int, Any]], *, wh
                 continue
     found = Batch(columns, len(batch))
     return found if mask.all() else found.take(mask)
+
+
+def _value_of(argument: Any) -> Any:
+    return None if isinstance(argument, Null) else argument.value
 
 
 def _matched(batch: Batch, matcher: Matcher, catalogue: Catalogue) -> Batch:

@@ -75,6 +75,9 @@ class Move(MovedTuples):
         """All is seen, and what is dead goes; what is not exact yet is remembered."""
         for name, join in lane.rules.items():
             join.seen = lane.tick
+            exact = [self.start.exact_from[o] for o in self._owners(name) if o in self.start.exact_from]
+            if exact:
+                join.exact_from = max(exact)
             times = {self.start.since[o] for o in self._owners(name) if o in self.start.since}
             others = [o for o in self._owners(name) if o not in self.start.since]
             if times and (others or len(times) > 1):
@@ -109,7 +112,7 @@ class Move(MovedTuples):
         return bool(rules) and all(p.name in self.start.warm for p in rules)
 
     def _is_late(self, rule: str) -> bool:
-        return any(owner in self.start.exact_from for owner in self._owners(rule))
+        return any(owner in self.start.exact_from or owner in self.start.since for owner in self._owners(rule))
 
 
 def _shapes(physical: PhysicalPlan) -> dict[str, object]:

@@ -48,7 +48,7 @@ class MovedHistories(MovedLanes):
         """The histories of a lane."""
         for name, query in lane.plan.queries.items():
             self._fill(names, lane, name, query.label)
-        stored = {told_by: own for own, told_by in self.was.rewritten.names.histories.items()}
+        stored = {told_by: own for own, told_by in self.compared.before.names.histories.items()}
         for name in lane.rules:
             self._own(names, lane, name, stored)
 
@@ -67,7 +67,7 @@ class MovedHistories(MovedLanes):
         runner = self.runs.get(self.compared.kept[kept[0]], "")
         if len(kept) < len(owners) or old is None or (at != names and lane.bound != old.bound):
             raise Immovable(f"what is kept for {told(self.compared.new.plan, kept[0])} would be kept elsewhere")
-        theirs, ours = self.was.rewritten.names, self.now.rewritten.names
+        theirs, ours = self.compared.before.names, self.compared.after.names
         for leaf in (*leaves, *detected):
             own = f"{rule}/{leaf}"
             before = _named(theirs, stored, ours.histories[own].partition(".")[2], runner)
@@ -110,7 +110,7 @@ class MovedHistories(MovedLanes):
         patterns = lane.plan.queries[name].patterns
         ways = [(k, way) for k in given if (way := self._way(k, patterns, whole=whole)) is not None]
         self._check_kept(names, readers, name, [k for k, _ in ways])
-        stored = self.now.rewritten.names.histories[name]
+        stored = self.compared.after.names.histories[name]
         same = [pair for pair in ways if pair[0].patterns == patterns and pair[0].stored == stored]
         is_enough = same and not any(self._is_added(rule) for rule, _ in readers)
         ways = (same or ways) if is_enough else ways
@@ -215,7 +215,7 @@ class MovedHistories(MovedLanes):
         owners = {m for rule, _ in self._readers(lane, name) for m in self._owners(rule)}
         if owners.isdisjoint(self.compared.kept):
             return
-        theirs, ours = self.was.rewritten.names, self.now.rewritten.names
+        theirs, ours = self.compared.before.names, self.compared.after.names
         before = next((own for own, at in theirs.histories.items() if at == ours.histories[name]), None)
         old = self.old.lanes.get(names)
         if before is None or old is None or before not in old.histories or not owners <= set(self.compared.kept):

@@ -6,6 +6,7 @@ Tuples of rules that run as one are taken apart by rule, and put together as the
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,15 @@ from ephemera.algebra.attributes import (
     reference,
 )
 from ephemera.engine.change.compared import told
+from ephemera.engine.change.kept_tuples import Convert, serves
 from ephemera.engine.change.moved_histories import MovedHistories
 from ephemera.engine.change.moved_lanes import Immovable, owners_of, renaming, stored_parts
 from ephemera.engine.lane import Lane
+from ephemera.engine.operators.join import RuleJoin
 from ephemera.engine.operators.join_constants import MEMBER
 from ephemera.kernels.columns import Batch, constant, stack
 from ephemera.kernels.event_columns import END, Events
-from ephemera.kernels.history import FAR
+from ephemera.kernels.history import FAR, History
 from ephemera.physical.lanes import CLOCK
 from ephemera.physical.nodes import RulePlan
 from ephemera.physical.plan import PhysicalPlan
@@ -105,7 +108,10 @@ class MovedTuples(MovedHistories):
 
     def _waiting(self, names: frozenset[str], lane: Lane, name: str, member: str) -> Iterator[Batch]:
         """The tuples of one kept rule that wait, as the rule of the new plan has them."""
+        theirs, ours = self.compared.before.names, self.compared.after.names
         runner = self.runs.get(self.compared.kept[member])
+        if self.now.plan.points[name].kind == "join":  # a join of the old plan that stores the same, if there is one
+            runner = next((own for own, known in theirs.rules.items() if known == ours.rules[name]), runner)
         at = names if names == CLOCK and CLOCK in self.old.lanes else self.standing.old_lane(member)
         old = self.old.lanes.get(at) if at is not None else None
         if runner is None or old is None:
@@ -113,12 +119,14 @@ class MovedTuples(MovedHistories):
         if at != names and old.bound != lane.bound:
             raise Immovable(self._elsewhere(member))
         rule = old.rules[runner]
+        if rule.exact_from is not None and rule.exact_from > old.bound:
+            now = lane.rules[name]
+            now.exact_from = max(rule.exact_from, now.exact_from if now.exact_from is not None else rule.exact_from)
         if rule.since is not None and rule.since > -FAR:
-            self._counted_since(lane, name, rule.since)
+            self._counted_since(names, name, member, rule)
         elif lane.rules[name].since is not None:
             raise Immovable(f"{told(self.compared.new.plan, member)} would run together with others that begin later")
         is_join = self.now.plan.points[name].kind == "join" or self.was.plan.points[runner].kind == "join"
-        theirs, ours = self.was.rewritten.names, self.now.rewritten.names
         if (is_join or stored_parts(self.was, runner) or stored_parts(self.now, name)) and theirs.rules[
             runner
         ] != ours.rules[name]:
@@ -133,13 +141,45 @@ class MovedTuples(MovedHistories):
             batch = origin.moved(batch) if origin is not None else batch
             yield self._for_group(lane.rules[name].plan, name, member, batch)
 
-    def _counted_since(self, lane: Lane, name: str, since: int) -> None:
-        """A kept rule that once began later than others goes on so."""
-        rule = lane.rules[name]
-        if rule.since is None and any(True for _ in self._owners(name)) and len(self._owners(name)) == 1:
-            rule.count_since(since)
-        if rule.since != since:
+    def _counted_since(self, names: frozenset[str], name: str, member: str, old: RuleJoin) -> None:
+        """A kept rule that once began later than others goes on so, with what it has of the time before."""
+        rule = self.new.lanes[names].rules[name]
+        if rule.since is None and len(self._owners(name)) == 1:
+            for source in {leaf.source for leaf in rule.plan.inputs()} if old.pasts else ():
+                rule.pasts[source] = self._past(names, name, member, old, source)
+            rule.count_since(old.since)
+        if rule.since != old.since:
             raise Immovable("rules that once began at different times would run together")
+
+    def _past(self, names: frozenset[str], name: str, member: str, old: RuleJoin, source: str) -> History:
+        """What a kept rule has of the time before it began, for one of its inputs."""
+        at, lane = self.standing.old_lane(member), self.new.lanes[names]
+        origin = next((o for o in self.origins[names].values() if o.lane == at), None)
+        found = lane.empty_history(source)
+        own, way = self._past_of(lane, name, member, old, source)
+        for run in old.pasts[own].checkpoint():
+            batch = way(run.batch)
+            if len(batch):
+                found.restore(origin.moved(batch) if origin is not None else batch, 1)
+        return found
+
+    def _past_of(self, lane: Lane, name: str, member: str, old: RuleJoin, source: str) -> tuple[str, Convert]:
+        """What the old rule calls that, and how it becomes what the new one reads."""
+        query, at = lane.plan.queries.get(source), self.standing.old_lane(member)
+        if query is None:  # a timer of its own
+            theirs, ours = self.compared.before.names, self.compared.after.names
+            leaf = ours.histories[source].partition(".")[2]
+            runner = self.runs[self.compared.kept[member]]
+            before = next((o for o in old.pasts if theirs.histories[o] == f"{theirs.rules[runner]}.{leaf}"), None)
+            if before is not None:
+                names_of = renaming(theirs.columns.get(before, {}), ours.columns.get(source, {}))
+                return before, lambda batch: batch.renamed(names_of)
+        else:
+            for one in (replace(k, tested=None) for k in self.kept.get(query.label, ()) if k.history in old.pasts):
+                way = self._way(one, query.patterns, whole=query.keeps_events)
+                if one.lane == at and way is not None and serves(one, self._asked(name, member, source)):
+                    return one.history, way
+        raise Immovable(f"the past of {told(self.compared.new.plan, member)} would have another form")
 
     def _for_group(self, plan: RulePlan, name: str, member: str, batch: Batch) -> Batch:
         """Tuples of a rule as those that it runs together with have them."""

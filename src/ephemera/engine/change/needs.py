@@ -41,6 +41,8 @@ class Lack:
     """The rule that reads it: the added one, or another that derives something for it."""
     is_lost: bool = False
     """Whether some of it has come, and is not known any more, though it may end after the change."""
+    is_detected: bool = False
+    """Whether it would have to be detected backwards."""
 
     @property
     def after(self) -> int | None:
@@ -131,7 +133,7 @@ class _Search:
             label = plan.points[rule].label or "any"
             why = "expressions of the event algebra are not detected backwards"
             length = self.found.lengths[rule]
-            self.found.lacks.append(Lack(rule, label, length, 0, why, rule))
+            self.found.lacks.append(Lack(rule, label, length, 0, why, rule, is_detected=True))
 
     def _rule(self, root: str, rule: str, back: int | None, path: tuple[str, ...], lengths: list[int | None]) -> None:
         """What a rule needs so that all is right that it derives of what ends so far back."""

@@ -127,6 +127,13 @@ class EngineStanding(Standing):
         has_come = outside is None or label in outside or (label is None and bool(outside))
         return "some of it may have come from outside, which was not kept for this" if has_come else None
 
+    def is_elsewhere(self, rule: str, label: str) -> bool:
+        """Whether what is lost of a type is only not where it is needed: it came, but nothing there waited for it."""
+        names = self._names(rule)
+        return self.gap(names) > self.bound_of(names) or (
+            names not in self.engine.lanes and not self._origin(rule, label)
+        )
+
     def lost(self, rule: str, query: Point) -> str | None:
         label, names = query.label, self._names(rule)
         engine, old = self.engine, self.both.old.physical

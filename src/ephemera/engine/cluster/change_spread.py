@@ -15,12 +15,13 @@ from typing import TypeVar
 
 from ephemera.algebra.nodes import Match, Point
 from ephemera.base.tree import find
-from ephemera.engine.change.change import Changed, LookBack, Ways, changed
+from ephemera.engine.change.change import Changed, Ways, changed
 from ephemera.engine.change.compared import Compared, told
 from ephemera.engine.change.kept_tuples import Convert, KeptTuples, serves
 from ephemera.engine.change.move import Move
 from ephemera.engine.change.moved_lanes import Immovable, Origin
 from ephemera.engine.change.standing import EngineStanding
+from ephemera.engine.change.starts import LookBack
 from ephemera.engine.cluster.gathered_state import anchors, compared_inputs, gathered, united
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.scattered_state import scattered
@@ -155,7 +156,7 @@ def changed_spread(  # noqa: PLR0913, PLR0917 - two programs, and how the first 
     """A program that goes on from the state of another; the engines of that are only looked at."""
     whole = gathered(old, standing, _every(old, engines))
     ways = Ways(spread_form, partial(SpreadStanding, spread=old), SpreadMove)
-    done = changed(spread_form(old.compiled), spread_form(new), whole, world, look_back, ways)
+    done = changed(spread_form(old.compiled), spread_form(new), whole, world, look_back, ways=ways)
     rewrites = done.compiled.physical.rewrites
     planned = new if rewrites == new.physical.rewrites else planned_with(new, rewrites)
     program = DistributedProgram(live_form(planned), world, old.number, places or old.places, old.first, old.last)

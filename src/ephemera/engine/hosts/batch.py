@@ -5,7 +5,7 @@ Everything is known, so the order of the input means nothing and nothing is late
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -14,7 +14,8 @@ import numpy as np
 
 from ephemera.base.span import Source
 from ephemera.engine.driver import SLICE, drive
-from ephemera.engine.engine import Engine, Found, Never, never
+from ephemera.engine.engine import Engine, Found
+from ephemera.engine.lacking import Never, never
 from ephemera.engine.observe import planned_for
 from ephemera.formats.addresses import by_address, fixed_address
 from ephemera.formats.answer_list import letters_of
@@ -234,7 +235,7 @@ def run_reading(
     bad = [*reading.bad, *bad_of_close(outcome.close, catalogue, as_numbers=reading.as_numbers)]
     found = run_of(compiled, answers, messages, outcome, bad, labels, read)
     output = sorted(zip(keys, answers + messages, strict=True), key=lambda line: line[0])
-    warnings = (*reading.warnings, *reading.keys.notes())
+    warnings = (*reading.warnings, *reading.keys.notes(), *found.never.warnings)
     return replace(found, output=output, said=reading.notes, warnings=warnings, as_numbers=reading.as_numbers)
 
 
@@ -250,12 +251,12 @@ def run_of(  # noqa: PLR0913, PLR0917 - all that is known of a run
     messages: list[dict[str, Any]],
     outcome: Outcome,
     bad: Sequence[BadEvent],
-    labels: Iterable[str],
+    labels: Collection[str],
     read: int,
 ) -> Run:
     """A run, with what it lacked."""
     missing = compiled.physical.awaited.difference(labels, (b.label for b in bad))
-    lacking = never(compiled, missing, outcome.matched)
+    lacking = never(compiled, missing, outcome.matched, unread=labels)
     return Run(answers, messages, list(bad), outcome.dead_letters, read=read, never=lacking)
 
 
@@ -277,8 +278,9 @@ def notes_of(never: Never, rules: Ruleset, source: Source) -> tuple[str, ...]:
 def _rule(number: int, rules: Ruleset, source: Source) -> str:
     head = rules.resolved.rules[number - 1].head
     label = emitted_label(head)
-    line = source.place(head_label_span(head).start).line
-    return f"rule {number}{f' `{label}`' if label is not None else ''} ({source.path}:{line})"
+    begin = head_label_span(head).start
+    file, line = source.file_at(begin)[0], source.place(begin).line
+    return f"rule {number}{f' `{label}`' if label is not None else ''} ({file.path}:{line})"
 
 
 def _some(names: list[str]) -> str:

@@ -9,14 +9,21 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, get_args
 
 import pyarrow as pa
 
-from ephemera.engine.change.change import Change, LookBack, changed, check_messages, form_of, replanned
+from ephemera.analysis.flows import Statistics
+from ephemera.base.span import Source
+from ephemera.engine.change.archive import Archive, ReadOnce
+from ephemera.engine.change.change import Change, changed, check_messages, form_of, replanned
+from ephemera.engine.change.starts import LookBack
 from ephemera.engine.engine import Engine, Found
+from ephemera.engine.first_look import as_json, from_json
 from ephemera.engine.hosts.batch import answer_parts
 from ephemera.engine.hosts.live_host import LiveHost
 from ephemera.engine.hosts.tables import is_table, to_arrow
@@ -54,6 +61,7 @@ from ephemera.kernels.tail import FEW
 from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import World
 from ephemera.terms.events import Event
+from ephemera.terms.values import Term
 
 Answer = dict[str, Any]
 Stamp = Literal["event", "arrival"]
@@ -74,6 +82,16 @@ class Changing(Protocol):
 
     def planned_live(self, emit: Iterable[str], *, allowed: bool) -> Compiled:
         """The program as live engines need it, if it may run live."""
+
+    @property
+    def written(self) -> Source:
+        """Its text."""
+
+    def rows(self, tables: Mapping[str, Iterable[Mapping[str, Any]]], *, lenient: bool) -> Mapping[str, Sequence[Term]]:
+        """The rows of declared tables, as engines need them."""
+
+    def archive(self, given: Any, *, lenient: bool) -> Archive:
+        """Where added rules find their past: files, sources, tables or events."""
 
 
 """From when on answers are exact where nothing has come."""
@@ -111,7 +129,12 @@ class LiveEngine(LiveHost):
         """
         self.delivery = messenger
         """What delivers messages, if they are delivered at all."""
+        self.is_delivered = messenger is not None
+        """Whether they are, by that or by somebody else."""
         super().__init__(compiled.live(), world)
+        self.written: Source | None = None
+        """The program as it was written, if that is known."""
+        self._look_first()
         self._lenient = lenient
         self._allow_unbounded = allow_unbounded
         self._stamp = stamp
@@ -239,7 +262,7 @@ class LiveEngine(LiveHost):
         self._engine.sources.let_pass(silent)
         return self._written(self._engine.advance({}))
 
-    def advance(self, now: float | str | None = None) -> list[Answer]:
+    def advance(self, now: float | Decimal | str | None = None) -> list[Answer]:
         """Time passes until then: numbers count the program's unit, texts are ISO 8601; without one, until now."""
         with self._lock:
             bound = self._now() if now is None else read_time(now, self._catalogue.unit, self._catalogue.local)
@@ -307,12 +330,20 @@ class LiveEngine(LiveHost):
 
     # ---- rules that change ---------------------------------------------------------------------------------
 
-    def change(self, program: Changing, *, look_back: LookBack = "refuse") -> Change:
+    def change(
+        self,
+        program: Changing,
+        *,
+        look_back: LookBack | Any = "refuse",
+        tables: Mapping[str, Iterable[Mapping[str, Any]]] | None = None,
+    ) -> Change:
         """Goes on with another program: rules that mean the same go on, others end or begin here.
 
         An added rule is exact from now on if what it needs of the time before is kept. If it is not, the change is
         refused with what is lacking; or such rules see only what ends from now on (`from-now`), or what there is
-        (`available`). A change that is refused leaves the engine as it was.
+        (`available`). Anything else is an archive, in which they find their past: a path of files or a folder, one of
+        `sources` or several, a table, or a list of events. `tables` has the rows of declared tables that are new, or
+        other rows for those that are there. A change that is refused leaves the engine as it was.
 
         >>> import ephemera
         >>> first = "EVENT order(id: string); EVENT paid(id: string); a(i) <- o: order(i);"
@@ -325,15 +356,19 @@ class LiveEngine(LiveHost):
         >>> engine.send({"event": "paid", "time": 2, "data": ["x"]}) + engine.advance(2)
         [{'event': 'b', 'time': 2, 'data': ['x']}]
         """
-        if look_back not in get_args(LookBack):
-            raise ValueError(f'look_back is "refuse", "from-now" or "available", and not {look_back!r}')
+        is_way = isinstance(look_back, str) and look_back in get_args(LookBack)
+        past = look_back if is_way else ReadOnce(program.archive(look_back, lenient=self._lenient))
         with self._lock:
             physical = self._compiled.physical
             wanted = program.planned_live(physical.emit, allowed=self._allow_unbounded)
-            new = wanted.beside(physical.calendars).live()
-            if self.delivery is not None:
+            new = wanted.beside(physical.calendars)
+            new = (new.seen(self._seen) if self._seen else new).live()
+            if self.is_delivered:
                 check_messages(self._compiled, new)
-            done = changed(self._compiled, new, self._engine, self._world, look_back)
+            rows = program.rows(tables or {}, lenient=self._lenient)
+            world = replace(self._world, tables={**self._world.tables, **rows})
+            done = changed(self._compiled, new, self._engine, world, past, as_numbers=self._numbers)
+            self._world, self.written = world, program.written
             keys, since = self._keys, self._silence.since if self._silence is not None else None
             self._dead += self._engine.take_dead_letters()
             self._take_close()
@@ -351,7 +386,7 @@ class LiveEngine(LiveHost):
             sources = self._engine.sources
             more: dict[str, Any] = {"numbers": self._as_numbers, "counts": counts, "stamp": self._stamp}
             more |= {"first": sources.first, "last": sources.last, "world": world_of(self._world)}
-            more |= {"form": form_of(self._compiled)}
+            more |= {"form": form_of(self._compiled), **({"seen": as_json(self._seen)} if self._seen else {})}
             program = program_of(self._compiled, self._world)
             return take(self._engine, program, since.names if since is not None else (), more)
 
@@ -369,8 +404,11 @@ class LiveEngine(LiveHost):
                     "make the engine as the other was made"
                 )
             form = more.get("form")
-            if form is not None and form != form_of(self._compiled):  # it was changed, and is planned as it was then
-                compiled = replanned(self._compiled, form)
+            self._seen = from_json(more["seen"]) if "seen" in more else Statistics()
+            compiled = self._compiled if form is None else replanned(self._compiled, form)
+            compiled = compiled.seen(self._seen).live() if self._seen else compiled
+            self._engine.first = None
+            if compiled is not self._compiled:  # it was changed, or planned by what came, and is planned as it was then
                 self._runs(compiled, Engine(compiled.physical, self._world))
             restore(self._engine, program_of(self._compiled, self._world), self._catalogue, snapshot)
             warn_of_changes(more["world"], world_of(self._world), "the snapshot was taken")

@@ -10,15 +10,18 @@ import json
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ephemera.analysis.flows import Statistics
 from ephemera.engine.driver import missed
-from ephemera.engine.engine import Engine, Found, Never, never
+from ephemera.engine.engine import Engine, Found
+from ephemera.engine.first_look import FirstLook, is_worthwhile, planned_by
+from ephemera.engine.lacking import Never, never
 from ephemera.engine.stats import Held, Stats, held_by, stats_of
 from ephemera.engine.time.event_time import Watermarks
 from ephemera.formats.decoded import Decoded, span_of
 from ephemera.formats.json_events import BadEvent, bad_of_close, write_event
 from ephemera.formats.reading import Keys
 from ephemera.kernels.event_columns import Events
-from ephemera.physical.plan import Compiled
+from ephemera.physical.plan import Compiled, PhysicalPlan
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.outcome import DeadLetter, LateEvent, World
 from ephemera.terms.events import Event
@@ -29,6 +32,8 @@ class LiveHost:
 
     def __init__(self, compiled: Compiled, world: World) -> None:
         self._world = world
+        self._seen = Statistics()
+        """What the first events said, where it is planned by that."""
         self._runs(compiled, Engine(compiled.physical, world))
         self._dead: list[DeadLetter] = []
         """Heads that had no value in what was found only when the input turned out to begin earlier."""
@@ -49,6 +54,18 @@ class LiveHost:
         self._keys = Keys(compiled.physical)
         self._catalogue = compiled.rules.resolved.catalogue
         self._engine = engine
+
+    def _look_first(self) -> None:
+        """The first events say how it is planned, where nothing else does."""
+        if is_worthwhile(self._compiled):
+            self._engine.first = FirstLook(self._planned)
+
+    def _planned(self, statistics: Statistics) -> PhysicalPlan | None:
+        planned = planned_by(self._compiled, statistics)
+        if planned is None:
+            return None
+        self._compiled, self._seen = planned, statistics
+        return planned.physical
 
     # ---- what it is ----------------------------------------------------------------------------------------
 
@@ -159,7 +176,10 @@ class LiveHost:
 
     def begin_anew(self) -> None:
         """Forgets all that has come."""
+        was_looking = self._engine.first is not None
         self._engine = Engine(self._compiled.physical, self._world)
+        if was_looking:
+            self._look_first()
         self._received = self._bad_count = 0
         self._as_numbers = None
         self._dead.clear()
@@ -211,8 +231,8 @@ class LiveHost:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is likely wrong with the input: keys that were missing in every event of their type."""
-        return tuple(self._keys.notes())
+        """What is likely wrong with the input: keys that were missing in every event of their type, wrong names."""
+        return (*self._keys.notes(), *self.never().warnings)
 
     def stats(self) -> Stats:
         """What is stored, for how long, and what became of all events that came in."""
@@ -231,4 +251,4 @@ class LiveHost:
         """
         with self._lock:
             engine = self._engine
-            return never(self._compiled, engine.awaited, engine.matched, emit)
+            return never(self._compiled, engine.awaited, engine.matched, emit, engine.unread)

@@ -34,15 +34,18 @@ from ephemera.kernels.columns import Batch, Column, Mask, column, earliest, ints
 from ephemera.kernels.computed import gathered
 from ephemera.kernels.event_columns import BEGIN, END, RECIPIENT, TRANSPORT, Events, distinct, flat_term
 from ephemera.kernels.groups import aggregate, average, grouped, rounded
+from ephemera.kernels.in_time import standing
 from ephemera.physical.nodes import Wanted
 from ephemera.rules.nodes import Catalogue
 from ephemera.rules.series import Series
 from ephemera.syntax.nodes import Derive, Head, Raise
 from ephemera.terms.addresses import Address, address
-from ephemera.terms.compute import Undefined, compute
+from ephemera.terms.compute import compute
 from ephemera.terms.construct import Origin, Row, construct, once, unified, value_of
 from ephemera.terms.events import Event, Interval
+from ephemera.terms.functions import Undefined
 from ephemera.terms.nodes import Aggregate, Bool, Construct, Expression, Number, Text, Var
+from ephemera.terms.ordered_aggregates import ORDERED
 from ephemera.terms.values import Key, Term, Value, key
 
 
@@ -77,6 +80,18 @@ class HeadBuilder:
         if isinstance(self.head, Imbed):
             return distinct(self._plain(batch, self.head.head))
         return distinct(self._grouped(batch, self.head))
+
+    def at_once(self, batch: Batch) -> Events | None:
+        """The events of the tuples of an arrow head, each once; None if columns do not vouch for all of them."""
+        first, last = self._times(batch)
+        if last.max() > LATEST or first.min() < -LATEST or not isinstance(self.head.head, Derive):
+            return None
+        if isinstance(self.head, Group):
+            made = self._by_columns(batch, self.head)
+        else:
+            columns, sure = self._values(self.head.head, batch)
+            made = [self._flat(self.head.head, columns, batch)] if sure is None else None
+        return distinct(made)[0] if made is not None else None
 
     def take_undefined(self) -> list[tuple[Mapping[str, Value], str]]:
         """What was bound where a head had no value since this was last asked, and why."""
@@ -177,9 +192,17 @@ class HeadBuilder:
                 return None
             elif argument.argument is None:
                 columns.append(aggregate("count", None, groups))
+            elif (values := ranging(argument.argument, batch, ranged, scope)) is None:
+                return None
+            elif argument.function in ORDERED:
+                rank = ranging(argument.by, batch, ranged, scope) if argument.by is not None else values
+                times = batch[begin(e.collections[0].name)], batch[end(e.collections[0].name)]
+                is_ranked = argument.function == "top"
+                if is_ranked and rank is None:
+                    return None
+                columns.append(standing(argument, values, rank if is_ranked else None, times, groups))
             else:
-                values = ranging(argument.argument, batch, ranged, scope)
-                columns.append(None if values is None else aggregate(argument.function, values, groups))
+                columns.append(aggregate(argument.function, values, groups))
         made = _complete(columns)
         return None if made is None else [self._flat(head, made, firsts)]
 
@@ -234,7 +257,8 @@ class HeadBuilder:
     @property
     def _origin(self) -> Origin:
         collections = self.head.collections if isinstance(self.head, Group) else ()
-        return Origin({v: k for k, one in enumerate(collections) for v in one.binds}, len(collections))
+        binds: dict[str, int] = {v: k for k, one in enumerate(collections) for v in one.binds}
+        return Origin(binds, len(collections), tuple(one.name for one in collections))
 
     def _groups(self, batch: Batch) -> Iterator[tuple[int, list[Row], dict[str, Any]]]:
         """The groups that a head is built for: the number of a tuple of each, its rows, and that tuple."""
@@ -353,7 +377,9 @@ def _key(t: Mapping[str, Any], name: str) -> Any:
 def _row(e: Group, t: Mapping[str, Any]) -> Row:
     own = tuple(_key(t, v) for v in e.own)
     pairs: list[Key | None] = []
+    times: list[Interval | None] = []
     for collection in e.collections:
         event = t.get(reference(collection.name))
         pairs.append(None if event is None else (event, tuple(_key(t, v) for v in collection.variables)))
-    return Row(variables_in(t), own, tuple(pairs))
+        times.append(None if event is None else Interval(t[begin(collection.name)], t[end(collection.name)]))
+    return Row(variables_in(t), own, tuple(pairs), tuple(times))

@@ -22,13 +22,15 @@ from ephemera.engine.operators.probe_keys import Asked, ProbeKeys
 from ephemera.engine.operators.window import Looked, Pending, in_window, look, summarized
 from ephemera.engine.operators.window_values import look_beyond
 from ephemera.kernels.columns import Batch, Column, Ints, Mask, ints, stack
+from ephemera.kernels.computed import ScopeOf
 from ephemera.kernels.filter import Filter
 from ephemera.kernels.history import FAR, History
 from ephemera.kernels.keys import joins, paired
+from ephemera.kernels.lengths import lengths
 from ephemera.kernels.since import Since
 from ephemera.kernels.tail import Row, of_rows
 from ephemera.physical.join_order import columns_of
-from ephemera.physical.nodes import AbsentRows, Branch, Leaf, RulePlan, WindowPlan
+from ephemera.physical.nodes import AbsentRows, Branch, Leaf, RulePlan, WindowPlan, differ
 
 ROW = hidden("row")
 """The column that tells the tuples of a step apart."""
@@ -61,6 +63,10 @@ class RuleJoin:
         self._looked_at = 0
         self.since: int | None = None
         """If only what ends after some time counts: that time."""
+        self.exact_from: int | None = None
+        """If it lacks something, from when on that matters to nothing that it gives; None if it lacks nothing."""
+        self.pasts: dict[str, History] = {}
+        """What counts of the time before, if something does: for each of its inputs, from an archive."""
         self.reorder(plan)
         self.pending = Pending(plan.ends)
         self.seen = 0
@@ -83,13 +89,14 @@ class RuleJoin:
         return self._looked_at + (self._few.examined if self._few is not None else 0)
 
     @property
-    def counts(self) -> list[int]:
-        """The last tick of which all was used, how many pairs were looked at, and from when on something counts."""
-        return [self.seen, self.examined, *([] if self.since is None else [self.since])]
+    def counts(self) -> list[int | None]:
+        """The last tick of which all was used, how many pairs were looked at, from when on something counts, or all."""
+        more = [self.since] if self.exact_from is None else [self.since, self.exact_from]
+        return [self.seen, self.examined, *(more if more != [None] else [])]
 
-    def count_on(self, seen: int, examined: int, since: int | None = None) -> None:
+    def count_on(self, seen: int, examined: int, since: int | None = None, exact_from: int | None = None) -> None:
         """Counts on from there."""
-        self.seen = seen
+        self.seen, self.exact_from = seen, exact_from
         self._looked_at += examined - self.examined
         self.count_since(since)
 
@@ -98,12 +105,14 @@ class RuleJoin:
         if since == self.since:
             return
         self.since = since
+        if since is None:
+            self.pasts = {}
         self._histories = self._every
         if since is not None:
             views: dict[str, History] = {}
             for leaf in self.plan.inputs():
                 history = self._every(leaf.source)
-                views[leaf.source] = Since.of(history, history.stamps[-1], since)
+                views[leaf.source] = Since.of(history, history.stamps[-1], since, self.pasts.get(leaf.source))
             self._histories = lambda name: views[name] if name in views else self._every(name)
         self.reorder(self.plan)
 
@@ -235,12 +244,17 @@ class RuleJoin:
 
     def _timed(self, batch: Batch) -> Batch:
         """The tuples with their timers and rows of tables, and what can only be tested then."""
-        for timer in self.plan.timers:
-            batch = _with_timer(batch, timer)
-        for table in self.plan.tables:
-            batch = self._with_table(batch, table)
-        if self._parameters is not None:
-            batch = self._parameters.joined(batch)
+        parameters = self._parameters
+        if parameters is not None and differ(self.plan.timers):
+            batch, parameters = parameters.joined(batch), None
+        for one in self.plan.then:
+            match one:
+                case Table():
+                    batch = self._with_table(batch, one)
+                case _:
+                    batch = _with_timer(batch, one, self._filter.tester.scope)
+        if parameters is not None:
+            batch = parameters.joined(batch)
         return self._tested(batch, self.plan.tests)
 
     def _with_table(self, batch: Batch, table: Table) -> Batch:
@@ -338,12 +352,17 @@ def _agreeing(batch: Batch, rows: Ints, other: Batch, others: Ints, told: set[st
     return rows, others
 
 
-def _with_timer(batch: Batch, timer: RelativeTimer | Gap) -> Batch:
-    if isinstance(timer, RelativeTimer):
-        (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, timer.length)
+def _with_timer(batch: Batch, timer: RelativeTimer | Gap, scope_of: ScopeOf) -> Batch:
+    if isinstance(timer, Gap):
+        opens, closes = batch[end(timer.first)], batch[begin(timer.last)]
     else:
-        (first, forward), (last, onward) = (end(timer.first), 0), (begin(timer.last), 0)
-    opens, closes = _limited(batch[first] + forward), _limited(batch[last] + onward)
+        length = batch[timer.length] if isinstance(timer.length, str) else np.full(1, timer.length, dtype=np.int64)
+        if timer.told is not None and isinstance(timer.length, int):
+            length, has_length = lengths(timer.told, batch, scope_of, timer.length)
+            if not has_length.all():
+                batch, length = batch.take(has_length), length[has_length]
+        (first, forward), (last, onward) = offsets(timer.kind, timer.anchor, 1)
+        opens, closes = _limited(batch[first] + forward * length), _limited(batch[last] + onward * length)
     timed = batch.with_columns({begin(timer.name): ints(opens), end(timer.name): ints(closes)})
     occurs = opens <= closes
     return timed if occurs.all() else timed.take(occurs)

@@ -19,7 +19,8 @@ from ephemera.kernels.history import FAR, History
 from ephemera.kernels.tail import Row, key_of_values, plain_key
 from ephemera.physical.nodes import Leaf, RulePlan
 from ephemera.syntax.nodes import Comparison
-from ephemera.terms.compute import Undefined, arithmetic, compare
+from ephemera.terms.compute import arithmetic, compare
+from ephemera.terms.functions import Undefined
 from ephemera.terms.nodes import Binary, ComparisonOperator, Expression, Negative, Number, Text, Var
 from ephemera.terms.values import Value, merged
 

@@ -219,6 +219,8 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
         engine.hold(frozenset(part["lane"]), [events])
     for state in manifest["lanes"]:
         lane = engine.lanes[frozenset(state["sources"])]
+        _check_layout(lane, state["counted"])
+        lane.expect(state["counted"])
         tables = tables_of(lane)
         for name, runs in state["runs"].items():
             for run in runs:
@@ -236,3 +238,15 @@ def restore(engine: Engine, program: Mapping[str, str], catalogue: Catalogue, sn
     for label, bound in apart["bounds"].items():
         engine.separations[label].restore(bound)
     engine.restore(manifest)
+
+
+def _check_layout(lane: Lane, counted: Mapping[str, Any]) -> None:
+    """Refuses the state of a version that put other rules together, or stored other joins."""
+    names = lane.state_names
+    rules = {names.rules[name] for name in lane.rules}
+    histories = {names.histories[name] for name in lane.histories}
+    if rules != counted["rules"].keys() or histories != counted["histories"].keys():
+        raise WrongSnapshot(
+            "the rules are those of the snapshot, and this version would keep their state in another way; "
+            "go on with the version that wrote it, or begin anew"
+        )

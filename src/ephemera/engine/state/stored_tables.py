@@ -74,6 +74,8 @@ def tables_of(lane: Lane) -> dict[tuple[str, str], StoredTable]:
         add(HISTORY, names.histories[own], own, history)
     for own, rule in lane.rules.items():
         add(PENDING, names.rules[own], own, rule.pending)
+        for source, past in rule.pasts.items():
+            add(HISTORY, f"past.{names.rules[own]}.{names.histories[source]}", source, past)
     for own, records in lane.records.items():
         add(PENDING, names.histories[own], own, records)
     return tables

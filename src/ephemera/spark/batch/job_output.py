@@ -23,7 +23,7 @@ from ephemera.connect import atomic_files
 from ephemera.connect.written_places import Written
 from ephemera.engine.cluster.message import Answers, BadInput, EngineStats, ReadCount, ReadNotes, UndefinedHead, unpack
 from ephemera.engine.cluster.routing import DistributedProgram
-from ephemera.engine.engine import Never, never
+from ephemera.engine.lacking import Never, never
 from ephemera.formats.encode_json import lines
 from ephemera.formats.reading import Keys
 from ephemera.kernels.event_columns import Events
@@ -69,21 +69,23 @@ class Computed:
         self.summary.warnings = tuple(self._warnings([word for word in words if isinstance(word, ReadNotes)]))
 
     def _warnings(self, read: Sequence[ReadNotes]) -> Iterator[str]:
-        """Keys that were missing in every event of their type, program by program."""
+        """Keys that were missing in every event of their type, and types with wrong names, program by program."""
         for number, spread in self._spreads.items():
             keys = Keys(spread.plan)
             for notes in read:
                 if notes.program == number:
                     keys.add(notes.keys)
             yield from keys.notes()
+            yield from self.never(number).warnings
 
     def never(self, number: int = 0) -> Never:
         """What a program lacked. Of types that are not read, or not wholly, nothing is known."""
         spread, summary = self._spreads[number], self.summary
         asked = spread.plan.rewritten.columns
         expected = spread.plan.awaited if asked is None else spread.plan.awaited & asked.keys()
-        missing = expected - self._started.filtered - summary.came.get(number, set())
-        return never(spread.compiled, missing, summary.matched.get(number, ()))
+        came = summary.came.get(number, set())
+        missing = expected - self._started.filtered - came
+        return never(spread.compiled, missing, summary.matched.get(number, ()), unread=came)
 
     def close(self) -> None:
         """Frees what Spark keeps of it."""

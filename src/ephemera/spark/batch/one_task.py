@@ -22,7 +22,7 @@ from ephemera.connect.file_sink import File
 from ephemera.connect.file_source import CannotRead, Files
 from ephemera.connect.local_run import LetterSink, ProgramRun, RunFailed, run_local
 from ephemera.engine.cluster.message import bad_line, letter_line
-from ephemera.engine.engine import Never
+from ephemera.engine.lacking import Never
 from ephemera.formats.check_columns import WrongColumns
 from ephemera.formats.decode_csv import BadFile
 from ephemera.formats.json_events import BadEvent

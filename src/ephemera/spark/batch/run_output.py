@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ephemera.engine.cluster.message import Answers, BadInput, EngineStats, ReadCount, UndefinedHead
-from ephemera.engine.engine import Never
+from ephemera.engine.lacking import Never
 from ephemera.spark.runtime.exchange import kind_of
 
 

@@ -15,7 +15,8 @@ from dataclasses import replace
 from typing import Any
 
 from ephemera.algebra.fingerprint import digest
-from ephemera.engine.change.change import Change, LookBack, Ways, form_of, replanned
+from ephemera.engine.change.change import Change, Ways, form_of, replanned
+from ephemera.engine.change.starts import LookBack
 from ephemera.engine.cluster.change_spread import Spread, changed_spread, live_form, respread
 from ephemera.engine.cluster.moved_shards import StoredEngines, write_shards
 from ephemera.engine.cluster.routing import DistributedProgram

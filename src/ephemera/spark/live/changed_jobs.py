@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypedDict
 
 from ephemera.base.span import Source
 from ephemera.connect.declared_tables import read_world
-from ephemera.engine.change.change import LookBack
+from ephemera.engine.change.starts import LookBack
 from ephemera.physical.plan import Compiled
 from ephemera.spark.batch.job import Job
 

@@ -239,8 +239,9 @@ class FromFiles:
         for entrance in here:
             entrance.gate.texts = entrance.gate.texts or texts
         for found in side_by_side(lambda unit: list(files.read(*unit)), units, self.threads):
-            for parts, bad in found:
+            for parts, bad, others in found:
                 for entrance in here:
+                    entrance.counts.pass_over(others)
                     yield from entrance.add(parts)
                     yield from entrance.add_each(bad)
 

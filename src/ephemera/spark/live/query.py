@@ -23,8 +23,9 @@ from ephemera.connect.systems.source_names import check_alike, source_key
 from ephemera.connect.written_places import Written
 from ephemera.deliver.delivery import Delivery as MessageDelivery
 from ephemera.deliver.delivery import Wanted, sends
-from ephemera.engine.change.change import Change, LookBack
-from ephemera.engine.engine import Never, never
+from ephemera.engine.change.change import Change
+from ephemera.engine.change.starts import LookBack
+from ephemera.engine.lacking import Never, never
 from ephemera.engine.state.checkpoint_lock import CheckpointLock, hold
 from ephemera.engine.state.durable_files import WAY_OUT, Broken
 from ephemera.formats.answer_keys import RulePrints
@@ -342,8 +343,9 @@ class LiveQuery:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What is likely wrong with it: keys that were missing in every event of their type."""
-        return tuple(note for keys in self.host.keys.values() for note in keys.notes())
+        """What is likely wrong with it: keys that were missing in every event of their type, wrong names of types."""
+        names = (note for number in range(len(self.host.spreads)) for note in self.never(number).warnings)
+        return (*(note for keys in self.host.keys.values() for note in keys.notes()), *names)
 
     @property
     def last(self) -> BatchReport | None:
@@ -353,9 +355,9 @@ class LiveQuery:
     def never(self, number: int = 0) -> Never:
         """What a program has lacked since the start: types of events that never came, rules that never matched."""
         spread = self.host.spreads[number]
-        missing = spread.plan.awaited - {label for program, label in self.totals.came if program == number}
+        came = {label for program, label in self.totals.came if program == number}
         matched = {rule for program, rule in self.totals.matched if program == number}
-        return never(spread.compiled, missing, matched)
+        return never(spread.compiled, spread.plan.awaited - came, matched, unread=came)
 
     def progress(self) -> dict[str, Any] | None:
         """What Spark tells of the last batch, with what there is to tell of the program under `ephemera`."""

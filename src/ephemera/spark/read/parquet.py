@@ -9,9 +9,10 @@ as tables, folders of folders and other file systems, is read by Spark.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from ephemera.algebra.attributes import position
 from ephemera.engine.cluster.message import Shipment
 from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.lacking import UNREAD
 from ephemera.formats.arrow_columns import with_instants
 from ephemera.formats.arrow_rows import shown_rows, values_of
 from ephemera.formats.check_columns import Offer, refused_types, row_label, stamp_columns
@@ -161,8 +163,9 @@ class FromParquet:
         counts = [ReadCounts(spread) for spread in self.spreads]
         for batch in given:
             for path, group in zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True):
-                for parts, bad in self.read(path, group):
+                for parts, bad, others in self.read(path, group):
                     for own in counts:
+                        own.pass_over(others)
                         own.add(parts)
                         for letter in bad:
                             own.add_bad(letter)
@@ -171,13 +174,15 @@ class FromParquet:
         yield from self._all(waiting.take())
         yield from (word for own in counts for word in own.told())
 
-    def read(self, path: str, group: int) -> Iterator[tuple[list[Events], list[BadEvent]]]:
-        """The events of a group of rows, some at a time, and what is none."""
-        for table, rows in self.tables(path, group):
+    def read(self, path: str, group: int) -> Iterator[tuple[list[Events], list[BadEvent], Collection[str]]]:
+        """The events of a group of rows, some at a time, what is none, and which types were passed over by then."""
+        others: set[str] = set()
+        for table, rows in self.tables(path, group, others=others):
             found = Reader(table, self._compiled, self._refused(path) if self.complete else None).read()
             shown = _shown(path, group, [int(rows[b.row]) for b in found.bad])
             bad = [BadEvent(row, b.reason, b.label) for b, row in zip(found.bad, shown, strict=True)]
-            yield [pruned(part, self.wanted) for part in found.parts], bad
+            yield [pruned(part, self.wanted) for part in found.parts], bad, others
+        yield [], [], others
 
     def _refused(self, path: str) -> Mapping[str, str]:
         return refused_types(pq.read_schema(path).names, Path(path).name, self._catalogue)
@@ -186,8 +191,13 @@ class FromParquet:
         for spread in self.spreads:
             yield from spread.route(parts)
 
-    def tables(self, path: str, group: int, most: int = _ROWS) -> Iterator[tuple[pa.Table, np.ndarray]]:
-        """The rows of a group that may be events of the programs, some at a time, and where they stand in it."""
+    def tables(
+        self, path: str, group: int, most: int = _ROWS, others: set[str] | None = None
+    ) -> Iterator[tuple[pa.Table, np.ndarray]]:
+        """The rows of a group that may be events of the programs, some at a time, and where they stand in it.
+
+        `others` takes the types of all other rows.
+        """
         file = pq.ParquetFile(path)
         names = file.schema_arrow.names
         is_named = row_label(names, self._catalogue) is None
@@ -200,7 +210,7 @@ class FromParquet:
             rows = np.arange(first, first + batch.num_rows)
             first += batch.num_rows
             if is_named and ANY not in self.wanted:
-                mine = self._mine(batch.column("event"))
+                mine = self._mine(batch.column("event"), others if others is not None else set())
                 if not mine.all():
                     rows = rows[mine]
                     batch = batch.filter(pa.array(mine))  # noqa: PLW2901 - what is left
@@ -214,14 +224,13 @@ class FromParquet:
             known = {} if schema is None else dict(zip(schema.names, schema.columns, strict=True))
             yield from (known.get(name, name) for name in names)
 
-    def _mine(self, event: pa.Array) -> np.ndarray:
+    def _mine(self, event: pa.Array, others: set[str]) -> np.ndarray:
         """Which rows are events of the programs, or have no name, which somebody has to be told."""
         if not pa.types.is_dictionary(event.type):
             return np.ones(len(event), dtype=np.bool_)
-        known = [
-            not isinstance(label, str) or label in self.wanted
-            for label in values_of(event.dictionary, range(len(event.dictionary)))
-        ]
+        labels = values_of(event.dictionary, range(len(event.dictionary)))
+        known = [not isinstance(label, str) or label in self.wanted for label in labels]
+        others.update(islice((label for label, is_known in zip(labels, known, strict=True) if not is_known), UNREAD))
         numbers = event.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)
         mine: np.ndarray = np.array([*known, True])[numbers]
         return mine

@@ -14,8 +14,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from ephemera.algebra.attributes import position
+from ephemera.base.suggest import suggestion
 from ephemera.engine.cluster.message import BadInput, ReadCount, ReadNotes, Shipment, bad_line
 from ephemera.engine.cluster.routing import DistributedProgram
+from ephemera.engine.lacking import UNREAD
 from ephemera.formats.json_events import BadEvent
 from ephemera.formats.reading import Keys, read_event
 from ephemera.kernels.columns import Batch, Column, column, ints, objects, stack
@@ -186,11 +188,13 @@ def _column(values: pa.Array, held: AttributeColumn) -> Column:
 
 
 class ReadCounts:
-    """How many events were read for a program: of each type that should come, and of all others together."""
+    """How many events were read for a program: of each type that should come, or is called like one, and of others."""
 
     def __init__(self, spread: DistributedProgram) -> None:
         self._spread = spread
         self._counts: Counter[str] = Counter()
+        self._names: dict[str, str] = {}
+        self._passed: set[str] = set()
         self.keys = Keys(spread.plan)
         """Which keys the events had that were objects of JSON."""
         self._local = spread.compiled.rules.resolved.catalogue.local
@@ -199,7 +203,7 @@ class ReadCounts:
     def add(self, parts: Sequence[Events]) -> None:
         """Events that were read."""
         for part in parts:
-            self._counts[part.label if part.label in self._spread.plan.awaited else ""] += len(part)
+            self._counts[self._known(part.label)] += len(part)
 
     def add_columns(self, parts: Sequence[Events]) -> None:
         """Events that were read by columns, which have all keys."""
@@ -209,7 +213,20 @@ class ReadCounts:
 
     def add_bad(self, bad: BadEvent) -> None:
         """One that is none; still its type has come."""
-        self._counts[bad.label if bad.label is not None and bad.label in self._spread.plan.awaited else ""] += 1
+        self._counts[self._known(bad.label or "")] += 1
+
+    def pass_over(self, labels: Iterable[str]) -> None:
+        """Events of these types are there, and are not read."""
+        self._passed.update(known for label in labels if (known := self._known(label)))
+
+    def _known(self, label: str) -> str:
+        """What counts of a name."""
+        awaited = self._spread.plan.awaited
+        if label in awaited:
+            return label
+        if label not in self._names and len(self._names) < UNREAD:
+            self._names[label] = label if suggestion(label, awaited) is not None else ""
+        return self._names.get(label, "")
 
     def add_others(self, count: int) -> None:
         """Events that no rule asks for."""
@@ -217,8 +234,8 @@ class ReadCounts:
 
     def told(self) -> Iterator[Shipment]:
         """Words of how many there were, and of what is to be said of them."""
-        for label, count in self._counts.items():
-            if count:
+        for label, count in {**dict.fromkeys(sorted(self._passed), 0), **self._counts}.items():
+            if count or label:
                 yield ReadCount(self._spread.number, 0, label, count)
         notes, keys = self._local.note_since(self._assumed), self.keys.told()
         if notes or keys:

@@ -1,0 +1,1 @@
+SELECT t, t, auction, bidder, price, extra FROM bid

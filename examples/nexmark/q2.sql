@@ -1,0 +1,1 @@
+SELECT DISTINCT t, t, auction, price FROM bid WHERE auction % 123 = 0

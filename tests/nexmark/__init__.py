@@ -1,0 +1,1 @@
+"""This package asks NEXMark's queries of Ephemera and of DuckDB, over one made-up stream."""
