@@ -33,7 +33,7 @@ from tests.strategies.changes import Changing, changings
 
 @pytest.mark.parametrize(
     ("count", "ways", "restarts"),
-    [(16, {}, False), (10, {"changes": 3}, True), (10, {"changes": 2, "streams": True}, True)],
+    [(16, {}, False), (10, {"changes": 3, "grows": True}, True), (10, {"changes": 2, "streams": True}, True)],
     ids=["one", "several", "streams"],
 )
 def test_what_is_exact_in_several_places_is_what_the_oracle_says(
@@ -45,7 +45,7 @@ def test_what_is_exact_in_several_places_is_what_the_oracle_says(
 @pytest.mark.slow
 @pytest.mark.parametrize("streams", [False, True])
 def test_many_are_what_the_oracle_says(streams: bool) -> None:
-    _are_followed(changings(150, changes=3, streams=streams), restarts=True)
+    _are_followed(changings(150, changes=3, streams=streams, grows=streams), restarts=True)
 
 
 def _are_followed(cases: Iterable[Changing], *, restarts: bool) -> None:
