@@ -39,7 +39,8 @@ class SpreadFollower(Follower):
 
     def send(self, events: Any) -> None:
         compiled = self.host.spread.compiled
-        self._beat(Beat([e for one in events if isinstance(e := read_event(one, compiled), Event)]))
+        shaped = self.case.shaped(self.stretches[-1].number, events)
+        self._beat(Beat([e for one in shaped if isinstance(e := read_event(one, compiled), Event)]))
 
     def _beat(self, beat: Beat) -> None:
         spread = self.host.spread

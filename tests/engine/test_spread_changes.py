@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from random import Random
@@ -32,7 +33,7 @@ from tests.strategies.changes import Changing, changings
 
 @pytest.mark.parametrize(
     ("count", "ways", "restarts"),
-    [(16, {}, False), (10, {"changes": 3}, True), (10, {"changes": 2, "streams": True}, True)],
+    [(16, {}, False), (10, {"changes": 3, "grows": True}, True), (10, {"changes": 2, "streams": True}, True)],
     ids=["one", "several", "streams"],
 )
 def test_what_is_exact_in_several_places_is_what_the_oracle_says(
@@ -44,7 +45,7 @@ def test_what_is_exact_in_several_places_is_what_the_oracle_says(
 @pytest.mark.slow
 @pytest.mark.parametrize("streams", [False, True])
 def test_many_are_what_the_oracle_says(streams: bool) -> None:
-    _are_followed(changings(150, changes=3, streams=streams), restarts=True)
+    _are_followed(changings(150, changes=3, streams=streams, grows=streams), restarts=True)
 
 
 def _are_followed(cases: Iterable[Changing], *, restarts: bool) -> None:
@@ -56,6 +57,40 @@ def _are_followed(cases: Iterable[Changing], *, restarts: bool) -> None:
         changes += len(follower.changes)
         kept += sum(bool(done.kept) for done in follower.changes)
     assert kept > changes // 4  # there is something to move
+
+
+DECLARED = "TIME UNIT 1 sec; EVENT a(k: int, v: int); EVENT b(k: int, v: int); EVENT c(k: int, v: int);"
+PLAIN = "q(k, v) <- i: c(k, v);"
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        "p(k) <- e: algebra ((a(k, _); b(k, _))[9]);",
+        "p() <- e: algebra ((a(_, _); b(_, _))[9]);",
+        "p(x, y) <- i: a(x, y); p(x, z) <- i: p(x, y), j: b(y, z), i before j, {i, j} within 3;",
+        "p(k, v) <- i: a(k, _), j: b(k, _), l: c(_, v), i before j, j before l, {i, l} within 9;",
+        "p(k, v) <- i: a(k, v), j: a(v, k), i != j, {i, j} within 9;",
+        "p(k, v) <- i: a(k, _), j: a(_, v), i != j, {i, j} within 4; o(k) <- i: a(k, _), w: extend(i, 4), "
+        "while w: not b(k, _);",
+        "p(k, count(*)) <- i: a(k, _), w: extend(i, 9), while w: collect b(_, u);",
+        "p(k) <- t: timer:datetime(second: 20), i: a(k, _), i before t, {i, t} within 20;",
+    ],
+    ids=["algebra", "algebra of all", "recursion", "keys", "other places", "two groups", "collected", "by the clock"],
+)
+@pytest.mark.parametrize("moment", [1, 25, 50])
+def test_kept_rules_go_on_in_several_places(kept: str, moment: int, tmp_path: Path) -> None:
+    dice, time, events = Random(moment), 0, []
+    for _ in range(70):
+        time += dice.choice((0, 1, 1, 2))
+        events.append({"event": dice.choice("abc"), "time": time, "data": [dice.randrange(3), dice.randrange(3)]})
+    labels = re.findall(r"(\w+)\([^)]*\) <-", kept)
+    rules = tuple(zip(labels, [kept, *([""] * len(labels))], strict=False))
+    case = Changing((DECLARED,) * 3, (rules, (*rules, ("q", PLAIN)), rules), tuple(events), (moment, moment + 10))
+    follower = led(SpreadFollower(case, tmp_path, dice), dice, restarts=True)
+    assert follower.wrong() == {"lacking": set(), "too much": set()}
+    assert all(len(done.kept) >= len(labels) for done in follower.changes)
+    assert len(follower.changes) + len(follower.immovable) == 2
 
 
 # ---- tuples of several groups ----------------------------------------------------------------------------------

@@ -243,5 +243,40 @@ def test_a_batch_that_was_begun_has_to_be_finished_first(spark: SparkSession, tm
         query.change(ephemera.compile(DECLARED + LATE))
 
 
+@pytest.mark.slow
+def test_a_batch_that_spark_does_not_know_to_be_done_is_not_done_again(spark: SparkSession, tmp_path: Path) -> None:
+    events = stream(60)
+    put(tmp_path, 0, events[:30])
+    query = once(spark, tmp_path, LATE + JOIN)
+    for path in (tmp_path / "checkpoint" / "spark" / "commits").glob("*0*"):
+        path.unlink()  # as if it had been killed just then
+    query.change(ephemera.compile(DECLARED + LATE))
+    put(tmp_path, 1, events[30:])
+    once(spark, tmp_path, LATE)
+    bound = events[29]["time"] - 0.5
+    assert answers(tmp_path) == right(events, (LATE, 0, 1e9), (JOIN, 0, bound))
+
+
+@pytest.mark.slow
+def test_a_batch_cannot_change_the_program_that_it_is_of(spark: SparkSession, tmp_path: Path) -> None:
+    put(tmp_path, 0, stream(20))
+    refused: list[str] = []
+    known: list[LiveQuery] = []
+
+    def take(answers: list[Any], batch: int) -> None:
+        del answers, batch
+        try:
+            known[0].change(ephemera.compile(DECLARED + LATE))
+        except ephemera.EphemeraError as error:
+            refused.append(str(error))
+
+    source, sink = ephemera.sources.Folder(f"{tmp_path}/in"), ephemera.sinks.Batches(take)
+    program = ephemera.compile(DECLARED + JOIN)
+    known.append(program.stream(spark, source, sink, checkpoint=f"{tmp_path}/checkpoint").start())
+    known[0].drain()
+    known[0].stop()
+    assert "change between two batches" in refused[0]
+
+
 def _command(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["change", *arguments])

@@ -146,6 +146,8 @@ class Host:
     _chain: LiveStages | None = None
     _is_stopping: bool = False
     _turn: threading.Lock = field(default_factory=threading.Lock)
+    _at_work: int | None = None
+    """The thread that does the batch at hand."""
     _between: threading.Lock = field(default_factory=threading.Lock)
     """Who has this lets no batch begin, and has them wait."""
 
@@ -165,6 +167,7 @@ class Host:
             if self.ledger.was_before_a_change(self.ledger.base + number):
                 self._done_before(self.ledger.base + number)
                 return
+            self._at_work = threading.get_ident()
             self._run(frame, self.ledger.base + number)
         except QueryStopping:
             self.was_stopped = True
@@ -174,6 +177,7 @@ class Host:
             # Spark searches what it is told with a pattern that cannot cope with long texts.
             raise self.failed from None
         finally:
+            self._at_work = None
             self._turn.release()
 
     def go_on_from(self, past: Host | None) -> None:
@@ -188,6 +192,11 @@ class Host:
         def end() -> None:
             self._is_stopping = True
 
+        if self._at_work == threading.get_ident():
+            raise EphemeraError(
+                "programs change between two batches, and this is in one: call `change` from outside of what takes "
+                "answers or reports"
+            )
         with self._between, self._turn:
             yield end
 

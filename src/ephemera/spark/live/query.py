@@ -7,11 +7,11 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, Protocol, TypedDict, Unpack, get_args, overload
+from typing import Any, Unpack, get_args, overload
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -19,7 +19,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 from ephemera.base.errors import EphemeraError, InternalError, warned
 from ephemera.base.scratch import scratch_of_process
 from ephemera.base.span import Source
-from ephemera.connect.declared_tables import read_world
 from ephemera.connect.systems.source_names import check_alike, source_key
 from ephemera.connect.written_places import Written
 from ephemera.deliver.delivery import Delivery as MessageDelivery
@@ -34,6 +33,7 @@ from ephemera.physical.plan import Compiled
 from ephemera.rules.outcome import World
 from ephemera.spark.batch.job import Job
 from ephemera.spark.live.change_checkpoint import changed_programs, opened, told_source
+from ephemera.spark.live.changed_jobs import ChangeOptions, ChangingProgram, changed_jobs
 from ephemera.spark.live.checkpoint import Checkpoint
 from ephemera.spark.live.connections import check_targets, inputs_of, old_ways, past_of, ways_of
 from ephemera.spark.live.fault_points import mark
@@ -296,39 +296,6 @@ def _folder(path: str | None) -> Folder | None:
     return folder_at(path) if path is not None else None
 
 
-class ChangingProgram(Protocol):
-    """A program that a live query can go on with."""
-
-    def planned_spread(self, emit: Iterable[str], *, allowed: bool) -> tuple[Compiled, Source]:
-        """The program as it runs in several places, if it may run live, and its text."""
-
-
-class ChangeOptions(TypedDict, total=False):
-    """How programs are changed."""
-
-    look_back: LookBack
-    tables: Mapping[str, Any] | None
-    allow_unbounded: bool
-    dry_run: bool
-
-
-def _changed_jobs(
-    before: Streaming, programs: Sequence[ChangingProgram], tables: Mapping[str, Any], *, allowed: bool
-) -> list[Job]:
-    """Other programs with what those before run on, and some tables more."""
-    if len(programs) != len(before.jobs):
-        raise ValueError(f"the query runs {len(before.jobs)} programs, and {len(programs)} are given: give all of them")
-    found = []
-    for job, program in zip(before.jobs, programs, strict=True):
-        planned, text = program.planned_spread(job.compiled.physical.emit, allowed=allowed)
-        catalogue, world = planned.rules.resolved.catalogue, job.world
-        given = {label: rows for label, rows in tables.items() if label in catalogue.tables}
-        own = {label: rows for label, rows in world.tables.items() if label in catalogue.tables}
-        read = read_world(catalogue, given, {}, None, lenient=before.lenient).tables
-        found.append(Job(planned.beside(world.calendars), replace(world, tables={**own, **read}), text))
-    return found
-
-
 @dataclass(frozen=True, slots=True)
 class _Telling:
     totals: Totals
@@ -465,7 +432,7 @@ class LiveQuery:
         programs = list(program) if isinstance(program, Sequence) else [program]
         with self._changes:
             before = self._how_it_was_started()
-            jobs = _changed_jobs(before, programs, tables or {}, allowed=allow_unbounded)
+            jobs = changed_jobs(before.jobs, programs, tables or {}, allowed=allow_unbounded, lenient=before.lenient)
             new = [(job.compiled, job.world, told_source(job)) for job in jobs]
             ways: dict[str, Any] = {"look_back": look_back, "dry_run": dry_run}
             if not self.is_active:
