@@ -17,8 +17,11 @@ from pyspark.sql import SparkSession
 import ephemera
 from ephemera.cli.main import app
 from ephemera.engine.change.compared import ChangeRefused
+from ephemera.rules.outcome import World
+from ephemera.spark.batch.job import Job
 from ephemera.spark.live.checkpoint import WrongCheckpoint
-from ephemera.spark.live.query import ONCE, LiveQuery
+from ephemera.spark.live.query import ONCE, LiveQuery, Streaming
+from ephemera.spark.read.scan import Input
 from tests.engine.following import end_of, label_of, oracle
 
 DECLARED = "TIME UNIT 1 sec; EVENT a(k: int, v: int); EVENT b(k: int, v: int); EVENT c(k: int, v: int);\n"
@@ -280,3 +283,24 @@ def test_a_batch_cannot_change_the_program_that_it_is_of(spark: SparkSession, tm
 
 def _command(*arguments: str) -> Any:
     return CliRunner().invoke(app, ["change", *arguments])
+
+
+@pytest.mark.slow
+def test_several_programs_of_a_query_change_together(spark: SparkSession, tmp_path: Path) -> None:
+    events = stream(60)
+    put(tmp_path, 0, events[:30])
+    before, after = (
+        [ephemera.compile(DECLARED + rules) for rules in both] for both in ((LATE, JOIN), (LATE + SHORTER, JOIN))
+    )
+    jobs = [Job(one._compiled, World(), one._source) for one in before]
+    query = Streaming(
+        spark, jobs, [Input(f"{tmp_path}/in", "json")], f"{tmp_path}/checkpoint", f"{tmp_path}/out", shards=2
+    ).start()
+    query.drain()
+    first, second = query.change(after, look_back="from-now")
+    put(tmp_path, 1, events[30:])
+    query.drain()
+    query.stop()
+    assert (first.added, second.added) == (("`soon` (rule 2)",), ())
+    kept = [one for one in answers(tmp_path) if label_of(one) != "soon"]
+    assert sorted(kept) == right(events, (LATE + JOIN, 0, 1e9))
