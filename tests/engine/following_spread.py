@@ -11,6 +11,7 @@ from random import Random
 from typing import Any
 
 import ephemera
+from ephemera.engine.change.archive import ReadOnce
 from ephemera.engine.cluster.change_spread import Spread, changed_spread, live_form, respread
 from ephemera.engine.cluster.moved_shards import StoredEngines, write_shards
 from ephemera.engine.cluster.routing import DistributedProgram
@@ -40,6 +41,7 @@ class SpreadFollower(Follower):
     def send(self, events: Any) -> None:
         compiled = self.host.spread.compiled
         shaped = self.case.shaped(self.stretches[-1].number, events)
+        self.came += shaped
         self._beat(Beat([e for one in shaped if isinstance(e := read_event(one, compiled), Event)]))
 
     def _beat(self, beat: Beat) -> None:
@@ -54,7 +56,8 @@ class SpreadFollower(Follower):
         places = self._dice.choice((host.spread.places, 1, 2, 3))
         engines = StoredEngines(host.spread, host._store, host.batch - 1 if host.batch else None)
         new = program._planned()
-        changed = changed_spread(host.spread, new, World(), host.standing, engines, look_back, places)
+        past: Any = look_back if isinstance(look_back, str) else ReadOnce(program.archive(look_back))
+        changed = changed_spread(host.spread, new, World(), host.standing, engines, past, places)
         self.host = gone_on(host, changed, self._new_folder())
         assert changed.done is not None
         return changed.done.told(new.rules.resolved.catalogue.unit, as_numbers=True)

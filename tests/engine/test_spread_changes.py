@@ -42,18 +42,29 @@ def test_what_is_exact_in_several_places_is_what_the_oracle_says(
     _are_followed(changings(count, **ways), restarts=restarts)
 
 
+def test_with_an_archive_added_rules_are_exact_in_several_places_too() -> None:
+    _are_followed(changings(12, changes=2), restarts=True, archive=1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("streams", [False, True])
 def test_many_are_what_the_oracle_says(streams: bool) -> None:
     _are_followed(changings(150, changes=3, streams=streams, grows=streams), restarts=True)
 
 
-def _are_followed(cases: Iterable[Changing], *, restarts: bool) -> None:
+@pytest.mark.slow
+def test_many_with_archives_are_what_the_oracle_says() -> None:
+    _are_followed(changings(120, changes=3), restarts=True, archive=0.5)
+
+
+def _are_followed(cases: Iterable[Changing], *, restarts: bool, archive: float = 0) -> None:
     changes = kept = 0
     for seed, case in enumerate(cases):
         with TemporaryDirectory() as folder:
-            follower = led(SpreadFollower(case, Path(folder), Random(seed)), Random(seed), restarts=restarts)
+            own = SpreadFollower(case, Path(folder), Random(seed))
+            follower = led(own, Random(seed), restarts=restarts, archive=archive)
         assert follower.wrong() == {"lacking": set(), "too much": set()}, f"case {seed}"
+        assert archive < 1 or not follower.inexact, f"case {seed}"
         changes += len(follower.changes)
         kept += sum(bool(done.kept) for done in follower.changes)
     assert kept > changes // 4  # there is something to move

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, get_args
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -19,9 +19,9 @@ from ephemera.cli.run_checks import declared_tables
 from ephemera.cli.spark import check_spark, told
 from ephemera.cli.watched import past_by
 from ephemera.connect.live.change_checkpoint import change_checkpoint, is_of_one_process
+from ephemera.engine.change.archive import ReadOnce
 from ephemera.engine.change.change import Change
 from ephemera.engine.change.compared import ChangeRefused
-from ephemera.engine.change.starts import LookBack
 from ephemera.engine.state.checkpoint_lock import hold
 from ephemera.engine.state.identity import ChangedData
 from ephemera.program import Program
@@ -45,13 +45,13 @@ def change_command(
     tables = [declared_tables(one, path.parent, lenient=lenient) for one, path in zip(programs, paths, strict=True)]
     with told(debug=debug):
         try:
+            pasts = [past_by(look_back, k, programs, paths, lenient=lenient) for k in range(len(programs))]
             if is_of_one_process(folder):
-                pasts = [past_by(look_back, k, programs, paths, lenient=lenient) for k in range(len(programs))]
                 done: Sequence[Change] = change_checkpoint(
                     folder, programs, dry_run=dry_run, tables=tables, pasts=pasts
                 )
             else:
-                done = _changed_on_spark(folder, programs, tables, look_back, dry_run=dry_run)
+                done = _changed_on_spark(folder, programs, tables, pasts, dry_run=dry_run)
         except ChangeRefused as refused:
             click.echo(f"the checkpoint stays as it is: {refused}", err=True)
             raise click.exceptions.Exit(WRONG_PROGRAM) from None
@@ -64,15 +64,9 @@ def change_command(
 
 
 def _changed_on_spark(
-    folder: str, programs: Sequence[Program], tables: Sequence[Any], look_back: str, *, dry_run: bool
+    folder: str, programs: Sequence[Program], tables: Sequence[Any], pasts: Sequence[Any], *, dry_run: bool
 ) -> Sequence[Change]:
     check_spark("change the program in Python, by `engine.change(…)`", who="the checkpoint of a live run on Spark")
-    how = next((word for word in get_args(LookBack) if word == look_back), None)
-    if how is None:
-        _fail(
-            f"`{look_back}` is no word of --look-back, and on Spark there are no archives: "
-            f"it is one of {', '.join(get_args(LookBack))}"
-        )
     from ephemera.spark.batch.job import Job
     from ephemera.spark.live.change_checkpoint import changed_programs, opened, told_source
     from ephemera.spark.live.checkpoint import SOURCES, Checkpoint
@@ -102,7 +96,8 @@ def _changed_on_spark(
             warnings.simplefilter("ignore", ChangedData)  # the rows of the program before mean nothing any more
             spreads = opened(before, ledger)
         jobs = [(job.compiled, job.world, told_source(job)) for job in new]
-        return changed_programs(ledger, spreads, jobs, how, dry_run=dry_run)
+        ways: list[Any] = [past if isinstance(past, str) else ReadOnce(past) for past in pasts]
+        return changed_programs(ledger, spreads, jobs, ways, dry_run=dry_run)
 
 
 def _as_it_was(told_by: Any, folder: str) -> Job:

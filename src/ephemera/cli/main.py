@@ -346,8 +346,8 @@ def _was_said(option: str) -> bool:
     metavar="HOW",
     default="refuse",
     show_default=True,
-    help="What added rules do that lack something of the time before: refuse, from-now, available, or, for runs in one "
-    "process, the archive that has it: files, a folder or an address, as --input names them.",
+    help="What added rules do that lack something of the time before: refuse, from-now, available, or the archive that "
+    "has it: files, a folder or an address, as --input names them.",
 )
 @click.option("--lenient", is_flag=True, help="Read declared columns of tables that these do not have as null.")
 @click.option("--debug", is_flag=True, help="Show where in the code a failure was.")

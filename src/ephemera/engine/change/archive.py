@@ -221,7 +221,7 @@ class PastMove(Move):
         anew = {points[rule].label for rule in self.wanted.rules}
         for part in self._donor().waiting_parts[names]:
             if part.label in self.now.catalogue.derived:
-                is_lost = names not in self.old.lanes or part.label in anew
+                is_lost = names not in self.old.lanes or part.label in anew or self._is_changed(part.label)
             else:
                 is_lost = self._origin(names, part.label) is None
             if is_lost or lane.since > lane.bound:

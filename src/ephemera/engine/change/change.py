@@ -6,16 +6,15 @@ Everything is found out and made before anything is given up. So a change that i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ephemera.algebra.nodes import Point
 from ephemera.engine.change.archive import ReadOnce
 from ephemera.engine.change.compared import ChangeRefused, Compared, compared
-from ephemera.engine.change.move import Move
-from ephemera.engine.change.moved_lanes import Immovable, Start
+from ephemera.engine.change.moved_lanes import Immovable
 from ephemera.engine.change.standing import EngineStanding
-from ephemera.engine.change.starts import LookBack, from_archive, start_of
+from ephemera.engine.change.starts import LookBack, Moves, from_archive, start_of
 from ephemera.engine.engine import Engine
 from ephemera.formats.json_events import write_time
 from ephemera.kernels.history import FAR
@@ -95,7 +94,7 @@ class Ways:
     planned: Callable[[Compiled], Compiled] = Compiled.live
     """A program that was planned otherwise, as engines there need it."""
     standing: Callable[[Compared, Engine], EngineStanding] = EngineStanding
-    move: Callable[[EngineStanding, World, Start], Move] = Move
+    moves: Moves = field(default_factory=Moves)
 
 
 IN_PROCESS = Ways()
@@ -121,10 +120,10 @@ def changed(  # noqa: PLR0913 - all of the change
         try:
             standing = ways.standing(both, engine)
             if isinstance(look_back, ReadOnce):
-                move, notes = from_archive(both, standing, world, look_back, as_numbers=as_numbers)
+                move, notes = from_archive(both, standing, world, look_back, moves=ways.moves, as_numbers=as_numbers)
             else:
                 start, notes = start_of(both, standing, look_back)
-                move = ways.move(standing, world, start)
+                move = ways.moves.plain(standing, world, start)
             made = move.made()
         except Immovable as immovable:
             first = first or immovable

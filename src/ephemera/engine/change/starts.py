@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from ephemera.base.time import describe
 from ephemera.engine.change.archive import (
+    Found,
     PastMove,
     ReadOnce,
+    Wanted,
     check_kept,
     exact_from,
     late_derivers,
@@ -95,8 +98,22 @@ def check_early(both: Compared, rule: str) -> None:
 # ---- from an archive -------------------------------------------------------------------------------------------
 
 
-def from_archive(
-    both: Compared, standing: EngineStanding, world: World, archive: ReadOnce, *, as_numbers: bool
+@dataclass(frozen=True, slots=True)
+class Moves:
+    """What makes a move, and one in which some rules get their past from an archive: here in one process."""
+
+    plain: Callable[[EngineStanding, World, Start], Move] = Move
+    with_past: Callable[[EngineStanding, World, Start, Wanted, Found], Move] = PastMove
+
+
+def from_archive(  # noqa: PLR0913 - all of the change
+    both: Compared,
+    standing: EngineStanding,
+    world: World,
+    archive: ReadOnce,
+    *,
+    moves: Moves,
+    as_numbers: bool,
 ) -> tuple[Move, tuple[str, ...]]:
     """A move in which added rules that lack something get it from an archive, and what is to be known of that."""
     running = set(lanes_of(both.new.physical))
@@ -105,7 +122,7 @@ def from_archive(
     lacking = [rule for rule in added if needs.of(rule)]
     if not lacking:
         start, lacks = start_of(both, standing, "refuse")
-        return Move(standing, world, start), lacks
+        return moves.plain(standing, world, start), lacks
     for rule in lacking:
         _check_archived(both, standing, needs, rule)
     wanted = wanted_by(standing, lacking)
@@ -120,7 +137,8 @@ def from_archive(
         f"needs more than {archive.name} has, which begins later",
     )
     notes = [f"{told(both.new.plan, rule)} {more if late[rule] else begins}" for rule in exact]
-    return PastMove(standing, world, start, wanted, found), (*dict.fromkeys(notes), *notes_of(found, archive.name))
+    every = (*dict.fromkeys(notes), *notes_of(found, archive.name))
+    return moves.with_past(standing, world, start, wanted, found), every
 
 
 def _check_archived(both: Compared, standing: EngineStanding, needs: Needs, rule: str) -> None:

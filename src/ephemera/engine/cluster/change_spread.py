@@ -13,15 +13,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
-from ephemera.algebra.nodes import Match, Point
+from ephemera.algebra.nodes import Input, Match, Point
 from ephemera.base.tree import find
+from ephemera.engine.change.archive import PastMove, ReadOnce
 from ephemera.engine.change.change import Changed, Ways, changed
 from ephemera.engine.change.compared import Compared, told
 from ephemera.engine.change.kept_tuples import Convert, KeptTuples, serves
 from ephemera.engine.change.move import Move
 from ephemera.engine.change.moved_lanes import Immovable, Origin
 from ephemera.engine.change.standing import EngineStanding
-from ephemera.engine.change.starts import LookBack
+from ephemera.engine.change.starts import LookBack, Moves
 from ephemera.engine.cluster.gathered_state import anchors, compared_inputs, gathered, united
 from ephemera.engine.cluster.routing import DistributedProgram
 from ephemera.engine.cluster.scattered_state import scattered
@@ -30,6 +31,7 @@ from ephemera.engine.engine import Engine
 from ephemera.engine.lane import Lane
 from ephemera.engine.time.event_time import sources_of
 from ephemera.kernels.columns import Batch
+from ephemera.kernels.event_columns import Events
 from ephemera.kernels.history import FAR
 from ephemera.physical.plan import Compiled, planned_with
 from ephemera.rules.nodes import Catalogue
@@ -72,6 +74,16 @@ class SpreadStanding(EngineStanding):
         if not self._was_sent(rule, query):
             return "those that wait for the next events were not sent to any place, since no rule asked for them"
         return None
+
+    def is_elsewhere(self, rule: str, label: str) -> bool:
+        """The same of what waits and was not sent to any place: an archive has it."""
+        if super().is_elsewhere(rule, label):
+            return True
+        points = self.both.new.plan.points
+        read = dict.fromkeys(one.point for one in find(points[rule].expression, Input))
+        queries = [points[name] for name in read if points[name].label == label]
+        is_ours = all(EngineStanding.lost(self, rule, query) is None for query in queries)
+        return is_ours and len(compared_inputs(points[rule])) < 2
 
     def _was_sent(self, rule: str, query: Point) -> bool:
         """Whether the events of a query that wait were sent to where some rule asked for them."""
@@ -126,6 +138,24 @@ class SpreadMove(Move):
             )
 
 
+class SpreadPastMove(SpreadMove, PastMove):
+    """An attempt to move gathered state, in which some rules get their past from an archive."""
+
+    def _waiting_there(self, names: frozenset[str], lane: Lane) -> Iterator[Events]:
+        """Those that wait and that nobody was sent come from the archive, too; what is there twice is one event."""
+        lacking = list(super()._waiting_there(names, lane))
+        yield from lacking
+        known = {id(part) for part in lacking}
+        points, standing = self.now.rewritten.plan.points, self.standing
+        read = {leaf.source for name in lane.rules for leaf in lane.rules[name].plan.inputs()}
+        for part in self._donor().waiting_parts[names]:
+            queries = [points[name] for name in read if name in points and points[name].label in (part.label, None)]
+            if id(part) not in known and isinstance(standing, SpreadStanding):
+                patterns = [tuple(match.pattern for match in find(query.expression, Match)) for query in queries]
+                if not all(standing.sent([names], part.label, one) for one in patterns):
+                    yield part
+
+
 # ---- between two batches ---------------------------------------------------------------------------------------
 
 
@@ -150,13 +180,16 @@ def changed_spread(  # noqa: PLR0913, PLR0917 - two programs, and how the first 
     world: World,
     standing: Progress,
     engines: Engines,
-    look_back: LookBack,
+    look_back: LookBack | ReadOnce,
     places: int | None = None,
 ) -> Spread:
     """A program that goes on from the state of another; the engines of that are only looked at."""
     whole = gathered(old, standing, _every(old, engines))
-    ways = Ways(spread_form, partial(SpreadStanding, spread=old), SpreadMove)
-    done = changed(spread_form(old.compiled), spread_form(new), whole, world, look_back, ways=ways)
+    ways = Ways(spread_form, partial(SpreadStanding, spread=old), Moves(SpreadMove, SpreadPastMove))
+    as_numbers = not standing.texts
+    done = changed(
+        spread_form(old.compiled), spread_form(new), whole, world, look_back, ways=ways, as_numbers=as_numbers
+    )
     rewrites = done.compiled.physical.rewrites
     planned = new if rewrites == new.physical.rewrites else planned_with(new, rewrites)
     program = DistributedProgram(live_form(planned), world, old.number, places or old.places, old.first, old.last)

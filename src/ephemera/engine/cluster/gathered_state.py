@@ -29,7 +29,7 @@ from ephemera.engine.engine import Engine, Part
 from ephemera.engine.lane import Lane
 from ephemera.kernels.columns import Batch, stack
 from ephemera.kernels.event_columns import Events, distinct
-from ephemera.kernels.history import FAR
+from ephemera.kernels.history import FAR, History
 from ephemera.kernels.keys import hash_columns, numbered, same
 from ephemera.physical.lanes import CLOCK
 
@@ -56,7 +56,8 @@ class _Counted:
     since: int = -FAR
     totals: list[int] = field(default_factory=lambda: [0, 0, 0])
     histories: dict[str, tuple[int, int, int]] = field(default_factory=dict)
-    rules: dict[str, tuple[int, int | None]] = field(default_factory=dict)
+    rules: dict[str, tuple[int, int | None, int | None]] = field(default_factory=dict)
+    pasts: dict[tuple[str, str], tuple[int, int, int]] = field(default_factory=dict)
 
 
 @dataclass
@@ -91,14 +92,17 @@ class Gathering:
         for name, history in lane.histories.items():
             parts = [origin.moved(run.batch) for run in history.checkpoint() if len(run.batch)]
             self.rows.setdefault((names, name), {}).setdefault(group, []).extend(parts)
-            collected, number, since = counted.histories.get(name, (0, 0, -FAR))
-            collected += history.collected
-            counted.histories[name] = collected, max(number, history.next_number), max(since, history.since)
+            counted.histories[name] = _together(counted.histories.get(name), history)
         for name, rule in lane.rules.items():
             found = [origin.moved(run.batch) for run in rule.pending.checkpoint() if len(run.batch)]
             self.own.setdefault((names, "rule", name), []).extend(found)
-            examined, _ = counted.rules.get(name, (0, None))
-            counted.rules[name] = examined + rule.examined, rule.since
+            examined, _, exact = counted.rules.get(name, (0, None, None))
+            exact = max((one for one in (exact, rule.exact_from) if one is not None), default=None)
+            counted.rules[name] = examined + rule.examined, rule.since, exact
+            for source, past in rule.pasts.items():
+                kept = [origin.moved(run.batch) for run in past.checkpoint() if len(run.batch)]
+                self.own.setdefault((names, f"past {source}", name), []).extend(kept)
+                counted.pasts[name, source] = _together(counted.pasts.get((name, source)), past)
         for name, records in lane.records.items():
             kept = [run.batch for run in records.checkpoint() if len(run.batch)]
             self.own.setdefault((names, "records", name), []).extend(kept)
@@ -168,11 +172,23 @@ class Gathering:
         for name, rule in lane.rules.items():
             for batch in self.own.get((names, "rule", name), ()):
                 rule.pending.restore(batch)
-            examined, since = counted.rules.get(name, (0, None))
-            rule.count_on(lane.tick, examined, since)
+            for source in {leaf.source for leaf in rule.plan.inputs()}:
+                if (name, source) in counted.pasts:
+                    rule.pasts[source] = self._past(names, lane, name, source)
+                    rule.pasts[source].count_on(*counted.pasts[name, source])
+            examined, since, exact = counted.rules.get(name, (0, None, None))
+            rule.count_on(lane.tick, examined, since, exact)
         for name, records in lane.records.items():
             for batch in self.own.get((names, "records", name), ()):
                 records.restore(batch)
+
+    def _past(self, names: Names, lane: Lane, rule: str, source: str) -> History:
+        """What a rule has of the time before."""
+        past = lane.empty_history(source)
+        parts = self.own.get((names, f"past {source}", rule), [])
+        if parts:
+            past.restore(stack(parts) if source in lane.plan.queries else united(parts), min(1, lane.tick))
+        return past
 
     def _history(self, names: Names, lane: Lane, name: str, first: int | None) -> Batch | None:
         by_group = self.rows.get((names, name), {})
@@ -183,6 +199,12 @@ class Gathering:
             return united(every) if every else None
         whole = name in lane.plan.queries and lane.plan.queries[name].keeps_events
         return united(parts, whole=whole) if parts else None
+
+
+def _together(known: tuple[int, int, int] | None, history: History) -> tuple[int, int, int]:
+    """What was counted of a history in one place more."""
+    collected, number, since = known if known is not None else (0, 0, -FAR)
+    return collected + history.collected, max(number, history.next_number), max(since, history.since)
 
 
 def anchors(spread: DistributedProgram) -> dict[str, int | None]:

@@ -24,6 +24,7 @@ from ephemera.engine.operators.join_constants import MEMBER
 from ephemera.engine.separation import places_of
 from ephemera.kernels.columns import UNBOUND, Batch, Column, Hashes, Ints, column, stack
 from ephemera.kernels.event_columns import Events
+from ephemera.kernels.history import History
 from ephemera.kernels.keys import hash_columns
 from ephemera.physical.placement import WHOLE
 
@@ -52,10 +53,13 @@ class _Group:
             engine.sources.limit(sources.first, sources.ended)
         lanes = next(iter(self.engines.values())).lanes
         for names, lane in lanes.items():
+            counted = self.whole.lanes[names].checkpoint()
+            for engine in self.engines.values():
+                engine.lanes[names].expect(counted)
             self._waiting(names)
             self._histories(names, lane)
+            self._pasts(names, lane)
             self._own(names, lane)
-            counted = self.whole.lanes[names].checkpoint()
             for engine in self.engines.values():
                 engine.lanes[names].restore(counted)
                 engine.lanes[names].expire()
@@ -90,28 +94,39 @@ class _Group:
     # ---- tuples --------------------------------------------------------------------------------------------
 
     def _histories(self, names: frozenset[str], lane: Lane) -> None:
-        cuts = self.spread.stages.groups[self.number].cuts
-        keys = self._keys_of_own(lane)
-        source = self.whole.lanes[names]
         for name in lane.histories:
-            parts = [run.batch for run in source.histories[name].checkpoint() if len(run.batch)]
-            if not parts:
-                continue
-            batch = stack(parts)
 
             def restore(engine: Engine, rows: Batch, name: str = name) -> None:
                 engine.lanes[names].histories[name].restore(rows)
 
-            if name in lane.queries:
-                if not lane.plan.queries[name].keeps_events:
-                    columns = {n: c for n, c in batch.columns.items() if not is_occurrence(n)}
-                    batch = Batch(columns, len(batch))
-                self._give(batch, cuts[name], restore)
-            elif name in keys:
-                self._give(batch, keys[name], restore, must=True)
-            else:
-                for engine in self.engines.values():
-                    restore(engine, batch)
+            self._kept(lane, name, self.whole.lanes[names].histories[name], restore)
+
+    def _pasts(self, names: frozenset[str], lane: Lane) -> None:
+        """What rules that began later have of the time before."""
+        for name in lane.rules:
+            for source, past in self.whole.lanes[names].rules[name].pasts.items():
+
+                def restore(engine: Engine, rows: Batch, name: str = name, source: str = source) -> None:
+                    engine.lanes[names].rules[name].pasts[source].restore(rows)
+
+                self._kept(lane, source, past, restore)
+
+    def _kept(self, lane: Lane, name: str, history: History, restore: Restore) -> None:
+        """The tuples of a query, a timer or an algebra expression."""
+        parts = [run.batch for run in history.checkpoint() if len(run.batch)]
+        if not parts:
+            return
+        batch, keys = stack(parts), self._keys_of_own(lane)
+        if name in lane.queries:
+            if not lane.plan.queries[name].keeps_events:
+                columns = {n: c for n, c in batch.columns.items() if not is_occurrence(n)}
+                batch = Batch(columns, len(batch))
+            self._give(batch, self.spread.stages.groups[self.number].cuts[name], restore)
+        elif name in keys:
+            self._give(batch, keys[name], restore, must=True)
+        else:
+            for engine in self.engines.values():
+                restore(engine, batch)
 
     def _own(self, names: frozenset[str], lane: Lane) -> None:
         """What rules keep of tuples that wait, and for algebra expressions."""

@@ -24,6 +24,7 @@ from ephemera.engine.state.segments import Piece
 from ephemera.engine.state.stored_tables import lane_name, tables_of
 from ephemera.kernels.columns import Batch, Ints, from_arrow, stack, to_arrow
 from ephemera.kernels.event_columns import Events
+from ephemera.kernels.history import FAR
 
 WAITING = "w"
 """Events that wait for the bound of a lane; its other tables are those of its operators."""
@@ -131,12 +132,17 @@ class Changelog:
             return self._engine.separations[label[0]].deaths(batch, is_good=kind == GOOD)
         if kind == WAITING:
             return np.asarray(batch[self._engine.released_by(label[0])])
-        return self._tables[lane][kind, which].expiry(batch)
+        table = self._tables[lane].get((kind, which))
+        return table.expiry(batch) if table is not None else np.full(len(batch), -FAR, dtype=np.int64)
 
     # ---- reading -------------------------------------------------------------------------------------------
 
     def recall(self, words: Mapping[str, Any], pieces: Iterable[Piece]) -> None:
         """Goes on from what was written down."""
+        for name, lane in self._lanes.items():
+            if not any(rule.pasts for rule in lane.rules.values()):
+                lane.expect(words["lanes"][name])
+                self._tables[name] = tables_of(lane)
         for piece in pieces:
             self._put(piece)
         self._engine.restore(words)
@@ -159,5 +165,5 @@ class Changelog:
                 self._engine.separations[rest[0]].hold([events])
             else:
                 self._engine.separations[rest[0]].recall([events])
-        else:
+        elif (kind, which) in self._tables[lane]:  # else it is a past that is of no use any more
             self._tables[lane][kind, which].restore(batch)

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from ephemera.algebra.fingerprint import digest
+from ephemera.engine.change.archive import ReadOnce
 from ephemera.engine.change.change import Change, Ways, earlier_form, form_of, replanned
 from ephemera.engine.change.starts import LookBack
 from ephemera.engine.cluster.change_spread import Spread, changed_spread, live_form, respread
@@ -97,7 +98,7 @@ def changed_programs(  # noqa: PLR0913 - two queries, and how one becomes the ot
     ledger: Checkpoint,
     old: Sequence[DistributedProgram],
     new: Sequence[tuple[Compiled, World, ToldSource | None]],
-    look_back: LookBack,
+    look_backs: Sequence[LookBack | ReadOnce],
     *,
     shards: int | None = None,
     dry_run: bool = False,
@@ -117,7 +118,7 @@ def changed_programs(  # noqa: PLR0913 - two queries, and how one becomes the ot
             look_back,
             shards,
         )
-        for spread, (compiled, world, _) in zip(old, new, strict=True)
+        for spread, (compiled, world, _), look_back in zip(old, new, look_backs, strict=True)
     ]
     if not dry_run:
         sources = [source for _, _, source in new]

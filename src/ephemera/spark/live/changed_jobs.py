@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypedDict
 
 from ephemera.base.span import Source
 from ephemera.connect.declared_tables import read_world
+from ephemera.engine.change.archive import Archive
 from ephemera.engine.change.starts import LookBack
 from ephemera.physical.plan import Compiled
 from ephemera.spark.batch.job import Job
@@ -19,11 +20,14 @@ class ChangingProgram(Protocol):
     def planned_spread(self, emit: Iterable[str], *, allowed: bool) -> tuple[Compiled, Source]:
         """The program as it runs in several places, if it may run live, and its text."""
 
+    def archive(self, given: Any, *, lenient: bool) -> Archive:
+        """Where rules that are added find their past."""
+
 
 class ChangeOptions(TypedDict, total=False):
     """How programs are changed."""
 
-    look_back: LookBack
+    look_back: LookBack | Any
     tables: Mapping[str, Any] | None
     allow_unbounded: bool
     dry_run: bool

@@ -23,6 +23,7 @@ from ephemera.connect.systems.source_names import check_alike, source_key
 from ephemera.connect.written_places import Written
 from ephemera.deliver.delivery import Delivery as MessageDelivery
 from ephemera.deliver.delivery import Wanted, sends
+from ephemera.engine.change.archive import ReadOnce
 from ephemera.engine.change.change import Change
 from ephemera.engine.change.starts import LookBack
 from ephemera.engine.lacking import Never, never
@@ -414,7 +415,7 @@ class LiveQuery:
         self,
         program: ChangingProgram | Sequence[ChangingProgram],
         *,
-        look_back: LookBack = "refuse",
+        look_back: LookBack | Any = "refuse",
         tables: Mapping[str, Any] | None = None,
         allow_unbounded: bool = False,
         dry_run: bool = False,
@@ -423,18 +424,22 @@ class LiveQuery:
 
         An added rule is exact from now on if what it needs of the time before is kept. If it is not, the change is
         refused with what is lacking; or such rules see only what ends from now on (`from-now`), or what there is
-        (`available`). A change that is refused leaves the query as it was, and so does a `dry_run`. `tables` are rows
-        of tables that the program has besides those that there are. One that has been stopped is changed in its
-        checkpoint. Of a query of several programs all are given, and for each it is told what became of its rules.
+        (`available`). Anything else is an archive, in which they find their past, as for engines in one process: a
+        path, one of `sources` or several, a table, or a list of events. A change that is refused leaves the query as
+        it was, and so does a `dry_run`. `tables` are rows of tables that the program has besides those that there are.
+        One that has been stopped is changed in its checkpoint. Of a query of several programs all are given, and for
+        each it is told what became of its rules.
         """
-        if look_back not in get_args(LookBack):
-            raise ValueError(f'look_back is "refuse", "from-now" or "available", and not {look_back!r}')
         programs = list(program) if isinstance(program, Sequence) else [program]
+        is_way = isinstance(look_back, str) and look_back in get_args(LookBack)
         with self._changes:
             before = self._how_it_was_started()
+            pasts = [
+                look_back if is_way else ReadOnce(one.archive(look_back, lenient=before.lenient)) for one in programs
+            ]
             jobs = changed_jobs(before.jobs, programs, tables or {}, allowed=allow_unbounded, lenient=before.lenient)
             new = [(job.compiled, job.world, told_source(job)) for job in jobs]
-            ways: dict[str, Any] = {"look_back": look_back, "dry_run": dry_run}
+            ways: dict[str, Any] = {"look_backs": pasts, "dry_run": dry_run}
             if not self.is_active:
                 with hold(self.host.ledger.root):
                     ledger = Checkpoint(self.host.ledger.root)
