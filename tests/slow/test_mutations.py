@@ -209,7 +209,7 @@ FAULTS = {
     ),
     "what is known at its begin is judged by its end": (
         "semantics/arrival.py",
-        "event.time.begin if schema is not None and schema.arrives_at_begin else event.time.end",
+        "event.time.begin if catalogue.arrives_at_begin(event.term.label) else event.time.end",
         "event.time.end",
     ),
     "nothing is idle": ("semantics/arrival.py", "if source.idle is None or", "if True or"),

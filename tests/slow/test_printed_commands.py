@@ -70,6 +70,13 @@ LIVE = (
 )
 """Live runs, which go on until somebody stops them: here they take what is there."""
 
+CHANGES = (
+    "ephemera change checkpoint/ shop-2.eq --dry-run",
+    "ephemera change checkpoint/ shop-2.eq",
+    "ephemera run shop-2.eq --mode stream --input arriving/ --output answers/ --checkpoint checkpoint/",
+)
+"""What is said of rules that change live, one after the other, behind the first live run."""
+
 WRITERS = (
     ".venv/bin/python -m tests.golden.cases",
     ".venv/bin/python -m tests.golden.test_rules",
@@ -120,13 +127,13 @@ COMMANDS = sorted({command for _, command in printed()})
 
 
 def test_every_printed_command_stands_in_these_tables() -> None:
-    known = {*RUNS, *LIVE, *WRITERS, *NOT_RUN}
+    known = {*RUNS, *LIVE, *CHANGES, *WRITERS, *NOT_RUN}
     unknown = [f"{page.relative_to(ROOT)}: {command}" for page, command in printed() if command not in known]
     assert not unknown
 
 
 def test_no_command_stands_in_these_tables_that_nothing_prints() -> None:
-    assert {*RUNS, *LIVE, *WRITERS, *NOT_RUN} <= {*COMMANDS}
+    assert {*RUNS, *LIVE, *CHANGES, *WRITERS, *NOT_RUN} <= {*COMMANDS}
 
 
 @pytest.mark.slow
@@ -143,6 +150,21 @@ def test_printed_live_runs_take_what_is_there(command: str, tmp_path: Path) -> N
     shutil.copy(ROOT / "examples" / "shop.eq", tmp_path)
     shutil.copy(ROOT / "examples" / "shop.jsonl", tmp_path / "arriving")
     run(f"{ROOT}/.venv/bin/{command} --trigger once", tmp_path)  # the last trigger counts
+    answers = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "answers").glob("*.jsonl"))
+    assert answers.count('"overdue"') == 3
+
+
+@pytest.mark.slow
+def test_printed_changes_of_rules_go_on_with_a_live_run(tmp_path: Path) -> None:
+    (tmp_path / "arriving").mkdir()
+    shutil.copy(ROOT / "examples" / "shop.eq", tmp_path)
+    shutil.copy(ROOT / "examples" / "shop.jsonl", tmp_path / "arriving")
+    run(f"{ROOT}/.venv/bin/{LIVE[0]} --trigger once", tmp_path)
+    text = (tmp_path / "shop.eq").read_text(encoding="utf-8")
+    (tmp_path / "shop-2.eq").write_text(f"{text}\nanew(id) <- o: order(id, _, _);\n", encoding="utf-8")
+    for command in CHANGES:
+        once = " --trigger once" if " run " in command else ""
+        run(f"{ROOT}/.venv/bin/{command}{once}", tmp_path)
     answers = "".join(path.read_text(encoding="utf-8") for path in (tmp_path / "answers").glob("*.jsonl"))
     assert answers.count('"overdue"') == 3
 

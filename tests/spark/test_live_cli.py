@@ -249,7 +249,8 @@ def test_the_checkpoint_of_another_program_is_refused_with_what_differs(shared: 
     result = shared.run("p.eq", "--input", "@in/", *ONCE, "--checkpoint", "@check")
     assert result.exit_code == 2
     assert result.stderr.startswith("the checkpoint is of another program")
-    assert "start the new program with another checkpoint" in result.stderr
+    assert "change it to the new program by `ephemera change " in result.stderr
+    assert "start that with another checkpoint" in result.stderr
 
 
 # ---- stories ---------------------------------------------------------------------------------------------
